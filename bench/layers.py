@@ -16,7 +16,7 @@ from bench.gemm import best_seconds
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.model.masks import padding_mask
-from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.factory import ModuleFactory
 
 MEMORY = "[memory]"
 
@@ -25,7 +25,7 @@ def passes(config: ModelConfig, length: int) -> Callable[[], None]:
     """Forward and backward of the mixing layer of an encoder, on one sentence of that length."""
     stack = config.encoder
     torch.manual_seed(1)
-    layer = Parts(config, torch.float32).mixing(stack, causal=False)
+    layer = ModuleFactory(config, torch.float32).mixing(stack, causal=False)
     layout = Layout.of(torch.tensor([length]))
     rows, grad = torch.randn(length, stack.dim, requires_grad=True), torch.randn(length, stack.dim)
     weights = [rows, *layer.parameters()]  # type: ignore[attr-defined]

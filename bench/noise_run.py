@@ -18,7 +18,7 @@ from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.runtime.threads import cpu_seconds
 from tfm.pipeline.scoring.ledger import fingerprint_of_pairs
 from tfm.pipeline.scoring.metrics.registry import score_texts
@@ -44,7 +44,7 @@ def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, 
         for seed in range(1, draws + 1):
             lines = mistyped_lines(sources, rate, seed)
             began = cpu_seconds()
-            found = [each[0].text for each in translate_lines(loaded, lines, decoding, reporter=Quiet())]
+            found = [each[0].text for each in translate_lines(loaded, lines, decoding, reporter=NullReporter())]
             if rate == 0:
                 seconds.append(cpu_seconds() - began)
             scores[-1].append(score_texts(found, [references], config)[figure].score)

@@ -123,7 +123,7 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
 
     from tfm.pipeline.tuning.samplers.draws import generator
     from tfm.pipeline.tuning.samplers.registry import sampler
-    from tfm.pipeline.tuning.space import drawn, every_configuration, parameters_of
+    from tfm.pipeline.tuning.space import every_configuration, parameters_of, suggest_configuration
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     problem, config = PROBLEMS[name], config_of(PROBLEMS[name], method, seed)
@@ -139,7 +139,7 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
     for number in range(trials):
         study.sampler = sampler(config, number)
         trial = study.ask()
-        places = [int(each) for each in drawn(parameters, trial).values()]
+        places = [int(each) for each in suggest_configuration(parameters, trial).values()]
         figure = problem.figure([(place - at) / most for place, at in zip(places, best, strict=True)])
         noisy = figure + problem.noise * float(generator(seed, number, f"{name}, noise").standard_normal())
         study.tell(trial, noisy)

@@ -12,7 +12,7 @@ from torch import nn
 
 from bench.gemm import best_seconds
 from tfm.model.config import AdaptiveConfig
-from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, clusters_of
+from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, make_clusters
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.tasks.losses import output_loss
 
@@ -23,7 +23,7 @@ def layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:
     if not options["cutoffs"]:
         return Linear(dim, vocab, bias=False, compute_dtype=dtype)
     config = AdaptiveConfig(cutoffs=tuple(options["cutoffs"]), factor=options["factor"])
-    return AdaptiveSoftmax(clusters_of(config, dim, vocab), compute_dtype=dtype)
+    return AdaptiveSoftmax(make_clusters(config, dim, vocab), compute_dtype=dtype)
 
 
 def main(options: dict[str, Any]) -> None:

@@ -50,11 +50,11 @@ def trials(
 
 def searched(file: Path, method: str, pruning: str, seed: int, root: Path) -> Found:
     """One search, from its beginning to its limit."""
-    from tfm.pipeline.runtime.progress import Quiet
+    from tfm.pipeline.runtime.progress import NullReporter
     from tfm.pipeline.tuning.config import load_search
     from tfm.pipeline.tuning.results import results
     from tfm.pipeline.tuning.search import open_search
-    from tfm.pipeline.tuning.worker import Work, work
+    from tfm.pipeline.tuning.worker import WorkerJob, work
 
     content = load_search(file).model_dump(mode="json", exclude_none=True)
     content |= {"base": str((file.parent / content["base"]).resolve()), "method": method, "pruning": pruning}
@@ -62,7 +62,7 @@ def searched(file: Path, method: str, pruning: str, seed: int, root: Path) -> Fo
     copy = root / f"{content['name']}.toml"
     copy.write_text(as_toml(content), encoding="utf-8")
     search = open_search(copy, root=root / "runs")
-    work(Work(search.trials, search.base, search.sets, ("bench",), Quiet()))
+    work(WorkerJob(search.trials, search.base, search.sets, ("bench",), NullReporter()))
     ended = results(search.trials)
     assert ended.best is not None
     assert ended.best.value is not None

@@ -34,8 +34,8 @@ from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR, argv
-from tfm.cli.streams import Screen, lead_nowhere, print_data, print_message
-from tfm.cli.torchrun_output import INTERRUPTED, first_speaks, has_no_part, stderr_of
+from tfm.cli.streams import Screen, print_data, print_message, redirect_to_devnull
+from tfm.cli.torchrun_output import INTERRUPTED, is_idle_rank, rank_zero_stderr, stderr_of
 from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import heeded
@@ -60,11 +60,11 @@ class ErrorHandler:
         @functools.wraps(command)
         def handled(*args: object, **kwargs: object) -> None:
             try:
-                if not has_no_part(command.__name__):
+                if not is_idle_rank(command.__name__):
                     command(*args, **kwargs)
                 sys.stdout.flush()
             except Stopped as error:
-                self._leave(f"{error}{_again()}", error.exit_code, error)
+                self._leave(f"{error}{_resume_hint()}", error.exit_code, error)
             except TfmError as error:
                 self._leave(str(error), error.exit_code, error)
             except BrokenPipeError as error:
@@ -82,8 +82,8 @@ class ErrorHandler:
             except KeyboardInterrupt as error:
                 if command.__name__ in RESUMABLE_COMMANDS:
                     kept = "stopped; finished work is kept, and the same command resumes"
-                    self._leave(f"{kept}{_again()}", Stopped.exit_code, error)
-                self._leave(f"stopped; the same command begins again{_again()}", INTERRUPTED, error)
+                    self._leave(f"{kept}{_resume_hint()}", Stopped.exit_code, error)
+                self._leave(f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED, error)
             except BaseException as error:
                 if type(error).__name__ != "PanicException":  # of `tokenizers`, which names no class for it
                     raise
@@ -102,7 +102,7 @@ class ErrorHandler:
         raise typer.Exit(exit_code)
 
 
-def _again() -> str:
+def _resume_hint() -> str:
     """The command to repeat; under torchrun that is torchrun's own, which is not known here."""
     if "WORLD_SIZE" in os.environ:
         return ""
@@ -116,7 +116,7 @@ def _flush(stream: TextIO) -> None:
     try:
         stream.flush()
     except OSError:
-        lead_nowhere(stream)
+        redirect_to_devnull(stream)
 
 
 class Commands(TyperGroup):
@@ -195,7 +195,7 @@ def main() -> None:
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)
     sys.stderr = cast("TextIO", Screen(sys.stderr))
-    with first_speaks():
+    with rank_zero_stderr():
         app(prog_name="tfm")
 
 

@@ -29,10 +29,10 @@ def reporter(*, tables_on_stdout: bool = False) -> Reporter:
     """
     # a screen would spell out the colours and movements that rich writes
     stderr = cast("TextIO", Talk(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
-    talk = Terminal(Console(file=stderr)) if sys.stderr.isatty() else Plain(stderr)
+    talk = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
     if not tables_on_stdout:
         return talk
-    return TablesApart(talk, Terminal(Console()) if sys.stdout.isatty() else Plain(sys.stdout))
+    return SplitReporter(talk, TerminalReporter(Console()) if sys.stdout.isatty() else PlainReporter(sys.stdout))
 
 
 def duration(seconds: float) -> str:
@@ -79,7 +79,7 @@ def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[b
     return [bool(column) and all(number.fullmatch(text) for text in column) for column in texts]
 
 
-class Meter:
+class ProgressStats:
     """Counts the units done in an open bar and formats its status: done, rate, time left, note."""
 
     def __init__(self, total: int | None, unit: str, done: int, clock: Callable[[], float]):
@@ -105,7 +105,7 @@ class Meter:
         return one_line(", ".join([*parts, self.note] if self.note else parts))
 
 
-class Plain:
+class PlainReporter:
     """A reporter for logs: whole lines only; for a bar at most one line every ten seconds, and one at its end."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic):
@@ -123,13 +123,13 @@ class Plain:
     @contextmanager
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
         label = one_line(label)
-        bar = _PlainBar(self, label, Meter(total, unit, done, self._clock), self._clock)
+        bar = _PlainBar(self, label, ProgressStats(total, unit, done, self._clock), self._clock)
         yield bar
         self.line(f"{label}: {bar.meter.text(finished=True)}")
 
 
 class _PlainBar:
-    def __init__(self, plain: Plain, label: str, meter: Meter, clock: Callable[[], float]):
+    def __init__(self, plain: PlainReporter, label: str, meter: ProgressStats, clock: Callable[[], float]):
         self._plain, self._label, self.meter, self._clock = plain, label, meter, clock
         self._last_line = clock()
 
@@ -141,7 +141,7 @@ class _PlainBar:
             self._plain.line(f"{self._label}: {self.meter.text()}")
 
 
-class Terminal:
+class TerminalReporter:
     """A reporter for people at a terminal: bars that move, lines and tables above them."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic):
@@ -173,7 +173,7 @@ class Terminal:
             self._progress = Progress(*columns, status, console=self._console, transient=True)
             self._progress.start()
         progress = self._progress
-        label, meter = one_line(label), Meter(total, unit, done, self._clock)
+        label, meter = one_line(label), ProgressStats(total, unit, done, self._clock)
         task = progress.add_task(label, total=total, completed=done, status=meter.text())
         try:
             yield _TerminalBar(progress, task, meter)
@@ -186,7 +186,7 @@ class Terminal:
 
 
 class _TerminalBar:
-    def __init__(self, progress: Progress, task: TaskID, meter: Meter):
+    def __init__(self, progress: Progress, task: TaskID, meter: ProgressStats):
         self._progress, self._task, self._meter = progress, task, meter
 
     def advance(self, amount: int = 1, note: str = "") -> None:
@@ -194,7 +194,7 @@ class _TerminalBar:
         self._progress.update(self._task, completed=self._meter.done, status=self._meter.text())
 
 
-class TablesApart:
+class SplitReporter:
     """A reporter that sends its tables to another one."""
 
     def __init__(self, talk: Reporter, tables: Reporter):

@@ -81,7 +81,7 @@ def require(value: T | None, flag: str) -> T:
     return value
 
 
-def refuse(given: Mapping[str, object], reason: str) -> None:
+def reject_flags(given: Mapping[str, object], reason: str) -> None:
     """A usage error for the first flag of `given` that the user set; 0 is a value."""
     for flag, value in given.items():
         if value is not None and value is not False and value != [] and value != ():
@@ -108,7 +108,7 @@ def stage_of_recipe(
     return resolved
 
 
-def part(
+def config_section(
     section: "type[Section]",
     sets: Sequence[str] | None,
     flags: Mapping[str, object | None],

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, TextIO
 from tfm.pipeline.errors import as_message, controls, spell_controls
 
 if TYPE_CHECKING:
-    from tfm.data.live_input import Incoming
+    from tfm.data.live_input import LiveLineReader
     from tfm.pipeline.runtime.progress import Reporter
 
 PROMPT = "one text per line; Ctrl-D ends"
 
 
-def incoming(reporter: "Reporter") -> "Incoming | None":
+def incoming(reporter: "Reporter") -> "LiveLineReader | None":
     """stdin if it is a pipe or a terminal, which may still be written: output is flushed before each wait for input.
     None if it is a file. At a terminal a line says what input is expected."""
-    from tfm.data.live_input import Incoming
+    from tfm.data.live_input import LiveLineReader
 
     try:
         descriptor = sys.stdin.fileno()
@@ -29,10 +29,10 @@ def incoming(reporter: "Reporter") -> "Incoming | None":
         return None
     if sys.stdin.isatty():
         reporter.line(PROMPT)
-    return Incoming(descriptor, sys.stdout.flush)
+    return LiveLineReader(descriptor, sys.stdout.flush)
 
 
-def lead_nowhere(stream: TextIO) -> None:
+def redirect_to_devnull(stream: TextIO) -> None:
     """Redirect a standard stream that can no longer be written to /dev/null: otherwise Python would try once more at
     exit to flush it, print an error, and change the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -62,14 +62,14 @@ class Talk(io.TextIOBase):
         try:
             self.stream.write(text)
         except OSError:
-            lead_nowhere(self.stream)
+            redirect_to_devnull(self.stream)
         return len(text)
 
     def flush(self) -> None:
         try:
             self.stream.flush()
         except OSError:
-            lead_nowhere(self.stream)
+            redirect_to_devnull(self.stream)
 
 
 class Screen(Talk):

@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def first_speaks() -> Iterator[None]:
+def rank_zero_stderr() -> Iterator[None]:
     """Within, stderr of every process but the first is buffered. It is shown if the first process seems to have no
     error: then torchrun, which ends all processes once one has failed, has not ended this one."""
     if os.environ.get("LOCAL_RANK", "0") == "0":
@@ -40,7 +40,7 @@ def first_speaks() -> Iterator[None]:
         raise
 
 
-def has_no_part(command: str) -> bool:
+def is_idle_rank(command: str) -> bool:
     """Whether only the first process runs a command, and this is another one."""
     rank, size = rank_and_size()
     return size > 1 and rank > 0 and command not in DISTRIBUTED_COMMANDS

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from tfm.data.image_config import IMAGE_FORMATS, problem_of_corpus
+from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
@@ -172,7 +172,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _images_fit(self) -> "CorpusConfig":
-        if (problem := problem_of_corpus(self)) is not None:
+        if (problem := image_corpus_problem(self)) is not None:
             raise ValueError(problem)
         return self
 

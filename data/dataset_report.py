@@ -8,13 +8,13 @@ from unicodedata import combining
 
 import numpy as np
 
-from tfm.data.batching.padding_cost import Lengths, cost
+from tfm.data.batching.padding_cost import LengthCounts, cost
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe
 from tfm.data.corpora.splits import shares
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, Side
-from tfm.data.dataset.row_keys import joined
+from tfm.data.dataset.row_keys import combine_keys
 from tfm.data.dataset.split import Ints
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.errors import printable
@@ -64,7 +64,7 @@ class CorpusCount:
     read: int = 0
     rows: int = 0
     factor: float = 1.0  # of `data.temperature`, beside the weight
-    lengths: Lengths = field(default_factory=Lengths)  # of the first epoch
+    lengths: LengthCounts = field(default_factory=LengthCounts)  # of the first epoch
 
     def as_json(self) -> dict[str, Any]:
         """For dataset.json: rows, weight, factor where there is one and, if it is not used in all, epochs."""
@@ -99,9 +99,9 @@ class SplitCount:
         return sum(corpus.rows for corpus in self.corpora)
 
     @property
-    def lengths(self) -> Lengths:
+    def lengths(self) -> LengthCounts:
         """Lengths of the pairs of the first epoch."""
-        found = Lengths()
+        found = LengthCounts()
         for each in self.corpora:
             for weight, counts in each.lengths.counts.items():
                 found.counts.setdefault(weight * each.factor, Counter()).update(counts)
@@ -116,7 +116,7 @@ class SplitCount:
         if corpus.epochs is None or corpus.epochs[0] == 1:
             self.corpora[-1].lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
         source, target = chunk.source.keys(), chunk.target.keys()
-        self.pairs.add(joined(source, target))
+        self.pairs.add(combine_keys(source, target))
         self.sources.add(source[chunk.source.is_there])
         self.targets.add(target[chunk.target.lengths > 0])
         if self.unwritable is not None:

@@ -47,7 +47,7 @@ class ImagesConfig(BaseModel):
     crop: float = Field(1.0, gt=0, le=1, description="training: the smallest share of each side that is kept; 1: all")
 
 
-def problem_of_corpus(corpus: Any) -> str | None:
+def image_corpus_problem(corpus: Any) -> str | None:
     """What of a corpus (a CorpusConfig) does not go with its images, or with having none; None where all does."""
     if corpus.image is not None and corpus.format != "huggingface":
         return f'`image` is a column of format "huggingface"; format "{corpus.format}" has none'

@@ -64,7 +64,7 @@ def check_lines(path: Path) -> int:
 
 def line_blocks(path: Path) -> Iterator[bytes]:
     """The bytes of a file, uncompressed, in blocks of whole lines; only the last may lack its line end."""
-    with opened(path) as file:
+    with open_maybe_gzip(path) as file:
         rest: list[bytes] = []
         line = 1
         while block := file.read(BLOCK_BYTES):
@@ -89,7 +89,7 @@ def stream_lines(stream: Stream, name: str) -> Iterator[str]:
         yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
 
-def evened(text: str) -> str:
+def normalize_whitespace(text: str) -> str:
     """The text without invisible differences: in NFC, each run of white space as one space, none at the ends."""
     return normalize("NFC", " ".join(text.split()))
 
@@ -102,7 +102,7 @@ def one_line(text: str) -> str:
     return re.sub(r"\r*\n", " ", text) if "\n" in text else text
 
 
-def portions(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
+def chunk_rows(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
     """The rows in lists of `most_rows` and, where texts are so long, of MAX_CHUNK_CHARACTERS at most or of one row.
 
     `ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
@@ -132,7 +132,7 @@ def check_no_pipe(path: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
+def open_maybe_gzip(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
     """The bytes of a file, uncompressed if its name ends in .gz; packed: as they are."""
     try:
         with open(path, "rb") as plain:

@@ -10,7 +10,7 @@ POLL_TIMEOUT_SECONDS = 0.02  # a writer that is at work has its next line there 
 BLOCK_BYTES = 1 << 20
 
 
-class Incoming:
+class LiveLineReader:
     """Reads a file descriptor line by line. `before_waiting` is called before it waits for the writer."""
 
     def __init__(self, descriptor: int, before_waiting: Callable[[], object]) -> None:

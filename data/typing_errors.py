@@ -20,7 +20,7 @@ _CHARACTER = regex.compile(r"\X")
 _DRAWS = 3  # of each character: whether it is hit, what happens to it, and which one comes in
 
 
-def mistyped(line: str, rate: float, seed: int) -> str:
+def add_typos(line: str, rate: float, seed: int) -> str:
     """A line with typing errors; rate: from 0 to 1. A pure function of these three.
 
     What is hit at a rate is hit at every higher one too, unless the one before it now changes places with it.
@@ -74,7 +74,7 @@ def _stay_apart(characters: list[str]) -> bool:
 
 def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
     """Lines with typing errors, each by itself: a line's errors depend on no other line."""
-    return [mistyped(line, rate, seed) for line in lines]
+    return [add_typos(line, rate, seed) for line in lines]
 
 
 def _kind(character: str) -> tuple[str, str]:

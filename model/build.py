@@ -17,17 +17,17 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import (
     POOLINGS,
     EncoderOnly,
-    RowHead,
     SentenceHead,
-    after_begin,
-    as_it_is,
-    begun,
-    every_row,
+    TokenHead,
+    drop_begin_rows,
+    identity,
+    keep_all_rows,
+    prepend_begin_token,
 )
-from tfm.model.transformer.factory import Parts, embedding_table
+from tfm.model.transformer.factory import ModuleFactory, make_embedding
 from tfm.model.transformer.told_languages import NETWORKS
-from tfm.model.vision.image_shape import ImageShape, no_fit
-from tfm.model.word_vectors import READINGS, WordVectors, table_of
+from tfm.model.vision.image_shape import ImageShape, shape_problem
+from tfm.model.word_vectors import READINGS, WordVectors, embedding_table
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly | CharacterTagger | RecurrentEncoderDecoder | WordVectors
 
@@ -49,7 +49,7 @@ def build(
     """
     if (image is None) != (config.vision is None):
         raise ValueError("images need [model.vision]" if image else "[model.vision] needs the shape of the images")
-    if config.vision is not None and image is not None and (problem := no_fit(config.vision, image)) is not None:
+    if config.vision is not None and image is not None and (problem := shape_problem(config.vision, image)) is not None:
         raise ValueError(problem)
     if config.one_vocabulary_for is not None and source_vocab != target_vocab:
         raise ValueError(
@@ -66,7 +66,7 @@ def build(
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
     for side in config.frozen_sides:
-        table_of(model, side).requires_grad_(False)
+        embedding_table(model, side).requires_grad_(False)
     return model
 
 
@@ -79,7 +79,7 @@ def build_transformer(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:
     """Vaswani et al. 2017, figure 1."""
-    parts, network = parts_of(config, compute_dtype), NETWORKS[config.languages]
+    parts, network = make_parts(config, compute_dtype), NETWORKS[config.languages]
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
     output = parts.output(target_table, target_vocab)
@@ -101,7 +101,7 @@ def build_decoder_only(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> DecoderOnly:
     """Radford et al. 2018, figure 1 (left): a decoder without cross-attention."""
-    parts, stack = Parts(config, compute_dtype), config.decoder
+    parts, stack = ModuleFactory(config, compute_dtype), config.decoder
     table = parts.table(target_vocab, config.embedding_dim or stack.dim)
     sides = 2 if config.task == "translation" else 1
     return DecoderOnly(
@@ -119,17 +119,17 @@ def build_encoder_only(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderOnly:
     """Devlin et al. 2019, figure 1: one encoder, and for each task an output layer."""
-    parts, stack = parts_of(config, compute_dtype), config.encoder
+    parts, stack = make_parts(config, compute_dtype), config.encoder
     table = parts.source_table(source_vocab)
-    begin, of_text = (begun, after_begin) if config.begin_token else (as_it_is, every_row)
-    head: RowHead | SentenceHead
+    begin, of_text = (prepend_begin_token, drop_begin_rows) if config.begin_token else (identity, keep_all_rows)
+    head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
-        head = RowHead(parts.before_output(stack, table.embedding_dim), of_text)
+        head = TokenHead(parts.before_output(stack, table.embedding_dim), of_text)
         output = parts.output(table, source_vocab)
     else:
         inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
         pooled = config.task == "classification"
-        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else RowHead(nn.Identity(), of_text)
+        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), of_text)
         output = parts.classes(stack.dim, target_vocab)
     return EncoderOnly(
         begin=begin,
@@ -159,17 +159,17 @@ def build_character_tagger(
     )
 
 
-def parts_of(config: ModelConfig, compute_dtype: torch.dtype) -> Parts:
+def make_parts(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFactory:
     """The parts of a network that reads pieces, or characters."""
-    return Parts(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
+    return ModuleFactory(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
 
 
 def build_word_vectors(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> WordVectors:
     """Mikolov et al. 2013a, figure 1: no layer but the two tables."""
-    parts = Parts(config, compute_dtype)
-    table = embedding_table(target_vocab, config.embedding_dim or config.encoder.dim)
+    parts = ModuleFactory(config, compute_dtype)
+    table = make_embedding(target_vocab, config.embedding_dim or config.encoder.dim)
     return WordVectors(
         table=table,
         output=parts.product(table.embedding_dim, target_vocab),

@@ -10,9 +10,9 @@ from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead, as_it_is
-from tfm.model.transformer.factory import Parts
-from tfm.model.vision.convolution import Convolution
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead, identity
+from tfm.model.transformer.factory import ModuleFactory
+from tfm.model.vision.convolution import ResNetEmbedding
 from tfm.model.vision.image_embedding import ImageEmbedding
 from tfm.model.vision.image_shape import ImageShape
 from tfm.model.vision.patches import Patches
@@ -20,13 +20,13 @@ from tfm.model.vision.patches import Patches
 ImageModel = EncoderDecoder | EncoderOnly | RecurrentEncoderDecoder
 
 
-def image_embedding(parts: Parts, image: ImageShape) -> ImageEmbedding:
+def image_embedding(parts: ModuleFactory, image: ImageShape) -> ImageEmbedding:
     """What makes tokens of an image, as `config.vision` says."""
     assert parts.config.vision is not None
     return VISION_ENCODERS[parts.config.vision.encoder](parts, parts.config.vision, image)
 
 
-def patches(parts: Parts, vision: VisionConfig, image: ImageShape) -> Patches:
+def patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Patches:
     """Dosovitskiy et al. 2021, figure 1."""
     return Patches(
         image,
@@ -38,9 +38,9 @@ def patches(parts: Parts, vision: VisionConfig, image: ImageShape) -> Patches:
     )
 
 
-def convolution(parts: Parts, vision: VisionConfig, image: ImageShape) -> Convolution:
+def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> ResNetEmbedding:
     """He et al. 2016, figure 2 and section 3.3."""
-    return Convolution(
+    return ResNetEmbedding(
         image,
         vision.channels,
         vision.blocks,
@@ -52,17 +52,17 @@ def convolution(parts: Parts, vision: VisionConfig, image: ImageShape) -> Convol
     )
 
 
-def encoder_parts(parts: Parts) -> Parts:
+def encoder_parts(parts: ModuleFactory) -> ModuleFactory:
     """Parts of an image's encoder: all tokens attend to one another, and where they are is said once, before."""
     plain = {"mixing": "attention", "window": None, "positions": "none"}
-    return Parts(parts.config.model_copy(update=plain), parts.compute_dtype, parts.noise)
+    return ModuleFactory(parts.config.model_copy(update=plain), parts.compute_dtype, parts.noise)
 
 
 def build_image_transformer(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:
     """Captions: an image's tokens are the memory that the decoder of Vaswani et al. 2017 attends to."""
-    parts = Parts(config, compute_dtype)
+    parts = ModuleFactory(config, compute_dtype)
     seeing, encoder, decoder = encoder_parts(parts), config.encoder, config.decoder
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return EncoderDecoder(
@@ -83,10 +83,10 @@ def build_image_classifier(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderOnly:
     """Labels of images: the tokens are pooled, as Dosovitskiy et al. 2021 have it in appendix D.3."""
-    parts, stack = Parts(config, compute_dtype), config.encoder
+    parts, stack = ModuleFactory(config, compute_dtype), config.encoder
     seeing = encoder_parts(parts)
     return EncoderOnly(
-        begin=as_it_is,
+        begin=identity,
         embedding=image_embedding(parts, image),
         encoder=seeing.layers(stack),
         encoder_norm=seeing.final_norm(stack),
@@ -101,11 +101,11 @@ def build_image_recurrent(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> RecurrentEncoderDecoder:
     """Captions: Xu et al. 2015, figure 1; without attention Vinyals et al. 2015, Karpathy and Fei-Fei 2015."""
-    seeing = encoder_parts(Parts(config, compute_dtype))
+    seeing = encoder_parts(ModuleFactory(config, compute_dtype))
     return after_attention(config, seeing, lambda: image_embedding(seeing, image), target_vocab)
 
 
-VISION_ENCODERS: dict[str, Callable[[Parts, VisionConfig, ImageShape], ImageEmbedding]] = {
+VISION_ENCODERS: dict[str, Callable[[ModuleFactory, VisionConfig, ImageShape], ImageEmbedding]] = {
     "patches": patches,
     "convolution": convolution,
 }

@@ -8,10 +8,10 @@ from tfm.model.characters.factory import CharacterParts
 from tfm.model.config import ModelConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import SourceEmbedding
-from tfm.model.recurrent.attentive_reader import AttentiveReader
+from tfm.model.recurrent.attentive_reader import AttentionEncoder
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.recurrent.factory import RecurrentParts
-from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.factory import ModuleFactory
 
 
 def build_recurrent(
@@ -46,7 +46,7 @@ def build_character_recurrent(
 
 
 def after_attention(
-    config: ModelConfig, reading: Parts, source_embedding: Callable[[], SourceEmbedding], target_vocab: int
+    config: ModelConfig, reading: ModuleFactory, source_embedding: Callable[[], SourceEmbedding], target_vocab: int
 ) -> RecurrentEncoderDecoder:
     """A recurrent decoder after layers of attention, which `reading` makes; the source enters them by its embedding.
 
@@ -58,7 +58,7 @@ def after_attention(
     table = saying.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
         source_embedding=source_embedding(),
-        encoder=AttentiveReader(reading.layers(encoder), reading.final_norm(encoder)),
+        encoder=AttentionEncoder(reading.layers(encoder), reading.final_norm(encoder)),
         bridge=recurrent.projection(),
         target_embedding=saying.embedding(table, decoder),
         decoder=recurrent.decoder(),
@@ -69,6 +69,6 @@ def after_attention(
     )
 
 
-def counting_parts(config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> Parts:
+def counting_parts(config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> ModuleFactory:
     """Parts without positions: a recurrent model counts by itself."""
-    return Parts(config.model_copy(update={"positions": "none"}), compute_dtype, noise)
+    return ModuleFactory(config.model_copy(update={"positions": "none"}), compute_dtype, noise)

@@ -38,7 +38,7 @@ class _Unpad(torch.autograd.Function):
         return grad.new_zeros(ctx.num_slots, *grad.shape[1:]).index_copy_(0, slots, grad), None
 
 
-def placed(rows: Tensor, slots: Tensor, num_slots: int) -> Tensor:
+def scatter_rows(rows: Tensor, slots: Tensor, num_slots: int) -> Tensor:
     """Rows (N, ...) at distinct slots (N,) among so many, zeros elsewhere: (num_slots, ...)."""
     return _Pad.apply(rows, slots, num_slots)  # type: ignore[no-untyped-call,no-any-return]
 
@@ -75,7 +75,7 @@ class Layout:
     def pad(self, rows: Tensor) -> Tensor:
         """(N, ...) -> (B, S, ...), zeros where no token is."""
         if not self.is_even:
-            rows = placed(rows, self.slots, self.batch * self.width)
+            rows = scatter_rows(rows, self.slots, self.batch * self.width)
         return rows.view(self.batch, self.width, *rows.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class FlatLayout:
 AnyLayout = Layout | FlatLayout
 
 
-def joined(one: AnyLayout, other: AnyLayout) -> tuple[AnyLayout, Tensor]:
+def concat_layouts(one: AnyLayout, other: AnyLayout) -> tuple[AnyLayout, Tensor]:
     """The layout of sentences that are each a sentence of `one` followed by its like of `other`, and the order (N,):
     which row of the two, those of `one` counted first, each row of it is."""
     order = torch.cat([one.sentence, other.sentence]).argsort(stable=True)

@@ -75,7 +75,7 @@ def pairs_within(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, 
     return torch.cat(centres), torch.cat(neighbours)
 
 
-def table_of(model: Any, side: str) -> nn.Module:
+def embedding_table(model: Any, side: str) -> nn.Module:
     """Where a network keeps the vectors of a side's words: ids (N,) -> (N, E). A network with one table has it for
     both sides."""
     holder = getattr(model, f"{side}_embedding", None) or getattr(model, "embedding", model)

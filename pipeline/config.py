@@ -136,7 +136,7 @@ class EvaluationConfig(BaseModel):
         return self
 
 
-def too_far_apart(stride: int | None, block: int | None, max_length: int) -> str | None:
+def stride_problem(stride: int | None, block: int | None, max_length: int) -> str | None:
     """Why a language model's windows cannot begin `stride` tokens apart; None where they can."""
     window, key = (max_length, "max_length") if block is None else (block, "block")
     if stride is None or stride <= window:

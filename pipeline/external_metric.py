@@ -54,7 +54,7 @@ def check_names(metrics: Sequence[ExternalMetric], taken: Sequence[str]) -> None
         seen.add(name)
 
 
-def not_found(metrics: Sequence[ExternalMetric]) -> list[str]:
+def missing_command_warnings(metrics: Sequence[ExternalMetric]) -> list[str]:
     """A warning for each command of which there is no program."""
     return [
         f"evaluation.external {metric.name}: there is no command {metric.command[0]!r}, so there will be no such score"

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tfm.data.errors import listed
+from tfm.data.errors import format_names
 
 USUAL = "DejaVu Sans"  # comes with matplotlib
 MAX_FONTS = 5  # a picture is seldom of more scripts
@@ -25,7 +25,7 @@ def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
     _, missing = _choose(frozenset("".join(texts)))
     if not missing or file.suffix.lower() == ".svg":
         return None
-    shown = listed(sorted(missing), " ", most=40)
+    shown = format_names(sorted(missing), " ", most=40)
     return f"{file}: no installed font has {shown}, drawn as boxes; install one, such as Noto Sans CJK, or draw an .svg"
 
 

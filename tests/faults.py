@@ -53,7 +53,7 @@ class Faults:
         with pytest.MonkeyPatch.context() as patch:
             for name in CALLS:
                 patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
-            patch.setattr(swap, "exchange", self._wrapped("exchange", swap.exchange))
+            patch.setattr(swap, "atomic_swap", self._wrapped("exchange", swap.atomic_swap))
             patch.setattr(os, "open", self._os_open(os.open))
             opened = self._open(io.open)
             patch.setattr("builtins.open", opened)

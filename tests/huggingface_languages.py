@@ -14,9 +14,9 @@ import torch
 
 from tests.tiny_model import TEXTS
 from tfm.pipeline.model_io.huggingface.importing import import_model
-from tfm.pipeline.model_io.huggingface.weights import halves_apart
+from tfm.pipeline.model_io.huggingface.weights import deinterleave
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
 GERMAN = ("ein Hund rennt durch den Schnee .", "zwei Hunde und eine Katze am Meer !", "Übermut tut selten gut ß")
@@ -130,14 +130,14 @@ KINDS = {
 
 
 def taken(folder: Path) -> LoadedModel:
-    import_model(folder, folder.with_name("ours"), command=["tfm", "import"], reporter=Quiet())
+    import_model(folder, folder.with_name("ours"), command=["tfm", "import"], reporter=NullReporter())
     return load_model(folder.with_name("ours"), "cpu", torch.float64)
 
 
 def rows_of(ours: LoadedModel, theirs: Any) -> list[int]:
     """By our id the row there, told by the table of the input, whose rows all differ."""
     table, own = theirs.get_input_embeddings().weight.detach(), ours.model.target_embedding.table.weight.detach()
-    own = own[:, halves_apart(own.shape[1])]
+    own = own[:, deinterleave(own.shape[1])]
     return [int((table - each).abs().sum(1).argmin()) for each in own]
 
 

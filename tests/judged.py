@@ -5,7 +5,7 @@ from typing import Any
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
+from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 HOSTILE = (
@@ -43,4 +43,4 @@ def systems(number: int, segments: int, *, references: bool = True, texts: Seque
 
 def campaign(kind: Kind, judged: Sequence[System], **wanted: Any) -> Campaign:
     """A campaign of some systems."""
-    return make_campaign(Wanted(**{"kind": kind, "segments": 12, "judges": 2, **wanted}), judged)
+    return make_campaign(CampaignSpec(**{"kind": kind, "segments": 12, "judges": 2, **wanted}), judged)

@@ -1,9 +1,9 @@
 """A reporter that remembers what it was told."""
 
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 
-class Listening(Quiet):
+class Listening(NullReporter):
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.warnings: list[str] = []

@@ -53,7 +53,7 @@ def rewritten(folder: Path, **changes: Any) -> None:
             )
     except (TypeError, AttributeError, KeyError):
         pass
-    file.write_bytes(manifest.spell(document))
+    file.write_bytes(manifest.serialize(document))
 
 
 def signed(folder: Path, **changes: Any) -> Path:

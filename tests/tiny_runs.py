@@ -9,8 +9,8 @@ from typing import Any
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.inference.translation import reference_file
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -90,7 +90,7 @@ def add_texts(
             for file, lines in files.items():
                 (draft.folder / file).write_text("".join(line + "\n" for line in lines), "utf-8", newline="\n")
     config = EvaluationConfig(metrics=tuple(metrics), samples=0, **evaluation)  # type: ignore[arg-type]
-    found = [assess(each, config, seed=1, reporter=Quiet(), extra=extra) for each in tests.values()]
+    found = [evaluate_segments(each, config, seed=1, reporter=NullReporter(), extra=extra) for each in tests.values()]
     made = f"translations{ending}"
     inputs = {"model": model, made: Input.of_artifact(run / made)}
     plan = Plan("evaluate", run / f"scores{ending}", {"evaluation": config.model_dump(mode="json")}, inputs, 1)

@@ -21,14 +21,14 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.runtime.distributed import World, join
-from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.runtime.distributed import World, init_world
+from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import start as first_state
-from tfm.pipeline.training.helpers import helping
+from tfm.pipeline.training.helpers import gradient_workers
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
@@ -91,7 +91,7 @@ def run(
     **more: Any,
 ) -> Path:
     """Train; the folder of the model."""
-    seed, talk = more.pop("seed", 3), reporter or Quiet()
+    seed, talk = more.pop("seed", 3), reporter or NullReporter()
     more = {"evaluation": EvaluationConfig(), **more}
     train(config, model, DecodingConfig(), dataset, out, seed=seed, command=["test"], reporter=talk, **more)
     return out / "model"
@@ -124,7 +124,7 @@ def gradients_in_float64(
     gradients = Gradients(model, task, data.train, config, 1, world, resegmentation)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
-    with helping(gradients, helpers) as gradients.helpers:
+    with gradient_workers(gradients, helpers) as gradients.helpers:
         for step, group in enumerate(groups, 1):
             gradients.compute(group, step, stop=False)
             found |= {f"{step}/{name}": p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
@@ -144,7 +144,7 @@ def main(dataset: Path, out: Path, config: TrainingConfig, precision: str = "") 
 
     precision: "float64", or nothing: that of the config.
     """
-    with join(torch.device("cpu")) as world:
+    with init_world(torch.device("cpu")) as world:
         if world.size > 1:
             found = gradients_in_float64(dataset, groups_of(5), world)
             out.mkdir(parents=True, exist_ok=True)

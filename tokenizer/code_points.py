@@ -17,11 +17,11 @@ from tokenizers import models
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.languages import are_codes
-from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import Sampler
-from tfm.tokenizer.special import SPECIALS, UNK_ID, token_of
+from tfm.tokenizer.special import SPECIALS, UNK_ID, language_token
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from tfm.tokenizer.words import FlatIds, Words, for_later_words
 
@@ -86,8 +86,8 @@ class CodePoints(Tokenizer):
         return [
             [
                 _numbers(normalized).tolist() or [UNK_ID]
-                for place, word in enumerate(words_of(text))
-                for normalized in [self._later(f" {spellable(word)}") if place else self.normalize(word)]
+                for place, word in enumerate(split_words(text))
+                for normalized in [self._later(f" {replace_surrogates(word)}") if place else self.normalize(word)]
             ]
             for text in texts
         ]
@@ -125,7 +125,7 @@ class CodePoints(Tokenizer):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens are omitted."""
         first, end = len(SPECIALS), len(SPECIALS) + CODE_POINTS
-        return spellable("".join(chr(number - first) for number in ids if first <= number < end))
+        return replace_surrogates("".join(chr(number - first) for number in ids if first <= number < end))
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
         """The texts of many lists of ids."""
@@ -138,7 +138,11 @@ class CodePoints(Tokenizer):
         if number < len(SPECIALS):
             return SPECIALS[number]
         language = number - len(SPECIALS) - CODE_POINTS
-        return token_of(self._languages[language]) if language >= 0 else spellable(chr(number - len(SPECIALS)))
+        return (
+            language_token(self._languages[language])
+            if language >= 0
+            else replace_surrogates(chr(number - len(SPECIALS)))
+        )
 
     def surface(self, number: int) -> str:
         """The same: a character brings nothing with it."""

@@ -22,7 +22,7 @@ NORMALIZERS: dict[LabelKind, Normalizer] = {
 _SPACES = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The parts of a text between spaces: its words as in the corpus, or its tags."""
     return [word for word in text.translate(_SPACES).split(" ") if word]
 
@@ -30,7 +30,7 @@ def words_of(text: str) -> list[str]:
 def names_in(text: str, kind: LabelKind) -> list[str]:
     """The names in a text: one label at most, or its tags."""
     whole = text.strip(WHITE_SPACE)
-    return words_of(text) if kind == "tags" else [whole] if whole else []
+    return split_words(text) if kind == "tags" else [whole] if whole else []
 
 
 def kind_of(whole: tokenizers.Tokenizer) -> LabelKind | None:

@@ -15,13 +15,13 @@ import tokenizers
 from numpy.typing import NDArray
 
 from tfm.tokenizer.sampled import Ints, Keys, Sampler
-from tfm.tokenizer.special import LANGUAGE_CODE, token_of
+from tfm.tokenizer.special import LANGUAGE_CODE, language_token
 from tfm.tokenizer.words import FlatIds
 
 
 def add_languages(whole: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
     """Add the tokens of these languages behind all other pieces, in the order of their codes."""
-    tokens = [token_of(language) for language in sorted(set(languages))]
+    tokens = [language_token(language) for language in sorted(set(languages))]
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
@@ -44,7 +44,7 @@ def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
     return _spelled(whole, TARGET_LANGUAGE_TOKEN) or _spelled(whole, TEXT_LANGUAGE_TOKEN)
 
 
-def names_texts(whole: tokenizers.Tokenizer) -> bool:
+def has_source_language(whole: tokenizers.Tokenizer) -> bool:
     """Whether its languages are named of texts, sources and targets alike, and not asked for."""
     return bool(_spelled(whole, TEXT_LANGUAGE_TOKEN)) and not _spelled(whole, TARGET_LANGUAGE_TOKEN)
 
@@ -61,7 +61,7 @@ def _spelled(whole: tokenizers.Tokenizer, token_of_language: str) -> dict[str, i
     return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}
 
 
-class AfterLanguage:
+class KeepLanguageToken:
     """Draws other pieces (`tokenizer.sampled`) of what comes after the language at the beginning of a row, if one does.
 
     languages: the ids of all languages.
@@ -101,6 +101,6 @@ def iso_of(code: str) -> str | None:
     return language if len(language) == 3 else ISO_639_3.get(language)
 
 
-def resolved(asked: str, known: Collection[str]) -> list[str]:
+def match_languages(asked: str, known: Collection[str]) -> list[str]:
     """Which of the languages that a model knows are meant: its own code, or all of one code of ISO 639-3."""
     return [asked] if asked in known else [code for code in known if iso_of(code) == asked]

@@ -35,13 +35,13 @@ Words = Mapping[str, int]
 def learn_bpe(words: Words, config: TokenizerConfig) -> Model:
     """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
     letters = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return _merges(_within(words, letters), letters, config)
+    return _merges(_split_unknown(words, letters), letters, config)
 
 
 def learn_byte(words: Words, config: TokenizerConfig) -> Model:
     """Byte-pair encoding over bytes (Radford et al. 2019); the 256 bytes are in the vocabulary, seen or not."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return _merges(_within(words, alphabet), alphabet, config)
+    return _merges(_split_unknown(words, alphabet), alphabet, config)
 
 
 def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
@@ -51,7 +51,7 @@ def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
     letters = letters_in(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in letters if letter != " "]
     learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
-    learned = learn(_within(words, letters), letters, continuing, config)
+    learned = learn(_split_unknown(words, letters), letters, continuing, config)
     vocab = _numbered([*letters, *continuing, *learned])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
 
@@ -100,10 +100,10 @@ def _units(word: str, begins: Collection[str]) -> tuple[str, ...]:
 def learn_unigram(words: Words, config: TokenizerConfig) -> Model:
     """The unigram language model (Kudo 2018): pieces, each with its log probability, pruned by expectation
     maximisation from many; the most probable are numbered first."""
-    return unigram_of(unigram_pieces(words, config.vocab_size - len(SPECIALS), config.min_frequency))
+    return make_unigram(unigram_pieces(words, config.vocab_size - len(SPECIALS), config.min_frequency))
 
 
-def unigram_of(pieces: Mapping[str, float]) -> Model:
+def make_unigram(pieces: Mapping[str, float]) -> Model:
     """The unigram language model of pieces with their log probabilities, numbered in the order given."""
     return models.Unigram([*((special, 0.0) for special in SPECIALS), *pieces.items()], UNK_ID, False)
 
@@ -111,7 +111,7 @@ def unigram_of(pieces: Mapping[str, float]) -> Model:
 def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, float]:
     """At most `size` pieces of the unigram language model with their log probabilities, the most probable first."""
     letters = letters_in(words, size, min_frequency)
-    words = _within(words, letters)
+    words = _split_unknown(words, letters)
     trainer = trainers.UnigramTrainer(
         vocab_size=len(SPECIALS) + size + 1,  # one for ENDS
         special_tokens=list(SPECIALS),
@@ -177,12 +177,12 @@ def _train(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> 
     # line break, since normalised text has none.
     learner = Tokenizer(model)
     learner.pre_tokenizer = pre_tokenizers.CharDelimiterSplit("\n")
-    learner.train_from_iterator(_said(words), trainer)
+    learner.train_from_iterator(_repeat_words(words), trainer)
     made: dict[str, Any] = json.loads(learner.to_str())["model"]
     return made
 
 
-def _said(words: Iterable[tuple[str, int]], at_once: int = 1000) -> Iterator[str]:
+def _repeat_words(words: Iterable[tuple[str, int]], at_once: int = 1000) -> Iterator[str]:
     for word, count in words:
         whole, rest = divmod(count, at_once)
         yield from ["\n".join([word] * at_once)] * whole
@@ -217,7 +217,7 @@ def most_frequent(seen: Mapping[str, int], size: int | None, min_frequency: int)
     return sorted(enough, key=lambda each: (-seen[each], each))[:size]
 
 
-def _within(words: Words, letters: Iterable[str]) -> Counter[str]:
+def _split_unknown(words: Words, letters: Iterable[str]) -> Counter[str]:
     """The words, cut at every character outside the alphabet, and into parts of MAX_WORD characters at most."""
     alphabet = set(letters)
     parts: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from tfm.tokenizer.special import CONTINUATION_PREFIX
 Pair = tuple[str, str]
 
 
-def joined(left: str, right: str) -> str:
+def merged_piece(left: str, right: str) -> str:
     """The piece that two neighbours of a word make; `right` is a continuation."""
     return left + right.removeprefix(CONTINUATION_PREFIX)
 
@@ -28,7 +28,7 @@ class PieceCounts:
     words: the pieces of each distinct word, and how often the word was seen. union: the piece that two make.
     """
 
-    def __init__(self, words: Mapping[tuple[str, ...], int], union: Callable[[str, str], str] = joined) -> None:
+    def __init__(self, words: Mapping[tuple[str, ...], int], union: Callable[[str, str], str] = merged_piece) -> None:
         self._union = union
         self._words = [list(pieces) for pieces in words]
         self._times = list(words.values())
@@ -95,10 +95,10 @@ def likeliest_joins(counts: PieceCounts, min_frequency: int, min_score: float) -
 
     Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`.
     """
-    return (joined(*pair) for pair in ranked_joins(counts, counts.score, min_frequency, min_score))
+    return (merged_piece(*pair) for pair in best_merges(counts, counts.score, min_frequency, min_score))
 
 
-def ranked_joins(
+def best_merges(
     counts: PieceCounts, score: Callable[[Pair], float], min_frequency: int, min_score: float
 ) -> Iterator[Pair]:
     """The pair of the highest score, again and again, each joined after it was given.

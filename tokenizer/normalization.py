@@ -40,6 +40,6 @@ def normalizer(config: TokenizerConfig) -> Normalizer:
     return normalizers.Sequence([*steps, *ENDING])
 
 
-def spellable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with U+FFFD for each lone surrogate, which no UTF-8 can spell (JSON's \\ud800 makes one)."""
     return _SURROGATE.sub("\ufffd", text)

@@ -17,6 +17,6 @@ def sentinel(number: int) -> str:
     return f"<extra_id_{number}>"
 
 
-def token_of(language: str) -> str:
+def language_token(language: str) -> str:
     """The control token of a language, by its code; see `tokenizer.languages`."""
     return f">>{language}<<"

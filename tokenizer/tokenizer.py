@@ -14,8 +14,8 @@ from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
 from tfm.tokenizer.foreign.unnumbered import as_unknown, num_numbered
 from tfm.tokenizer.labels import kind_of
-from tfm.tokenizer.languages import AfterLanguage, add_languages, languages_of, names_texts
-from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.languages import KeepLanguageToken, add_languages, has_source_language, languages_of
+from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinels_of
 from tfm.tokenizer.special import SPECIALS, UNK_ID
@@ -110,7 +110,7 @@ class Tokenizer:
     @cached_property
     def names_texts(self) -> bool:
         """Whether its languages are told of both texts: a source begins with the target's and its own."""
-        return names_texts(self._whole)
+        return has_source_language(self._whole)
 
     @cached_property
     def sentinels(self) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ class Tokenizer:
     def towards(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
-        source: their own language, where it `names_texts`. Raises KeyError where it does not have a language.
+        source: their own language, where it `has_source_language`. Raises KeyError where it does not have a language.
         """
         other = copy.copy(self)
         other._lead = tuple(self.languages[each] for each in ((language, source) if self.names_texts else (language,)))
@@ -170,7 +170,7 @@ class Tokenizer:
             found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
             found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
-        return found if found is None or not self.languages else AfterLanguage(found, self.languages.values())
+        return found if found is None or not self.languages else KeepLanguageToken(found, self.languages.values())
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""
@@ -182,7 +182,7 @@ class Tokenizer:
 
     def normalize(self, text: str) -> str:
         """The text as decoding returns it."""
-        text = spellable(text)
+        text = replace_surrogates(text)
         return text if self._whole.normalizer is None else self._whole.normalizer.normalize_str(text)
 
     def pieces(self, text: str) -> list[str]:

@@ -10,14 +10,14 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 from tokenizers.models import Model
 
-from tfm.tokenizer.allocation.capacity import Sized, allocate, average_log_probability, term
-from tfm.tokenizer.allocation.fingerprints import clusters_of
+from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate, average_log_probability, term
+from tfm.tokenizer.allocation.fingerprints import cluster_languages
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.labels import NORMALIZERS, names_in
-from tfm.tokenizer.learn import letters_in, unigram_of, unigram_pieces
-from tfm.tokenizer.normalization import normalizer, spellable
+from tfm.tokenizer.learn import letters_in, make_unigram, unigram_pieces
+from tfm.tokenizer.normalization import normalizer, replace_surrogates
 from tfm.tokenizer.sentinels import add_sentinels
 from tfm.tokenizer.special import SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -84,7 +84,7 @@ class TokenizerTrainer:
     def _fold(self) -> None:
         for lead, waiting in (("", self._first), (" ", self._later)):
             for word, count in waiting.items():
-                normalized = self._normalizer.normalize_str(spellable(word))
+                normalized = self._normalizer.normalize_str(replace_surrogates(word))
                 if normalized:
                     for piece in self._cut(lead + normalized):
                         self._words[piece] += count
@@ -125,27 +125,27 @@ class ClustersTrainer:
         size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
         least = self._config.min_frequency
         texts, step = sum(each.num_texts for each in self._of.values()), max(1, size // ALLOCATION_STEPS)
-        own = {name: Ranked.learned(each, size, least) for name, each in self._of.items() if each.words}
+        own = {name: RankedPieces.learned(each, size, least) for name, each in self._of.items() if each.words}
         needed = allocate({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
         alike = {name: each.first(size // len(own)) for name, each in own.items()}
         found: list[dict[str, float]] = []
-        for cluster in clusters_of(alike, self._config.clusters or 1) if own else ():
+        for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
             room = len({piece for name in cluster for piece in needed[name].pieces})
             words = sum((self._of[name].words for name in cluster), Counter[str]())
             found.append(unigram_pieces(words, room, least))
             self.clusters[tuple(cluster)] = len(found[-1])
-        return next(iter(self._of.values())).with_pieces(unigram_of(joined(found, size)))
+        return next(iter(self._of.values())).with_pieces(make_unigram(merge_vocabularies(found, size)))
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedPieces:
     """The pieces of a language's own unigram model, the most probable first, and the text that it was learned from."""
 
     text: TokenizerTrainer
     pieces: Mapping[str, float]
 
     @classmethod
-    def learned(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "Ranked":
+    def learned(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
         """Of `size` pieces beside the letters, as far as the text has so many."""
         letters = letters_in(text.words, size, min_frequency)
         return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
@@ -155,14 +155,14 @@ class Ranked:
         others = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
         return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
 
-    def sized(self, step: int, texts: int, steps: int) -> Sized:
+    def sized(self, step: int, texts: int, steps: int) -> LanguageVocabulary:
         """The vocabulary after so many steps, and its term of what VoCap maximises; texts: of all languages."""
         pieces = self.first(step * steps)
         alp = average_log_probability(self.text.words, self.text.num_texts, pieces)
-        return Sized(pieces, term(self.text.num_texts / texts, alp))
+        return LanguageVocabulary(pieces, term(self.text.num_texts / texts, alp))
 
 
-def joined(vocabularies: Iterable[Mapping[str, float]], size: int) -> dict[str, float]:
+def merge_vocabularies(vocabularies: Iterable[Mapping[str, float]], size: int) -> dict[str, float]:
     """The pieces of all, each with the largest of its log probabilities, the most probable first.
 
     If they are more than `size`, the least probable ones are left out, letters last.
@@ -185,7 +185,7 @@ class NamesTrainer:
 
     def add(self, text: str, language: str | None = None) -> None:
         """Count the names of one text, whatever its language."""
-        self._seen.update(names_in(spellable(text), self._kind))
+        self._seen.update(names_in(replace_surrogates(text), self._kind))
 
     @property
     def num_words(self) -> int:
@@ -194,10 +194,10 @@ class NamesTrainer:
 
     def learn(self) -> Tokenizer:
         """The tokenizer of the names."""
-        return of_names(sorted(self._seen, key=lambda name: (-self._seen[name], name)), self._kind)
+        return make_label_tokenizer(sorted(self._seen, key=lambda name: (-self._seen[name], name)), self._kind)
 
 
-def of_names(names: Iterable[str], kind: LabelKind) -> Tokenizer:
+def make_label_tokenizer(names: Iterable[str], kind: LabelKind) -> Tokenizer:
     """The tokenizer of these names, in this order behind the control tokens."""
     pieces = [*SPECIALS, *(" " + name for name in names)]
     whole = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))

@@ -14,8 +14,8 @@ import tokenizers
 from numpy.typing import NDArray
 
 from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.labels import words_of
-from tfm.tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, spellable
+from tfm.tokenizer.labels import split_words
+from tfm.tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, replace_surrogates
 from tfm.tokenizer.special import UNK_ID
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
@@ -108,7 +108,7 @@ def encode_lists(whole: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list
     try:
         encodings = whole.encode_batch_fast(texts, add_special_tokens=False)
     except (TypeError, UnicodeError):
-        encodings = whole.encode_batch_fast([spellable(text) for text in texts], add_special_tokens=False)
+        encodings = whole.encode_batch_fast([replace_surrogates(text) for text in texts], add_special_tokens=False)
     return [encoding.ids for encoding in encodings]
 
 
@@ -160,7 +160,7 @@ class WordPieces:
         """The ids of each word of each text; every word has some."""
         if len(self._known) > MAX_WORDS:
             self._known.clear()
-        sentences = [[f" {word}" if place else word for place, word in enumerate(words_of(text))] for text in texts]
+        sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
         new = {word: None for sentence in sentences for word in sentence if word not in self._known}
         for whole, words in (
             (self._first, [word for word in new if word[0] != " "]),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Device, From, Sets, To, part, refuse
+from tfm.cli.options import Device, From, Sets, To, config_section, reject_flags
 from tfm.cli.streams import print_data
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
-    from tfm.pipeline.attention_page.attended import Reading
+    from tfm.pipeline.attention_page.attended import AttentionTrace
     from tfm.pipeline.attention_page.head_statistics import HeadReport
     from tfm.pipeline.attention_page.picture import View
 
@@ -78,9 +78,9 @@ def attend(
         if not head_report:
             raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
-        refuse(alone, "it applies to one sentence: give SENTENCE")
+        reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import reporter
-    from tfm.pipeline.artifacts.files import beginning, check_folder_of, replace_bytes
+    from tfm.pipeline.artifacts.files import as_cannot_write, check_folder_of, replace_bytes
     from tfm.pipeline.attention_page.head_statistics import measure
     from tfm.pipeline.attention_page.image_reading import attend_to_image
     from tfm.pipeline.attention_page.picture import view_of
@@ -93,7 +93,7 @@ def attend(
     for file in filter(None, (out, png)):
         check_folder_of(file)
     talk = reporter(tables_on_stdout=True)
-    decoding = part(DecodingConfig, sets, {"decoding.beam": beam})
+    decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").towards(to, source_language)
     read = None
     if sentence is not None and loaded.images is not None:
@@ -108,7 +108,7 @@ def attend(
         for table in report.tables():
             talk.table(*table)
     for file, content in _files(f"Attention of {model}", read, view, report, out, png):
-        with beginning(file):
+        with as_cannot_write(file):
             replace_bytes(file, content)
         talk.line(f"written: {file}")
     if png is not None and read is not None and view is not None:
@@ -119,7 +119,7 @@ def attend(
             talk.warn(warning)
 
 
-def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
+def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> None:
     from tfm.pipeline.attention_page.attended import as_json
 
     found = {} if read is None else as_json(read)
@@ -130,7 +130,7 @@ def _print_json(read: "Reading | None", report: "HeadReport | None") -> None:
 
 def _files(
     title: str,
-    read: "Reading | None",
+    read: "AttentionTrace | None",
     view: "View | None",
     report: "HeadReport | None",
     page: Path | None,

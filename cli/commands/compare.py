@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import refuse
+from tfm.cli.options import reject_flags
 from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def compare(
     Their settings, costs and scores stand side by side.
     """
     if sum((markdown, latex, as_json)) > 1:
-        refuse({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
+        reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import reporter
     from tfm.pipeline.artifacts.files import check_folder_of
     from tfm.pipeline.comparison.curves_plot import draw
     from tfm.pipeline.comparison.metric_tests import run_tests
     from tfm.pipeline.comparison.runs import compare_runs
-    from tfm.pipeline.comparison.seeds import apart, fold
+    from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
     from tfm.pipeline.comparison.tables.as_json import as_json as all_of
     from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
     from tfm.pipeline.comparison.tables.latex import latex as in_latex
@@ -75,7 +75,7 @@ def compare(
 
     for file in filter(None, (plot, html)):
         check_folder_of(file)
-    found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=apart if each else fold)
+    found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=one_row_per_run if each else group_by_seed)
     metrics = metrics_named(metric or [], found)
     if plot is not None:
         draw(found.runs, plot)
@@ -101,7 +101,7 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
     """The table of the rows, that of the tests where there are any, and what their marks mean."""
     from tfm.cli.console import duration, reporter
     from tfm.pipeline.comparison.tables.columns import differences, table
-    from tfm.pipeline.comparison.tables.legend import legend, of_people
+    from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
 
     num_rows = len(found.rows)
     columns = table(found, tested, metrics, duration=duration)
@@ -114,7 +114,7 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
-    for sentence in (*legend(found, tested, metrics, columns), *of_people(found, tested, metrics)):
+    for sentence in (*legend(found, tested, metrics, columns), *agreement_legend(found, tested, metrics)):
         reporter().line(sentence)
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tfm.cli.options import Device, refuse
+from tfm.cli.options import Device, reject_flags
 from tfm.cli.streams import print_json
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
-    from tfm.pipeline.inference.neighbours import Neighbour, Words
+    from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 
 COUNT = 10
 Side = Literal["source", "target"]
@@ -62,12 +62,12 @@ def embed(
     if not (nearest or analogy or out or picture):
         raise typer.BadParameter("give --nearest, --analogy, --out or --picture as well", param_hint="MODEL")
     if not (nearest or analogy):
-        refuse({"--count": count, "--json": as_json}, "it needs --nearest or --analogy")
+        reject_flags({"--count": count, "--json": as_json}, "it needs --nearest or --analogy")
     if picture is None:
-        refuse({"--words": words}, "it needs --picture FILE")
+        reject_flags({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import reporter
-    from tfm.pipeline.artifacts.files import beginning, check_folder_of, replace_bytes
-    from tfm.pipeline.inference.neighbours import PICTURES, Words, frequent, read_classes
+    from tfm.pipeline.artifacts.files import as_cannot_write, check_folder_of, replace_bytes
+    from tfm.pipeline.inference.neighbours import PICTURES, WordVectors, frequent, read_classes
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if picture is not None and picture.suffix not in PICTURES:
@@ -75,7 +75,7 @@ def embed(
     for file in filter(None, (out, picture)):
         check_folder_of(file)
     talk = reporter(tables_on_stdout=True)
-    known = Words.of(load_model(model_folder(model), device or "auto"), side or "target")
+    known = WordVectors.of(load_model(model_folder(model), device or "auto"), side or "target")
     found = dict(_found(known, nearest or (), analogy, count or COUNT))
     shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
     files = list(_files(known, out, picture, shown))
@@ -85,7 +85,7 @@ def embed(
         for title, rows in found.items():
             talk.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])
     for file, content in files:
-        with beginning(file):
+        with as_cannot_write(file):
             replace_bytes(file, content)
         talk.line(f"written: {file}")
     if picture is not None and shown is not None:
@@ -96,7 +96,7 @@ def embed(
 
 
 def _found(
-    known: "Words", nearest: "list[str] | tuple[()]", analogy: tuple[str, str, str] | None, count: int
+    known: "WordVectors", nearest: "list[str] | tuple[()]", analogy: tuple[str, str, str] | None, count: int
 ) -> Iterator[tuple[str, "list[Neighbour]"]]:
     """The results, with their titles."""
     for word in nearest:
@@ -107,7 +107,7 @@ def _found(
 
 
 def _files(
-    known: "Words", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
+    known: "WordVectors", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents. shown: the words of the picture, with the class of each."""
     import gzip

@@ -18,8 +18,8 @@ from tfm.cli.options import (
     Sets,
     To,
     argv,
-    part,
-    refuse,
+    config_section,
+    reject_flags,
     require,
     seed_of,
     stage_of_recipe,
@@ -132,11 +132,11 @@ def evaluate(
     given = {"--choices": choices, "--contrast": contrast}
     if final:
         others = {**files, **search, **scoring, **given, "--out": out, "--set": None if recipe else sets}
-        refuse(others, "not allowed with --final: the run says what is scored, and how")
+        reject_flags(others, "not allowed with --final: the run says what is scored, and how")
         scores = _final(runs or [], recipe, sets, device, by, again, allow_external, as_json)
     elif runs or by or again or allow_external:
         only_final = {"RUN": runs, "--by": by, "--again": again, "--allow-external": allow_external}
-        refuse(only_final, "is for --final; otherwise give a model with --model")
+        reject_flags(only_final, "is for --final; otherwise give a model with --model")
     elif choices is not None or contrast is not None:
         others = {
             "--recipe": recipe,
@@ -150,21 +150,25 @@ def evaluate(
             "--set": sets,
         }
         option = "--choices" if contrast is None else "--contrast"
-        refuse({**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts")
+        reject_flags(
+            {**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts"
+        )
         scores = _alternatives(choices, contrast, model, ensemble or [], device, (to, source_language), out, as_json)
     elif recipe is not None:
-        refuse({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
+        reject_flags({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
         scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
     else:
         references = require(reference or None, "--reference")
         about: dict[str, Any] = {"seed": seed_of(seed), "command": argv(), "device": device or "auto", "out": out}
         if model is not None and hypotheses is None and source is None:
-            refuse(search, "give --source as well: without it a text is scored, and nothing is translated")
+            reject_flags(search, "give --source as well: without it a text is scored, and nothing is translated")
             scores = _texts(model, references, sets, flags, as_json, about)
         else:
             if hypotheses is not None:
-                refuse({**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated")
-            refuse({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
+                reject_flags(
+                    {**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated"
+                )
+            reject_flags({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
             about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "noise": noise}
             about |= {"to": to, "source_language": source_language}
             translated = hypotheses, model, ensemble or [], source
@@ -186,7 +190,7 @@ def _texts(
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.stages.evaluate_texts import evaluate_texts
 
-    config = part(EvaluationConfig, sets, flags, beside=("decoding",))
+    config = config_section(EvaluationConfig, sets, flags, beside=("decoding",))
     return evaluate_texts(model_folder(model), texts, config, **about, reporter=reporter(tables_on_stdout=not as_json))
 
 
@@ -206,19 +210,19 @@ def _files(
     if hypotheses is None and model is None:
         raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
     if model is None:
-        refuse({"--ensemble": ensemble}, "give --model as well")
+        reject_flags({"--ensemble": ensemble}, "give --model as well")
     from tfm.cli.console import reporter
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.evaluate_files import evaluate_files
 
     return evaluate_files(
-        part(EvaluationConfig, sets, flags, beside=("decoding",)),
+        config_section(EvaluationConfig, sets, flags, beside=("decoding",)),
         hypotheses=hypotheses,
         model=None if model is None else model_folder(model),
         ensemble=[model_folder(each) for each in ensemble],
         source=source,
         references=references,
-        decoding=part(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
+        decoding=config_section(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
         **about,
         reporter=reporter(tables_on_stdout=not as_json),
     )
@@ -238,7 +242,7 @@ def _final(
     if not runs and recipe is None:
         raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
     from tfm.cli.console import reporter
-    from tfm.pipeline.recipes.final_scores import score_finally, validated
+    from tfm.pipeline.recipes.final_scores import run_validation, score_tests_once
 
     talk, named = reporter(tables_on_stdout=not as_json), None
     if recipe is not None:
@@ -246,9 +250,9 @@ def _final(
 
         flags = {"evaluation.tests": "final", "training.device": device}
         resolved = load_recipe(recipe, sets or (), flags)
-        runs = [*runs, validated(resolved, command=argv(), reporter=reporter())]
+        runs = [*runs, run_validation(resolved, command=argv(), reporter=reporter())]
         named = resolved.evaluation
-    return score_finally(
+    return score_tests_once(
         runs,
         by=by,
         again=again,

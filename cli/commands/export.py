@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tfm.cli.options import argv, refuse
+from tfm.cli.options import argv, reject_flags
 from tfm.pipeline.model_io.model_folder import model_folder
 
 Format = Literal["ctranslate2", "huggingface", "onnx"]
@@ -36,12 +36,12 @@ def export(
     onnx: a folder for onnxruntime, with a script; needs `pip install "tfm-toolkit[onnx]"`.
     """
     from tfm.cli.console import reporter
-    from tfm.pipeline.model_io.export import Wanted
+    from tfm.pipeline.model_io.export import ExportOptions
     from tfm.pipeline.model_io.export import export as export_model
 
     card, folder = None, model_folder(model)
     if to != "onnx":
-        refuse({"--quantize": quantize}, f"is for --to onnx, not --to {to}")
+        reject_flags({"--quantize": quantize}, f"is for --to onnx, not --to {to}")
     if to == "huggingface":
         from tfm.pipeline.model_io.huggingface.card import Card
         from tfm.pipeline.reports.scores_beside import scores_beside
@@ -49,6 +49,6 @@ def export(
         card = Card(tuple(language or ()), licence, name or out.resolve().name, scores_beside(folder))
     else:
         given = {"--language": language, "--licence": licence, "--name": name}
-        refuse(given, f"is for a model card, which --to {to} does not write")
-    wanted = Wanted(card, quantize)
+        reject_flags(given, f"is for a model card, which --to {to} does not write")
+    wanted = ExportOptions(card, quantize)
     export_model(folder, to, out, command=argv(), reporter=reporter(), wanted=wanted)

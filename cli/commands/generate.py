@@ -19,14 +19,14 @@ from tfm.cli.options import (
     Temperature,
     TopK,
     TopP,
-    part,
-    refuse,
+    config_section,
+    reject_flags,
 )
 from tfm.cli.streams import PROMPT, print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
-    from tfm.pipeline.inference.generation import Writer
+    from tfm.pipeline.inference.generation import TextGenerator
 
 SEPARATOR = "---"
 
@@ -93,18 +93,20 @@ def generate(
     if choices is not None:
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
-        refuse({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
+        reject_flags({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
         _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
     from tfm.cli.console import reporter
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.generation import Reader, Writer
+    from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     asked = {each.partition("=")[0].strip() for each in sets or ()}
     usual = [] if beam is not None or "decoding.beam" in asked else ["decoding.strategy=sample"]
-    config = part(DecodingConfig, [*usual, *(sets or ())], flags)
-    writer = Writer(Reader(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, reporter())
+    config = config_section(DecodingConfig, [*usual, *(sets or ())], flags)
+    writer = TextGenerator(
+        PromptEncoder(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, reporter()
+    )
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
     for each, words in _with_words(_prompts(prompt), forced):
@@ -124,7 +126,7 @@ def generate(
             num_texts += 1
 
 
-def _stream(writer: "Writer", prompt: str, *, apart: bool) -> None:
+def _stream(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
     """Print one text while it is generated."""
     if apart and writer.through_ends:
         _print(SEPARATOR)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
+from tfm.cli.options import Out, RecipeFile, Sets, argv, config_section, reject_flags, require, stage_of_recipe
 
 Pair = tuple[Path, Path]
 
@@ -58,7 +58,7 @@ def preprocess(
     if recipe is not None:
         own: dict[str, object] = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
         own |= {"--from": source_language, "--to": to}
-        refuse(own, "not allowed with --recipe, which names it")
+        reject_flags(own, "not allowed with --recipe, which names it")
         stage_of_recipe("preprocess", recipe, sets, flags, out)
         return
     require(train, "--train")
@@ -67,7 +67,7 @@ def preprocess(
     from tfm.data.config import DataConfig
     from tfm.pipeline.stages.preprocess import preprocess as preprocess_stage
 
-    config = part(DataConfig, sets, flags)
+    config = config_section(DataConfig, sets, flags)
     preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=reporter())
 
 

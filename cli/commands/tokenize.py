@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import Out, RecipeFile, Sets, argv, part, refuse, require, stage_of_recipe
+from tfm.cli.options import Out, RecipeFile, Sets, argv, config_section, reject_flags, require, stage_of_recipe
 
 
 def tokenize(
@@ -55,7 +55,7 @@ def tokenize(
         "tokenizer.min_frequency": min_frequency,
     }
     if recipe is not None:
-        refuse({"CORPUS": corpora}, "not allowed with --recipe, which names the corpora")
+        reject_flags({"CORPUS": corpora}, "not allowed with --recipe, which names the corpora")
         stage_of_recipe("tokenize", recipe, sets, flags, out)
         return
     files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
@@ -63,5 +63,5 @@ def tokenize(
     from tfm.pipeline.stages.tokenize import tokenize_files
     from tfm.tokenizer.config import TokenizerConfig
 
-    config = part(TokenizerConfig, sets, flags)
+    config = config_section(TokenizerConfig, sets, flags)
     tokenize_files(config, files, folder, command=argv(), reporter=reporter())

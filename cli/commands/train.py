@@ -11,8 +11,8 @@ from tfm.cli.options import (
     Seed,
     Sets,
     argv,
-    part,
-    refuse,
+    config_section,
+    reject_flags,
     require,
     seed_of,
     stage_of_recipe,
@@ -50,7 +50,7 @@ def train(
         "training.init_from": None if init_from is None else str(model_folder(init_from)),
     }
     if recipe is not None:
-        refuse({"--data": data}, "not allowed with --recipe, which names it")
+        reject_flags({"--data": data}, "not allowed with --recipe, which names it")
         stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
         return
     dataset, folder = require(data, "--data"), require(out, "--out")
@@ -62,13 +62,13 @@ def train(
 
     parts = ("training", "model", "decoding", "evaluation")
     train_stage(
-        part(TrainingConfig, sets, flags, beside=parts),
-        part(ModelConfig, sets, {}, beside=parts),
-        part(DecodingConfig, sets, {}, beside=parts),
+        config_section(TrainingConfig, sets, flags, beside=parts),
+        config_section(ModelConfig, sets, {}, beside=parts),
+        config_section(DecodingConfig, sets, {}, beside=parts),
         dataset,
         folder,
         seed=seed_of(seed),
-        evaluation=part(EvaluationConfig, sets, {}, beside=parts),
+        evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
         command=argv(),
         reporter=reporter(),
     )

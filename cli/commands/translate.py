@@ -31,8 +31,8 @@ from tfm.cli.options import (
     TopK,
     TopP,
     argv,
-    part,
-    refuse,
+    config_section,
+    reject_flags,
     require,
     stage_of_recipe,
 )
@@ -142,7 +142,7 @@ def translate(
         "decoding.precision": precision,
     }
     if strategy == "sample":
-        refuse({"--beam": beam}, "is for searching, and not for --strategy sample")
+        reject_flags({"--beam": beam}, "is for searching, and not for --strategy sample")
     if recipe is not None:
         alone = {
             "MODEL": model,
@@ -153,7 +153,7 @@ def translate(
             "--forced": forced,
         }
         alone |= {"--to": to, "--from": source_language}
-        refuse(
+        reject_flags(
             {**alone, "--step": step, "--jsonl": jsonl},
             "not allowed with --recipe, which sets the model and the test sets",
         )
@@ -162,10 +162,10 @@ def translate(
     first = require(model, "MODEL")
     from tfm.pipeline.config import DecodingConfig
 
-    decoding = part(DecodingConfig, sets, flags)
-    refuse({"--prefixes": None if prefix is None else prefixes}, "give either --prefix or --prefixes")
+    decoding = config_section(DecodingConfig, sets, flags)
+    reject_flags({"--prefixes": None if prefix is None else prefixes}, "give either --prefix or --prefixes")
     if step is not None:
-        refuse(
+        reject_flags(
             {"--ensemble": ensemble, "--out": out},
             "not allowed with --step, which translates with one checkpoint to stdout",
         )
@@ -176,8 +176,8 @@ def translate(
         else partial(_checkpoint, first, step, device or "auto", to, source_language)
     )
     if out is not None:
-        refuse({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
-        refuse({"--prefix": prefix}, "with --out use --prefixes FILE")
+        reject_flags({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
+        reject_flags({"--prefix": prefix}, "with --out use --prefixes FILE")
     with ExitStack() as held:
         if reads_images(first, step):
             named = named_images(file, more, first)
@@ -186,7 +186,7 @@ def translate(
                 return
             print_captions(load, named, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
             return
-        refuse({"IMAGE": more}, "this model reads text: give one file of it")
+        reject_flags({"IMAGE": more}, "this model reads text: give one file of it")
         text = text_file(file, first, held)
         if out is None:
             beside = _starts(prefix, prefixes), _lines_of(forced)

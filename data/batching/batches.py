@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tfm.data.dataset.split import Column, Ids, Ints, Split
 from tfm.data.images.decoding import Pixels
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
@@ -38,7 +38,7 @@ class PairBatch:
     target_lengths: Tensor
     rows: Ints
     firsts: Tensor | None = None
-    preparation: Preparation | None = None
+    preparation: ImageTransform | None = None
     repeats: Ints | None = None
 
     @property
@@ -102,12 +102,12 @@ class TextBatch:
 def make_texts(column: Column, rows: Ints) -> TextBatch:
     """The texts of `rows` of a column, in that order, each with its end token."""
     ids, lengths = column.take(rows)
-    tokens_in = _with(BOS_ID, ids, lengths, at_start=True)
-    tokens_out = _with(EOS_ID, ids, lengths, at_start=False)
+    tokens_in = _add_token(BOS_ID, ids, lengths, at_start=True)
+    tokens_out = _add_token(EOS_ID, ids, lengths, at_start=False)
     return TextBatch(tokens_in, tokens_out, torch.from_numpy(lengths + 1), rows)
 
 
-def windows_of(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
+def make_windows(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
     """The windows of a running text that begin at `starts`, each (or each its own) so long, or as there is text."""
     lengths = np.minimum(len(text) - starts, length)
     begins = np.cumsum(lengths) - lengths
@@ -121,15 +121,15 @@ def windows_of(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
 def make_pairs(split: Split, rows: Ints) -> PairBatch:
     """The batch of `rows` of a split, in that order."""
     batch = _batch(split.source, split.target, rows, split.words)
-    return batch if split.images is None else _seeing(batch, split.images.take(rows), split.images.preparation)
+    return batch if split.images is None else _with_images(batch, split.images.take(rows), split.images.preparation)
 
 
-def pairs_of_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: Preparation) -> PairBatch:
+def pairs_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: ImageTransform) -> PairBatch:
     """A batch of images (B, height, width, channels) and targets given as ids without start and end token."""
-    return _seeing(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
+    return _with_images(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
 
 
-def _seeing(batch: PairBatch, pixels: Pixels, preparation: Preparation) -> PairBatch:
+def _with_images(batch: PairBatch, pixels: Pixels, preparation: ImageTransform) -> PairBatch:
     """The batch with images as sources."""
     lengths = torch.ones(len(pixels), dtype=torch.long)
     return replace(batch, source=torch.from_numpy(pixels), source_lengths=lengths, preparation=preparation)
@@ -151,10 +151,10 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
     source_ids, source_lengths = source.take(rows)
     target_ids, target_lengths = target.take(rows)
     return PairBatch(
-        source=_with(EOS_ID, source_ids, source_lengths, at_start=False),
+        source=_add_token(EOS_ID, source_ids, source_lengths, at_start=False),
         source_lengths=torch.from_numpy(source_lengths + 1),
-        target_in=_with(BOS_ID, target_ids, target_lengths, at_start=True),
-        target_out=_with(EOS_ID, target_ids, target_lengths, at_start=False),
+        target_in=_add_token(BOS_ID, target_ids, target_lengths, at_start=True),
+        target_out=_add_token(EOS_ID, target_ids, target_lengths, at_start=False),
         target_lengths=torch.from_numpy(target_lengths + 1),
         rows=rows,
         firsts=None if words is None else _firsts(*words.take(rows)),
@@ -168,7 +168,7 @@ def _firsts(sizes: Ids, counts: Ints) -> Tensor:
     return torch.from_numpy(np.cumsum(sizes) - sizes + np.repeat(np.arange(len(counts)), counts))
 
 
-def _with(control: int, ids: Ids, lengths: NDArray[np.int64], *, at_start: bool) -> Tensor:
+def _add_token(control: int, ids: Ids, lengths: NDArray[np.int64], *, at_start: bool) -> Tensor:
     """Flat ids with one control token before or after each sentence."""
     out = np.full(len(ids) + len(lengths), control, np.int64)
     # Token i of sentence b moves on by the control tokens that now precede it.

@@ -29,13 +29,13 @@ def batches(
 
     source_lengths, target_lengths: (rows,) tokens of each row, the end token included. budget: the largest B * longest
     source and B * longest target of a batch of B rows. weights: a row of weight w occurs floor(w) times, and once more
-    for a random share w - floor(w) of the rows of that weight (see `num_drawn`); without weights every row occurs
+    for a random share w - floor(w) of the rows of that weight (`num_extra_copies`); without weights every row occurs
     exactly once. Raises DataError if one row alone exceeds the budget.
     """
-    rows = copies(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
+    rows = repeat_by_weight(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
     if not len(rows):
         return []
-    first, flip = cut_and_flip(seed, epoch)
+    first, flip = epoch_jitter(seed, epoch)
     rng = np.random.default_rng([seed, epoch, _DRAW_ORDER])
     rows = rng.permutation(rows)
     larger = np.maximum(source_lengths, target_lengths)[rows]
@@ -45,7 +45,7 @@ def batches(
     if larger[-1] > budget:
         too_long = f"row {rows[-1]} has {larger[-1]} tokens on one side, more than a batch may hold ({budget})"
         raise DataError(f"{too_long}; raise batch_tokens")
-    found = cut(rows, larger, budget, first=first)
+    found = split_by_budget(rows, larger, budget, first=first)
     return [found[i] for i in rng.permutation(len(found))]
 
 
@@ -58,7 +58,7 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
         return []
     larger = np.maximum(source_lengths, target_lengths)
     order = np.argsort(sort_key(larger, source_lengths - target_lengths, flip=False), kind="stable")
-    return cut(order, np.sort(larger), budget, first=1.0)
+    return split_by_budget(order, np.sort(larger), budget, first=1.0)
 
 
 def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
@@ -71,18 +71,18 @@ def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints)
     return 1 - real / padded if padded else 0.0
 
 
-def copies(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
+def repeat_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
     """Row numbers of one epoch, each as often as its weight says; fractions are drawn from (seed, epoch)."""
     rng = np.random.default_rng([seed, epoch, _DRAW_COPIES])
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
         if weight % 1:
             same = np.flatnonzero(weights == weight)
-            times[rng.permutation(same)[: num_drawn(float(weight), len(same), seed=seed, epoch=epoch)]] += 1
+            times[rng.permutation(same)[: num_extra_copies(float(weight), len(same), seed=seed, epoch=epoch)]] += 1
     return np.repeat(np.arange(len(weights)), times)
 
 
-def num_drawn(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
+def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
     """How many of `num_rows` rows of a weight occur once more in an epoch, for the fraction of the weight.
 
     On average fraction times rows, even for few rows: the first n epochs have n times as many, to within one row; the
@@ -93,7 +93,7 @@ def num_drawn(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
     return int((begin + 1) * share) - int(begin * share)
 
 
-def cut_and_flip(seed: int, epoch: int) -> tuple[float, bool]:
+def epoch_jitter(seed: int, epoch: int) -> tuple[float, bool]:
     """Of an epoch: the share of the budget that the first batch gets, and which way lengths turn."""
     rng = np.random.default_rng([seed, epoch, _DRAW_CUT])
     return rng.random(), bool(rng.integers(2))
@@ -106,7 +106,7 @@ def sort_key(larger: Ints, difference: Ints, *, flip: bool) -> Ints:
     return larger * (2 * int(larger.max()) + 1) + turn
 
 
-def cut(rows: Ints, larger: Ints, budget: int, *, first: float) -> list[Ints]:
+def split_by_budget(rows: Ints, larger: Ints, budget: int, *, first: float) -> list[Ints]:
     """Consecutive pieces of `rows` (ascending in `larger`), each as long as the budget allows.
 
     The first piece gets only the share `first` of the budget, which moves every later cut. A row over the budget

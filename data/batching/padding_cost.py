@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.batching.buckets import copies, cut, cut_and_flip, num_drawn, sort_key
+from tfm.data.batching.buckets import epoch_jitter, num_extra_copies, repeat_by_weight, sort_key, split_by_budget
 
 Ints = NDArray[np.int64]
 BLOCK = 1 << 18
@@ -16,7 +16,7 @@ SHIFT = 32
 
 
 @dataclass
-class Lengths:
+class LengthCounts:
     """How often each pair of a source's and a target's length, end tokens counted, is there; by weight."""
 
     counts: dict[float, Counter[int]] = field(default_factory=dict)
@@ -36,11 +36,11 @@ class Cost:
     padding: float
 
 
-def cost(lengths: Lengths, *, budget: int, seed: int, epoch: int) -> Cost:
+def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
     """What `buckets.batches` comes to with these lengths. Which rows a broken weight repeats is another draw."""
     if not lengths.counts:
         return Cost(0, 0, 0.0)
-    first, flip = cut_and_flip(seed, epoch)
+    first, flip = epoch_jitter(seed, epoch)
     source, target, times = _rows_of(lengths, seed, epoch)
     larger = np.maximum(source, target)
     order = np.argsort(sort_key(larger, source - target, flip=flip), kind="stable")
@@ -49,7 +49,7 @@ def cost(lengths: Lengths, *, budget: int, seed: int, epoch: int) -> Cost:
     share = first
     for block, is_last in _blocks(np.stack([source, target])[:, order], times[order]):
         waiting = np.concatenate([waiting, block], axis=1)
-        pieces = cut(np.arange(waiting.shape[1]), waiting.max(0), budget, first=share)
+        pieces = split_by_budget(np.arange(waiting.shape[1]), waiting.max(0), budget, first=share)
         if not is_last:
             pieces = pieces[:-1]  # the next block may continue it
         for piece in pieces:
@@ -76,11 +76,11 @@ def epoch_sizes(
         return _num_pieces(*once, budget, first)
 
     def size(epoch: int) -> int:
-        weights, share = weights_of(epoch), cut_and_flip(seed, epoch)[0]
+        weights, share = weights_of(epoch), epoch_jitter(seed, epoch)[0]
         first = max(int(share * budget), 1)
         if weights is None:
             return unweighted(first)
-        return _num_pieces(*_histogram(larger[copies(weights, seed=seed, epoch=epoch)]), budget, first)
+        return _num_pieces(*_histogram(larger[repeat_by_weight(weights, seed=seed, epoch=epoch)]), budget, first)
 
     return size
 
@@ -114,13 +114,13 @@ def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -
     return pieces
 
 
-def _rows_of(lengths: Lengths, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
+def _rows_of(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
     """Source lengths, target lengths, and how often an epoch has a row of them."""
     rng = np.random.default_rng([seed, epoch])
     total: Counter[int] = Counter()
     for weight, counts in lengths.counts.items():
         keys, times = list(counts), np.array(list(counts.values()))
-        more = num_drawn(weight, int(times.sum()), seed=seed, epoch=epoch) if weight % 1 else 0
+        more = num_extra_copies(weight, int(times.sum()), seed=seed, epoch=epoch) if weight % 1 else 0
         drawn = rng.multivariate_hypergeometric(times, more) if more else 0
         total.update(dict(zip(keys, (times * int(weight) + drawn).tolist(), strict=True)))
     pairs = np.array(list(total), np.int64)

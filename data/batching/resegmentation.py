@@ -42,7 +42,7 @@ class Resegmentation:
             rows if sampler is None else np.arange(len(rows)) for sampler in (self.source, self.target)
         )
         larger = np.maximum(source.lengths[source_rows], target.lengths[target_rows]) + 1
-        for part in within(larger, self.budget):
+        for part in split_within_budget(larger, self.budget):
             of_source, of_target = (
                 Column(each.values, each.starts[some[part]], each.lengths[some[part]])
                 for each, some in ((source, source_rows), (target, target_rows))
@@ -62,7 +62,7 @@ class Resegmentation:
         return Column(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))
 
 
-def within(larger: Ints, budget: int) -> list[Ints]:
+def split_within_budget(larger: Ints, budget: int) -> list[Ints]:
     """The places of texts of these lengths, in as few parts of about equal numbers as keep to the budget; a text longer
     than it stands alone. One part keeps the order."""
     if len(larger) * int(larger.max(initial=0)) <= budget:

@@ -7,7 +7,7 @@ from tfm.data.images.augmentation import Augmentation
 
 
 @dataclass(frozen=True)
-class VariedImages:
+class AugmentImages:
     """Makes of a split with images what an update sees: a pure function of (seed, step, row)."""
 
     augmentation: Augmentation

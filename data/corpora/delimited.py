@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.corpora.references import Row
-from tfm.data.corpora.table_cells import sides_of
+from tfm.data.corpora.table_cells import column_names
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines
 
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -24,7 +24,7 @@ def read_tsv(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
     Quotation marks are text. A blank line in a table of several columns is no row.
     """
     rows = ((number, line.split("\t")) for number, line in enumerate(open_lines(path), 1))
-    sides = sides_of(corpus)
+    sides = column_names(corpus)
     is_headed = not all(each is None or each.isdecimal() for each in sides)
     names = next(rows, (0, [""]))[1] if is_headed else []
     places = [_place(path, names, each) for each in sides]
@@ -39,7 +39,7 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     separator = separator or ("\t" if path.name.removesuffix(".gz").endswith(".tsv") else ",")
     rows = _csv_rows(path, separator)
     names = next(rows, (0, [""]))[1]
-    sides = [_place(path, names, each) for each in sides_of(corpus)]
+    sides = [_place(path, names, each) for each in column_names(corpus)]
     remedy = f"put quotation marks around a whole cell that contains {separator!r}, with no space before them"
     yield from _cells(path, _even(path, rows, len(names), remedy), *sides)
 
@@ -120,7 +120,7 @@ def _place(path: Path, names: Sequence[str], column: str | None) -> int:
     if not names:
         return int(column)
     if column not in names:
-        raise DataError(f"there is no column {column!r}; its header names: {listed(names)}", file=path, line=1)
+        raise DataError(f"there is no column {column!r}; its header names: {format_names(names)}", file=path, line=1)
     if names.count(column) > 1:
         raise DataError(f"its header names column {column!r} twice: rename one of them", file=path, line=1)
     return names.index(column)

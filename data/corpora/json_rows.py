@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.corpora.references import Row
-from tfm.data.corpora.table_cells import all_of, one_of, sides_of
+from tfm.data.corpora.table_cells import cell_references, cell_text, column_names
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed
-from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines, opened
+from tfm.data.errors import DataError, format_names
+from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines, open_maybe_gzip
 
 READ_AT_ONCE = 1 << 20
 _BETWEEN = re.compile(r"[\s,]*")
@@ -20,7 +20,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 def read_json(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
     """The rows of a file that is an array of objects, or has one a line; objects in an array count as lines."""
-    with opened(path) as stream:
+    with open_maybe_gzip(path) as stream:
         is_array = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
     if not is_array:
         yield from _read_lines(path, corpus)
@@ -43,7 +43,7 @@ def _read_lines(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
 def _array_items(path: Path) -> Iterator[object]:
     """The objects of an array, decoded one by one, so that the file need not fit into memory."""
     text, place, number, is_whole, is_inside = "", 0, 1, False, False
-    with opened(path) as stream:
+    with open_maybe_gzip(path) as stream:
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         while not is_whole:
             block = stream.read(READ_AT_ONCE)
@@ -98,15 +98,15 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _row(row: object, corpus: CorpusConfig, path: Path, number: int) -> Row:
-    source, *targets = sides_of(corpus)
-    first = "" if source is None else one_of(_value(row, source, path, number), source, corpus, path, number)
+    source, *targets = column_names(corpus)
+    first = "" if source is None else cell_text(_value(row, source, path, number), source, corpus, path, number)
     return (
         first,
         *[
             text
             for each in targets
             if each is not None
-            for text in all_of(_value(row, each, path, number), each, corpus, path, number)
+            for text in cell_references(_value(row, each, path, number), each, corpus, path, number)
         ],
     )
 
@@ -120,7 +120,7 @@ def _value(row: object, column: str, path: Path, line: int) -> str | list[str]:
         value = nested
     for key in [column] if isinstance(value, dict) and column in value else column.split("."):
         if not isinstance(value, dict) or key not in value:
-            has = f"; it has {listed(row)}" if isinstance(row, dict) else ""
+            has = f"; it has {format_names(row)}" if isinstance(row, dict) else ""
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
     if isinstance(value, list):

@@ -7,13 +7,13 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.lines import evened
+from tfm.data.lines import normalize_whitespace
 
 Pair: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Share:
+class HashRange:
     """The texts whose draw (see `draw`) lies in [low, high)."""
 
     low: float
@@ -22,7 +22,7 @@ class Share:
 
     def holds(self, text: str) -> bool:
         """Whether a text belongs to it."""
-        return self.low <= draw(text, self.seed) < self.high
+        return self.low <= hash_to_unit(text, self.seed) < self.high
 
     def __str__(self) -> str:
         return f"random {self.high - self.low:.0%}"
@@ -55,7 +55,7 @@ class Stretch:
     low: float
     high: float
     outside: bool
-    by_text: Share | Fold
+    by_text: HashRange | Fold
 
     def holds(self, text: str) -> bool:
         """Whether a source belongs to it."""
@@ -87,7 +87,7 @@ class Portion:
     """A part of some corpora, which may be portions themselves."""
 
     corpora: "tuple[Corpus, ...]"
-    part: Share | Fold | Stretch
+    part: HashRange | Fold | Stretch
 
     @property
     def weight(self) -> float:
@@ -130,22 +130,22 @@ class Portion:
 Corpus: TypeAlias = CorpusConfig | Portion
 
 
-def apart(corpora: Iterable[Corpus]) -> Iterator[Corpus]:
+def split_portions(corpora: Iterable[Corpus]) -> Iterator[Corpus]:
     """The same pairs in the same order; a portion of several corpora is a portion of each."""
     for corpus in corpora:
         if isinstance(corpus, Portion):
-            yield from (Portion((each,), corpus.part) for each in apart(corpus.corpora))
+            yield from (Portion((each,), corpus.part) for each in split_portions(corpus.corpora))
         else:
             yield corpus
 
 
-def draw(text: str, seed: int) -> float:
+def hash_to_unit(text: str, seed: int) -> float:
     """A uniform number in [0, 1) for a text.
 
     Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
     sentences that differ only in white space or in Unicode normal form.
     """
-    return _hashed(evened(text), seed, num_bytes=6, use=b"") / 2**48
+    return _hashed(normalize_whitespace(text), seed, num_bytes=6, use=b"") / 2**48
 
 
 def fold_of(text: str, num_folds: int, seed: int) -> int:
@@ -153,7 +153,7 @@ def fold_of(text: str, num_folds: int, seed: int) -> int:
 
     Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
     """
-    alike = evened(normalize("NFKC", normalize("NFKC", text).casefold()))
+    alike = normalize_whitespace(normalize("NFKC", normalize("NFKC", text).casefold()))
     return _hashed(alike, seed, num_bytes=8, use=b"folds") % num_folds + 1
 
 
@@ -163,7 +163,7 @@ def _hashed(text: str, seed: int, num_bytes: int, use: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")
 
 
-def _with_line_breaks(pairs: Iterable[Pair], part: Share | Fold) -> Iterator[Pair]:
+def _with_line_breaks(pairs: Iterable[Pair], part: HashRange | Fold) -> Iterator[Pair]:
     inside = part.holds("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():

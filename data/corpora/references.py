@@ -5,21 +5,21 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tfm.data.errors import DataError
-from tfm.data.lines import evened, open_lines
+from tfm.data.lines import normalize_whitespace, open_lines
 
 Row: TypeAlias = tuple[str, ...]  # source, target and any further references
 
 
-def merged(rows: Iterable[Row]) -> Iterator[Row]:
+def group_references(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows of one source as one, in the order in which the sources come first; references that are there once.
 
     Sources that differ only in white space or Unicode's normal form are one. Holds all rows in memory.
     """
     found: dict[str, tuple[str, dict[str, str]]] = {}
     for source, *targets in rows:
-        _, references = found.setdefault(evened(source), (source, {}))
+        _, references = found.setdefault(normalize_whitespace(source), (source, {}))
         for target in targets:
-            references.setdefault(evened(target), target)
+            references.setdefault(normalize_whitespace(target), target)
     return ((source, *references.values()) for source, references in found.values())
 
 

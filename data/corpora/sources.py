@@ -14,9 +14,9 @@ from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.portions import Corpus, Portion, Reread
-from tfm.data.corpora.references import Row, merged
+from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.splits import Splits, resolve
-from tfm.data.corpora.table_cells import rows_of_tables, sides_of, top_columns
+from tfm.data.corpora.table_cells import column_names, rows_of_tables, top_columns
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
@@ -25,12 +25,21 @@ from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
-from tfm.data.lines import check_lines, check_no_pipe, open_lines, opened
+from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_gzip
 from tfm.data.synthetic import registry
 
 __all__ = [
-    "READERS", "Splits", "by_words", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
-]  # fmt: skip
+    "READERS",
+    "Splits",
+    "by_words",
+    "content_fingerprints",
+    "describe",
+    "files",
+    "open_lines",
+    "pairs",
+    "resolve",
+    "rows",
+]
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 Rows: TypeAlias = Iterator[Row]
@@ -62,13 +71,13 @@ def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     # A built-in corpus makes exactly as many pairs as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
     wanted = islice(found, corpus.skip, size)
-    return merged(wanted) if corpus.merge_references else wanted
+    return group_references(wanted) if corpus.merge_references else wanted
 
 
-def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | None, str]]:
+def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | None, str]]:
     """What a corpus is made of, as (label, file or None, fingerprint): the same fingerprints mean the same text."""
     if isinstance(corpus, Portion):
-        return [part for each in corpus.corpora for part in identity(each, online=online)]
+        return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
     if corpus.format == "generated":
         return [(describe(corpus), None, f"{describe(corpus)} {registry.version(_path(corpus))}")]
     if corpus.has_images:
@@ -78,7 +87,7 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
         if isinstance(split, DataFiles):
             contents = [(str(path), path, _sha256(path)) for path in split.files]
             return contents + [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
-        with huggingface.damage_told(_path(corpus), "whole dataset"):
+        with huggingface.corruption_as_data_error(_path(corpus), "whole dataset"):
             return [(describe(corpus), None, huggingface.digest(split, top_columns(corpus, split.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
@@ -115,7 +124,7 @@ def files(corpus: CorpusConfig) -> list[Path]:
         DataError: there is none, or it is a pipe or device.
     """
     if corpus.format == "text":
-        return [check_no_pipe(Path(each)) for each in sides_of(corpus) if each is not None]
+        return [check_no_pipe(Path(each)) for each in column_names(corpus) if each is not None]
     if corpus.format in ("generated", "huggingface"):
         return []
     path = _path(corpus)
@@ -150,13 +159,13 @@ def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, 
 
 
 def _parquet(path: Path, corpus: CorpusConfig) -> Rows:
-    with opened(path) as stream, huggingface.damage_told(path, "Parquet file"):
+    with open_maybe_gzip(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
         yield from rows_of_tables(tables, corpus, str(path))
 
 
 def _arrow(path: Path, corpus: CorpusConfig) -> Rows:
-    with huggingface.damage_told(path, "whole Arrow file"):
+    with huggingface.corruption_as_data_error(path, "whole Arrow file"):
         yield from rows_of_tables(read_arrow(path), corpus, str(path))
 
 
@@ -175,7 +184,7 @@ def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
         for file in split.files:
             yield from read(file, corpus)
         return
-    with huggingface.damage_told(path, "whole dataset"):
+    with huggingface.corruption_as_data_error(path, "whole dataset"):
         yield from rows_of_tables(split.with_format("arrow").iter(batch_size=1000), corpus, path)
 
 
@@ -202,7 +211,7 @@ def _path(corpus: CorpusConfig) -> str:
 
 
 def _sha256(path: Path) -> str:
-    with opened(path, packed=True) as file:
+    with open_maybe_gzip(path, packed=True) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

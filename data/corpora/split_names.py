@@ -14,7 +14,7 @@ _OTHER = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^
 
 
 @dataclass(frozen=True)
-class Uses:
+class SplitRoles:
     """The name that is the validation data, those of test sets, the main one first, and those that are not used."""
 
     valid: str | None
@@ -22,7 +22,7 @@ class Uses:
     unused: Sequence[str]
 
 
-def uses_of(names: Iterable[str]) -> Uses:
+def classify_splits(names: Iterable[str]) -> SplitRoles:
     """What names are for. The one `train` is training data; of validation data the first is used."""
     others = sorted(name for name in names if name != TRAIN_NAME)
     tests = [name for name in others if _TEST.search(name)]
@@ -30,7 +30,7 @@ def uses_of(names: Iterable[str]) -> Uses:
     valid = [name for name in VALID_NAMES if name in others]
     valid += [name for name in others if name not in (*valid, *tests) and _VALID.search(name)]
     used = {*tests, *valid[:1]}
-    return Uses(valid[0] if valid else None, tests, [name for name in others if name not in used])
+    return SplitRoles(valid[0] if valid else None, tests, [name for name in others if name not in used])
 
 
 def family_of(names: Iterable[str]) -> str:
@@ -55,6 +55,6 @@ def looks_like_a_split(name: str) -> bool:
     return any(pattern.search(name) for pattern in (_TEST, _VALID, _OTHER))
 
 
-def must_be_whole(name: str) -> bool:
+def requires_both_sides(name: str) -> bool:
     """Whether it is an error that one side of such files is missing; other names may be those of other languages."""
     return name in (TRAIN_NAME, "test", *VALID_NAMES)

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import Corpus, Fold, Portion, Share, Stretch, draw
+from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, Stretch, hash_to_unit
 from tfm.data.corpora.split_names import (
     TRAIN_NAME,
     VALID_NAMES,
+    classify_splits,
     family_of,
     is_member,
     looks_like_a_split,
-    must_be_whole,
-    uses_of,
+    requires_both_sides,
 )
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.hub_folder import DataFiles
 
@@ -72,7 +72,7 @@ def unused_note(config: DataConfig, splits: Splits) -> str | None:
     cut = [name for name, corpus in drawn.items() if isinstance(corpus, Portion)]
     instead = f" ({' and '.join(cut)} data are cut from the training data)" if cut else ""
     return (
-        f"{config.path}: not used: {listed(splits.unused)}{instead}; to use them, "
+        f"{config.path}: not used: {format_names(splits.unused)}{instead}; to use them, "
         "name all corpora in data.train, data.valid and data.tests"
     )
 
@@ -84,7 +84,11 @@ def cut_note(splits: Splits) -> str | None:
     cut = {name: part for name, part in cut.items() if not isinstance(_by_text(part), Fold)}
     if not cut:
         return None
-    how = "by a hash of each text" if all(isinstance(part, Share) for part in cut.values()) else "as consecutive lines"
+    how = (
+        "by a hash of each text"
+        if all(isinstance(part, HashRange) for part in cut.values())
+        else "as consecutive lines"
+    )
     return (
         f"no {' and no '.join(cut)} data are given: they are cut from the training data {how} (data.ratios, "
         "data.split_seed)"
@@ -97,7 +101,7 @@ def has_stretches(splits: Splits) -> bool:
     return any(isinstance(corpus, Portion) and isinstance(corpus.part, Stretch) for corpus in found)
 
 
-def _by_text(part: Share | Fold | Stretch) -> Share | Fold:
+def _by_text(part: HashRange | Fold | Stretch) -> HashRange | Fold:
     return part.by_text if isinstance(part, Stretch) else part
 
 
@@ -124,10 +128,10 @@ def _complete(
     if valid and tests:
         return Splits(train, valid, dict(tests))
     seed = config.split_seed
-    back = 0.0 if not running else valid_low * (1 - draw("running text", seed))
+    back = 0.0 if not running else valid_low * (1 - hash_to_unit("running text", seed))
 
-    def part(low: float, high: float) -> Share | Stretch:
-        share = Share(low, high, seed)
+    def part(low: float, high: float) -> HashRange | Stretch:
+        share = HashRange(low, high, seed)
         if not running:
             return share
         outside = low == 0.0
@@ -184,7 +188,7 @@ def _found(
     if TRAIN_NAME not in corpora:
         wanted = _train_files(config) if files else f"a split {TRAIN_NAME!r}"
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
-    uses = uses_of(corpora)
+    uses = classify_splits(corpora)
     valid = () if uses.valid is None else (corpora[uses.valid],)
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
@@ -248,7 +252,7 @@ def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str
             pairs[name] = (one, other)
             continue
         present, missing = (one or other), (target if other is None else source)
-        if must_be_whole(name):
+        if requires_both_sides(name):
             raise DataError(
                 f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
             )

@@ -9,17 +9,17 @@ import pyarrow as pa
 
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.formats.row_sizes import parts_of
 from tfm.data.lines import one_line
 
 
-def sides_of(corpus: CorpusConfig) -> list[str | None]:
+def column_names(corpus: CorpusConfig) -> list[str | None]:
     """The files or columns of source, target and further references."""
     return [corpus.source, corpus.target, *(corpus.references or ())]
 
 
-def one_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> str:
+def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> str:
     """The text of a cell; a list where lists are joined. line: of the cell, or its row, from 1."""
     if isinstance(value, str):
         return value
@@ -35,16 +35,18 @@ def one_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path
     return " ".join(value)
 
 
-def all_of(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> list[str]:
+def cell_references(
+    value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int
+) -> list[str]:
     """The references in a cell."""
     if isinstance(value, list) and corpus.lists == "references":
         return value or [""]
-    return [one_of(value, column, corpus, path, line)]
+    return [cell_text(value, column, corpus, path, line)]
 
 
 def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     """Which columns of a table contain what a corpus names, directly or in a field (see `_table_column`)."""
-    wanted = {*(each.split(".")[0] for each in sides_of(corpus) if each), "translation"}
+    wanted = {*(each.split(".")[0] for each in column_names(corpus) if each), "translation"}
     return [name for name in names if {name, name.split(".")[0]} & wanted]
 
 
@@ -57,7 +59,7 @@ def rows_of_tables(tables: Iterable[pa.Table], corpus: CorpusConfig, path: str) 
     first_row = 1
     for table in tables:
         table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
-        names = [name for name in sides_of(corpus) if name is not None]
+        names = [name for name in column_names(corpus) if name is not None]
         columns = [_table_column(table, name, path) for name in names]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
         for part in parts_of(texts, path, first_row):
@@ -66,7 +68,7 @@ def rows_of_tables(tables: Iterable[pa.Table], corpus: CorpusConfig, path: str) 
 
 
 def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int) -> Iterator[Row]:
-    names = sides_of(corpus)
+    names = column_names(corpus)
     values = map(_values, part.columns)
     columns = [[""] * len(part) if name is None else next(values) for name in names]
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
@@ -78,8 +80,10 @@ def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int) -> It
 def _row(
     cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str, number: int
 ) -> Row:
-    texts = [all_of(cell, str(name), corpus, path, number) for cell, name in zip(cells[1:], names[1:], strict=True)]
-    return one_of(cells[0], str(names[0]), corpus, path, number), *chain.from_iterable(texts)
+    texts = [
+        cell_references(cell, str(name), corpus, path, number) for cell, name in zip(cells[1:], names[1:], strict=True)
+    ]
+    return cell_text(cells[0], str(names[0]), corpus, path, number), *chain.from_iterable(texts)
 
 
 def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
@@ -89,7 +93,7 @@ def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
         table = table.flatten()
     found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
     if found is None:
-        raise DataError(f"there is no column {name!r}; it has {listed(table.column_names)}", file=path)
+        raise DataError(f"there is no column {name!r}; it has {format_names(table.column_names)}", file=path)
     if table.column_names.count(found) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
     column = table.column(found)

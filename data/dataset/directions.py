@@ -36,7 +36,7 @@ Directions = Mapping[str, tuple[Direction, ...]]
 """Of each split, in the order of its rows; empty where a dataset has no languages."""
 
 
-def factors(rows: Sequence[int], temperature: float) -> list[float]:
+def temperature_weights(rows: Sequence[int], temperature: float) -> list[float]:
     """How often a row of each corpus occurs in an epoch, so that p_i ∝ n_i^(1/T) (Arivazhagan et al. 2019).
 
     rows: n_i. The sum of rows times factors is the sum of the rows, so an epoch is as long as it was.
@@ -66,7 +66,7 @@ def read_directions(about: Mapping[str, Any], file: Path) -> dict[str, tuple[Dir
     return found
 
 
-def rows_of(directions: Sequence[Direction]) -> dict[str, NDArray[np.int64]]:
+def rows_by_direction(directions: Sequence[Direction]) -> dict[str, NDArray[np.int64]]:
     """The row numbers of each direction, by its name ("eng-deu"), in the order in which they come first; one that has
     no rows is left out."""
     ends = np.cumsum([each.rows for each in directions], dtype=np.int64)
@@ -77,6 +77,6 @@ def rows_of(directions: Sequence[Direction]) -> dict[str, NDArray[np.int64]]:
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def targets_of(directions: Sequence[Direction]) -> list[str]:
+def target_languages(directions: Sequence[Direction]) -> list[str]:
     """The language that each row is translated into."""
     return [each.target for each in directions for _ in range(each.rows)]

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tfm.data.config import LimitsConfig
 from tfm.data.corpora.references import Row
-from tfm.data.dataset.row_keys import image_keys, joined, row_keys
+from tfm.data.dataset.row_keys import combine_keys, image_keys, row_keys
 from tfm.data.dataset.split import Ids, Ints
 from tfm.data.images.decoding import Pixels
-from tfm.data.lines import portions
+from tfm.data.lines import chunk_rows
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.words import flat
 
@@ -102,14 +102,14 @@ class Chunk:
 
 
 def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several: bool = False) -> Iterator[Chunk]:
-    """The pairs in `portions` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
+    """The pairs in `chunk_rows` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
 
     If targets are tags, which belong to words, sources are encoded word by word. several: whether rows may have more
     than two texts.
     """
     of_source = Side.by_words if target.names == "tags" else Side.encode
     first = 0
-    for portion in portions(rows, CHUNK_ROWS):
+    for portion in chunk_rows(rows, CHUNK_ROWS):
         further = [row[2:] for row in portion] if several else None
         sources, targets = map(list, zip(*(row[:2] for row in portion) if several else portion, strict=True))
         numbers = np.arange(first, first + len(portion))
@@ -149,7 +149,7 @@ class PairFilter:
     def _repeated(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which pairs came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
-        keys = joined(chunk.source.keys(), chunk.target.keys()).tolist()
+        keys = combine_keys(chunk.source.keys(), chunk.target.keys()).tolist()
         for row in np.flatnonzero(kept).tolist():
             repeated[row] = keys[row] in self._seen
             self._seen.add(keys[row])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tfm.data.dataset.split import Ids, Ints
 from tfm.data.images.decoding import Pixels
-from tfm.data.lines import evened
+from tfm.data.lines import normalize_whitespace
 from tfm.tokenizer.special import UNK_ID
 
 PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
@@ -27,12 +27,12 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
         of_ids = _numbers(1 << max(int(ids.max()).bit_length(), 12))
-        keys[rows] = np.add.reduceat(of_ids[ids] * _of_places()[places & (PERIOD - 1)], begins)
+        keys[rows] = np.add.reduceat(of_ids[ids] * _position_factors()[places & (PERIOD - 1)], begins)
     is_unknown = ids == UNK_ID
     if is_unknown.any():
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
-            keys[row] ^= np.uint64(hash(evened(texts[row])) % 2**64)
-    return _mixed(keys + lengths.astype(np.uint64)).view(np.int64)
+            keys[row] ^= np.uint64(hash(normalize_whitespace(texts[row])) % 2**64)
+    return _mix64(keys + lengths.astype(np.uint64)).view(np.int64)
 
 
 def image_keys(rows: Sequence[Pixels]) -> Ints:
@@ -45,24 +45,24 @@ def image_keys(rows: Sequence[Pixels]) -> Ints:
     return np.array([keys[id(pixels)] for pixels in rows], np.int64)
 
 
-def joined(one: Ints, other: Ints) -> Ints:
+def combine_keys(one: Ints, other: Ints) -> Ints:
     """(rows,) keys of pairs; the order of the two matters."""
-    return _mixed(_mixed(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
+    return _mix64(_mix64(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
 
 
 @cache
 def _numbers(count: int) -> _Bits:
     """A number for each id; of more ids the first have the same."""
-    return _mixed(np.arange(count, dtype=np.uint64))
+    return _mix64(np.arange(count, dtype=np.uint64))
 
 
 @cache
-def _of_places() -> _Bits:
+def _position_factors() -> _Bits:
     """A number for each place in a row; odd, so that none of a product's bits is lost."""
-    return _mixed(np.arange(PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)
+    return _mix64(np.arange(PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)
 
 
-def _mixed(keys: _Bits) -> _Bits:
+def _mix64(keys: _Bits) -> _Bits:
     """Each key with its bits well spread (splitmix64)."""
     keys = (keys + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

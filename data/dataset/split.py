@@ -13,7 +13,7 @@ from tfm.data.corpora.references import read_further
 from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
 from tfm.data.dataset.directions import Directions
 from tfm.data.images.augmentation import Augmentation
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
 Ids = NDArray[np.int32]
@@ -158,10 +158,10 @@ class Dataset:
     batch_tokens: int
     tokenizer_folder: Path
     directions: Directions = field(default_factory=dict)
-    preparation: Preparation | None = None
+    preparation: ImageTransform | None = None
     augmentation: Augmentation | None = None
 
-    def normalised_by(self, preparation: Preparation) -> "Dataset":
+    def normalised_by(self, preparation: ImageTransform) -> "Dataset":
         """The same dataset of images, normalised by the means and deviations of other images."""
 
         def normalised(split: Split) -> Split:

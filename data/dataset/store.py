@@ -106,7 +106,7 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
             raise ValueError("there are weights that are not positive")
         source, target = (_column(table.column(name), flat, whole.address) for name in ("source", "target"))
         words = _column(table.column("words"), flat, whole.address) if "words" in table.column_names else None
-        if words is not None and not _are_whole(words, source):
+        if words is not None and not _words_cover_source(words, source):
             raise ValueError("there are words without pieces, or pieces without words")
         return Split(source, target, weights, table, words=words, folder=folder)
     except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
@@ -236,7 +236,7 @@ def _schema(*, texts: bool, words: bool) -> pa.Schema:
     return pa.schema({"source": ids, "target": ids, **extra, **({"words": ids} if words else {})})
 
 
-def _are_whole(words: Column, source: Column) -> bool:
+def _words_cover_source(words: Column, source: Column) -> bool:
     """Whether every word has pieces, and those of the words of each row are all that the row has."""
     sizes, counts = words.take(np.arange(len(words)))
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])[np.cumsum(counts)]

@@ -29,7 +29,7 @@ def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 
-def in_words(found: Counter[str], where: str) -> str:
+def format_message(found: Counter[str], where: str) -> str:
     """What to say of names that are unseen, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(MAX_LISTED_LABELS))
     more = f" and {len(found) - MAX_LISTED_LABELS} others" if len(found) > MAX_LISTED_LABELS else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.formats.yaml_documents import Node, parse_yaml
 from tfm.data.safe_files import path_inside, read_bounded
 
@@ -60,7 +60,9 @@ def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str
     config = _configuration(folder, configuration)
     unknown = sorted(set(config) - KNOWN_KEYS)
     if unknown:
-        problem = f"sets {listed(unknown)} for its data files, which tfm does not apply: name the files in data.train"
+        problem = (
+            f"sets {format_names(unknown)} for its data files, which tfm does not apply: name the files in data.train"
+        )
         raise DataError(problem, file=folder / CARD)
     data_dir = str(config.get("data_dir") or "")
     if data_dir:
@@ -138,7 +140,7 @@ def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
     configs = {str(each.get("config_name", "")): each for each in _configurations(folder)}
     if wanted is not None:
         if wanted not in configs:
-            has = f"; it has {listed(configs)}" if configs else ""
+            has = f"; it has {format_names(configs)}" if configs else ""
             raise DataError(f"there is no configuration {wanted!r}{has}", file=folder)
         return configs[wanted]
     if len(configs) <= 1:
@@ -146,7 +148,7 @@ def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
     for name, config in configs.items():
         if str(config.get("default")).lower() == "true" or name == "default":
             return config
-    raise DataError(f"has several configurations: write {folder}:NAME, one of {listed(configs)}", file=folder)
+    raise DataError(f"has several configurations: write {folder}:NAME, one of {format_names(configs)}", file=folder)
 
 
 def _configurations(folder: Path) -> list[Mapping[str, Node]]:
@@ -178,7 +180,7 @@ def _patterns(said: Node | None, file: Path) -> dict[str, list[str]] | None:
         split, paths = (item.get("split"), item.get("path")) if isinstance(item, dict) else ("train", item)
         some = paths if isinstance(paths, list) else [paths]
         if not isinstance(split, str) or not SPLIT_NAME.fullmatch(split) or not all(isinstance(p, str) for p in some):
-            raise DataError(f"its data_files are no splits with paths: {listed([item])}", file=file)
+            raise DataError(f"its data_files are no splits with paths: {format_names([item])}", file=file)
         found.setdefault(split, []).extend(str(each) for each in some)
     return found
 
@@ -197,7 +199,7 @@ def _matches(patterns: Sequence[str], files: Sequence[str], prefix: str, folder:
             continue
         some = [name for name in files if match_path(name.split("/"), whole.split("/"))]
         if not some:
-            raise DataError(f"names {listed([pattern])!r}, and there is no such data file", file=folder / CARD)
+            raise DataError(f"names {format_names([pattern])!r}, and there is no such data file", file=folder / CARD)
         found |= dict.fromkeys(some)
     return list(found)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.formats.hub_folder import DataFiles, splits_of_folder
 from tfm.data.formats.saved_dataset import check_saved, splits_of_saved
 
@@ -125,19 +125,19 @@ def digest(dataset: Any, columns: Collection[str]) -> str:
 
 
 @contextmanager
-def damage_told(path: Path | str, what: str) -> Iterator[None]:
+def corruption_as_data_error(path: Path | str, what: str) -> Iterator[None]:
     """Within, what Arrow raises at a damaged file is a DataError."""
     try:
         yield
     except CORRUPT_FILE_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it is the disk; of a damaged file Arrow raises one without a number
-        raise DataError(f"not a {what}: {listed(str(error).split(), ' ')}", file=path) from error
+        raise DataError(f"not a {what}: {format_names(str(error).split(), ' ')}", file=path) from error
 
 
 def _load(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:
     for folder in saved.values():
-        with damage_told(folder, "whole dataset"):
+        with corruption_as_data_error(folder, "whole dataset"):
             check_saved(folder)
     return {split: datasets.load_from_disk(str(folder)) for split, folder in saved.items()}
 
@@ -165,7 +165,7 @@ def _open_name(datasets: Any, path: str, *, online: bool) -> Mapping[str, Any]:
     for files in (builder.config.data_files or {}).values():
         for file in files:
             if not str(file).startswith(HUB) or "::" in str(file):
-                raise DataError(f"names {listed([file])}, which is not a file of its repository", file=path)
+                raise DataError(f"names {format_names([file])}, which is not a file of its repository", file=path)
     builder.download_and_prepare()
     return dict(builder.as_dataset())
 

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from tfm.data.errors import listed
+from tfm.data.errors import format_names
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 50
@@ -24,7 +24,7 @@ def parse_yaml(text: str) -> Node:
     try:
         return _first_document(yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)), yaml)
     except yaml.YAMLError as error:
-        raise ValueError(f"its YAML is damaged: {listed(str(error).split(), ' ')}") from None
+        raise ValueError(f"its YAML is damaged: {format_names(str(error).split(), ' ')}") from None
 
 
 def _first_document(events: Any, yaml: Any) -> Node:

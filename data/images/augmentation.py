@@ -74,11 +74,11 @@ def uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
     state = np.full((len(rows), NUM_DRAWS), seed % 2**64, np.uint64)
     of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
     for number in (np.uint64(step), of_row, of_place):
-        state = _mixed(_mixed(state) + number)
-    return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        state = _splitmix64(_splitmix64(state) + number)
+    return (_splitmix64(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _mixed(state: Words) -> Words:
+def _splitmix64(state: Words) -> Words:
     """splitmix64 (Steele et al. 2014); whole numbers of 64 bits wrap around."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

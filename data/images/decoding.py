@@ -62,29 +62,29 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedImage:
     """pixels: (height, width, channels). conversions: what was done to get there, each in a few words."""
 
     pixels: Pixels
     conversions: tuple[str, ...] = ()
 
 
-def decoded(content: Path | bytes | Pixels, name: str, shape: Shape) -> Decoded:
+def decode_image(content: Path | bytes | Pixels, name: str, shape: Shape) -> DecodedImage:
     """The pixels of an image file, of its bytes, or of grey values (H, W), in this shape.
 
     The whole of the shape is filled: the image is scaled until it covers it, and what hangs over on two sides is cut
     off evenly. An image of that size is left as it is. Raises DataError, which names the file, where it is refused.
     """
-    with _refusing(name) as warned:
+    with _errors_as_data_error(name) as warned:
         if isinstance(content, np.ndarray):
-            return _shaped(Image.fromarray(content), shape, [])
+            return _fit_to_shape(Image.fromarray(content), shape, [])
         stream = io.BytesIO(_bytes_of(content, name))
         with Image.open(stream, formats=FORMATS) as image:
             conversions = _checked(image, name)
             plain = _plain(image, name, conversions)
             # Pillow warns of what it mends, such as damaged EXIF.
             conversions += [f"Pillow: {printable(str(each.message).strip()):.100}" for each in warned[:1]]
-            return _shaped(plain, shape, conversions)
+            return _fit_to_shape(plain, shape, conversions)
 
 
 def _bytes_of(content: Path | bytes, name: str) -> bytes:
@@ -101,7 +101,7 @@ def _bytes_of(content: Path | bytes, name: str) -> bytes:
 
 
 @contextmanager
-def _refusing(name: str) -> Iterator[list[warnings.WarningMessage]]:
+def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
     """Within, whatever a decoder raises is a DataError; what it warns of is in the list."""
     try:
         with warnings.catch_warnings(record=True) as warned:
@@ -187,7 +187,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return grey
 
 
-def _shaped(image: Image.Image, shape: Shape, conversions: list[str]) -> Decoded:
+def _fit_to_shape(image: Image.Image, shape: Shape, conversions: list[str]) -> DecodedImage:
     if image.mode != shape.mode:
         conversions.append("colour to grey" if shape.channels == 1 else "grey to colour")
         image = image.convert(shape.mode)
@@ -198,4 +198,4 @@ def _shaped(image: Image.Image, shape: Shape, conversions: list[str]) -> Decoded
             conversions.append("cropped")
         image = ImageOps.fit(image, (shape.width, shape.height), Image.Resampling.BICUBIC)
     pixels = np.asarray(image, np.uint8).reshape(shape.height, shape.width, shape.channels)
-    return Decoded(pixels, tuple(conversions))
+    return DecodedImage(pixels, tuple(conversions))

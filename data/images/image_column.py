@@ -8,13 +8,13 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.lines import one_line, opened
+from tfm.data.lines import one_line, open_maybe_gzip
 from tfm.data.safe_files import path_inside
 
 IMAGES_AT_ONCE = 16
@@ -31,7 +31,7 @@ def read_image_column(
 
     wanted = [image, *columns]
     opened_split = huggingface.open_split(path, split, online=online)
-    with huggingface.damage_told(path, "whole dataset"):
+    with huggingface.corruption_as_data_error(path, "whole dataset"):
         tables = _tables(opened_split, wanted, path)
         head = next(tables)
         if isinstance(opened_split, DataFiles):
@@ -63,7 +63,7 @@ def _tables(split: huggingface.Split, wanted: Sequence[str], path: str) -> Itera
         if split.kind == "arrow":
             yield from read_arrow(file)
             continue
-        with opened(file) as stream:
+        with open_maybe_gzip(file) as stream:
             yield from read_parquet(cast(BinaryIO, stream), lambda names: [each for each in wanted if each in names])
 
 
@@ -71,7 +71,7 @@ def _check_columns(features: Mapping[str, Any], image: str, columns: Sequence[st
     import datasets
 
     if missing := [each for each in (image, *columns) if each not in features]:
-        raise DataError(f"there is no column {missing[0]!r}; it has {listed(features)}", file=path)
+        raise DataError(f"there is no column {missing[0]!r}; it has {format_names(features)}", file=path)
     if not isinstance(features[image], datasets.Image):
         raise DataError(f"column {image!r} does not hold images, but {features[image]}"[:200], file=path)
 
@@ -91,7 +91,7 @@ def _content(cell: Any, name: str, folder: Path) -> Path | bytes:
         return bytes(cell["bytes"])
     place = str(cell["path"])
     if "://" in place:
-        raise DataError(f"its image is not on this machine: {listed([place])}", file=name)
+        raise DataError(f"its image is not on this machine: {format_names([place])}", file=name)
     if not folder.exists():  # by name: a download
         folder = _cache()
     if os.path.isabs(place) and "\0" not in place:

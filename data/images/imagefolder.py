@@ -10,7 +10,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, listed, spell_controls
+from tfm.data.errors import DataError, format_names, spell_controls
 from tfm.data.formats.hub_folder import inside
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import EXTENSIONS
@@ -104,26 +104,32 @@ def _named(folder: Path, table: Path, number: int, name: str) -> Path:
     """The image file that a row names; it lies in the folder of all images, also after links are followed."""
     place = PurePosixPath(name)
     if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
-        raise DataError(f"row {number}: {FILE_NAME} must be a path below the table: {listed([name])!r}", file=table)
+        raise DataError(
+            f"row {number}: {FILE_NAME} must be a path below the table: {format_names([name])!r}", file=table
+        )
     if _is_hidden(place):
-        problem = f"row {number}: {listed([name])} is hidden by a name that begins with a dot: rename it"
+        problem = f"row {number}: {format_names([name])} is hidden by a name that begins with a dot: rename it"
         raise DataError(problem, file=table)
     file = table.parent / place
     try:
         if not file.is_file():
-            raise DataError(f"row {number}: there is no file {listed([name])}", file=table)
+            raise DataError(f"row {number}: there is no file {format_names([name])}", file=table)
     except OSError:  # of Python 3.11: a name that is too long
-        raise DataError(f"row {number}: {listed([name])!r} is not a file name", file=table) from None
+        raise DataError(f"row {number}: {format_names([name])!r} is not a file name", file=table) from None
     return inside(folder, file.relative_to(folder).as_posix(), table)
 
 
 def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
     images = [file for file in files if file.suffix.lower() in EXTENSIONS]
     if alone := [file.name for file in images if file.parent == folder]:
-        problem = f"{listed(alone, most=80)} has no label: put it into a folder of its class, or write metadata.csv"
+        problem = (
+            f"{format_names(alone, most=80)} has no label: put it into a folder of its class, or write metadata.csv"
+        )
         raise DataError(problem, file=folder)
     if columns and list(columns) != ["label"]:
-        raise DataError(f"there is no metadata.csv, so no column {listed(columns)}: labels are folders", file=folder)
+        raise DataError(
+            f"there is no metadata.csv, so no column {format_names(columns)}: labels are folders", file=folder
+        )
     for label in (file.parent for file in images):
         if label.name != spell_controls(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)

@@ -8,7 +8,7 @@ from torch import Tensor
 from tfm.data.images.channel_statistics import ChannelStatistics
 
 
-def normalised(pixels: Tensor, statistics: ChannelStatistics) -> Tensor:
+def normalize_image(pixels: Tensor, statistics: ChannelStatistics) -> Tensor:
     """(x - mean) / deviation of each channel, by the figures of the training images.
 
     pixels: (B, height, width, channels) uint8, on any device. Returns (B, channels, height, width) float32. A channel

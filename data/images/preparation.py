@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.decoding import Pixels, Shape, decoded
+from tfm.data.images.decoding import Pixels, Shape, decode_image
 from tfm.data.json_documents import read_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Preparation:
+class ImageTransform:
     """shape: of every image. statistics: of the pixels of the training images."""
 
     shape: Shape
@@ -28,13 +28,13 @@ class Preparation:
 
     def pixels(self, file: Path) -> Pixels:
         """The image in a file (height, width, channels). Raises DataError, which names it, where it is none."""
-        return decoded(file, str(file), self.shape).pixels
+        return decode_image(file, str(file), self.shape).pixels
 
     def __call__(self, pixels: "Tensor") -> "Tensor":
         """(B, height, width, channels) uint8 -> (B, channels, height, width) float32, around 0."""
-        from tfm.data.images.normalisation import normalised  # here, as it needs torch, which data is made without
+        from tfm.data.images.normalisation import normalize_image  # here, as it needs torch, which data is made without
 
-        return normalised(pixels, self.statistics)
+        return normalize_image(pixels, self.statistics)
 
     def write(self, folder: Path, **more: object) -> None:
         """Write images.json, with some more about them."""
@@ -59,24 +59,24 @@ class Preparation:
         }
 
 
-def read_preparation(folder: Path, shown: Path | None = None) -> Preparation:
+def read_preparation(folder: Path, shown: Path | None = None) -> ImageTransform:
     """What `Preparation.write` wrote into a folder. Raises DataError where it is something else."""
     place = (shown or folder) / IMAGES_FILE
     about = read_json(folder / IMAGES_FILE, shown=place)
     try:
-        return of_json(about)
+        return from_json(about)
     except (ValueError, ArithmeticError) as error:
         raise DataError(f"is not made by tfm ({error}): make the dataset again", file=place) from error
 
 
-def of_json(about: Mapping[str, Any]) -> Preparation:
+def from_json(about: Mapping[str, Any]) -> ImageTransform:
     """What `Preparation.as_json` gave. Raises ValueError where it is something else."""
     shape = Shape(*(_whole(about, name) for name in ("height", "width", "channels")))
     sums, squares = (_wholes(about, name, shape.channels) for name in ("sums", "squares"))
     statistics = ChannelStatistics(_whole(about, "pixels"), sums, squares)
-    if not _can_be(statistics):
+    if not _are_consistent(statistics):
         raise ValueError("no pixels have these sums")
-    return Preparation(shape, statistics)
+    return ImageTransform(shape, statistics)
 
 
 def _whole(about: Mapping[str, Any], name: str) -> int:
@@ -93,7 +93,7 @@ def _wholes(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ..
     return tuple(values)
 
 
-def _can_be(statistics: ChannelStatistics) -> bool:
+def _are_consistent(statistics: ChannelStatistics) -> bool:
     """Whether there are bytes with these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
     both = zip(statistics.sums, statistics.squares, strict=True)
     return all(

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.decoding import Pixels
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageStore, Ints
 
 
@@ -20,14 +20,14 @@ class RowImages:
     """
 
     store: ImageStore
-    preparation: Preparation
+    preparation: ImageTransform
     rows: Ints | None = None
     augmentation: Augmentation | None = None
     seed: int = 0
     step: int = 0
 
     @classmethod
-    def of_pixels(cls, pixels: Pixels, preparation: Preparation) -> "RowImages":
+    def of_pixels(cls, pixels: Pixels, preparation: ImageTransform) -> "RowImages":
         """Images (rows, height, width, channels), each as a row of its own."""
         return cls(ImageStore(pixels, np.arange(len(pixels)), preparation.statistics, {}), preparation)
 
@@ -49,7 +49,7 @@ class RowImages:
         """Some of these rows alone."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 
-    def normalised_by(self, preparation: Preparation) -> "RowImages":
+    def normalised_by(self, preparation: ImageTransform) -> "RowImages":
         """The same pixels, which become numbers as a model has learned to read them."""
         return replace(self, preparation=preparation)
 

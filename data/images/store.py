@@ -20,9 +20,9 @@ from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.decoding import Pixels, Shape, decoded
+from tfm.data.images.decoding import Pixels, Shape, decode_image
 from tfm.data.images.image_report import ImageReport
-from tfm.data.images.preparation import Preparation, of_json
+from tfm.data.images.preparation import ImageTransform, from_json
 from tfm.data.json_documents import read_json
 
 PIXELS_FILE = "pixels.npy"
@@ -58,7 +58,7 @@ class ImageWriter:
         """
         for image in images:
             try:
-                found = decoded(image.content, image.title if drop else image.name, self.shape)
+                found = decode_image(image.content, image.title if drop else image.name, self.shape)
             except DataError as error:
                 if not drop:
                     raise
@@ -93,7 +93,7 @@ def write_images(folder: Path, shape: Shape) -> Iterator[ImageWriter]:
     if writer.rows is None or not _are_images(writer.rows, writer.count):
         raise ValueError("`rows` must be set to the number of an image for each row")
     np.save(folder / ROWS_FILE, writer.rows.astype(np.int64))
-    Preparation(shape, writer.statistics).write(
+    ImageTransform(shape, writer.statistics).write(
         folder, images=writer.count, report=writer.report.as_json(stored=writer.count)
     )
 
@@ -143,7 +143,7 @@ def load_images(folder: Path) -> ImageStore:
     except FileNotFoundError:
         raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
     try:
-        own = of_json(about)
+        own = from_json(about)
         shape = own.shape
         expected = (about["images"], shape.height, shape.width, shape.channels)
         pixels = np.load(folder / PIXELS_FILE, mmap_mode="r", allow_pickle=False)

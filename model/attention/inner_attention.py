@@ -59,10 +59,10 @@ class ExplicitAttention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
-        key, value = shared(key, query), shared(value, query)
+        key, value = repeat_kv(key, query), repeat_kv(value, query)
         logits = self.score(query, key)
         of_positions = self.positions.bias(query, key, query_positions, key_positions)
-        if (bias := total(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
+        if (bias := sum_biases(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
             logits = logits + bias
         weights = self.dropout(softmax(logits))
         mixed: Tensor = weights @ value
@@ -71,12 +71,12 @@ class ExplicitAttention(nn.Module):
         return mixed
 
 
-def shared(heads: Tensor, query: Tensor) -> Tensor:
+def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
     """Keys or values (B, G, S, K) for every head of the query (B, H, T, K): (B, H, S, K)."""
     return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
 
 
-def total(of_positions: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+def sum_biases(of_positions: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
     """All that is added to the logits; None for nothing."""
     if of_positions is None or of_mask is None:
         return of_mask if of_positions is None else of_positions
@@ -156,14 +156,14 @@ class FusedAttention(nn.Module):
         if few:
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return written_out
-        key, value = shared(key, query), shared(value, query)
+        key, value = repeat_kv(key, query), repeat_kv(value, query)
         of_positions = self.equation.positions.bias(query, key, query_positions, key_positions)
         trained = of_positions is not None and of_positions.requires_grad
         short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
         only_causal = mask.causal and mask.allowed is None and mask.flat is None and mask.window is None
         if of_positions is None and only_causal and not short:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        bias = total(of_positions, mask.bias(query.shape[2], key.shape[2], query))
+        bias = sum_biases(of_positions, mask.bias(query.shape[2], key.shape[2], query))
         if short:
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
@@ -197,7 +197,7 @@ class VarlenAttention(nn.Module):
         alike = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
         mixed = None
         if mask.flat is not None and kernel is not None and alike:
-            heads = query, shared(key, query), shared(value, query)
+            heads = query, repeat_kv(key, query), repeat_kv(value, query)
             queries, keys, values = (each.squeeze(0).transpose(0, 1).to(self.dtype) for each in heads)
             reach = -1 if mask.window is None else mask.window
             mixed = kernel(queries, keys, values, *mask.flat, (reach, 0 if mask.causal else reach))

@@ -19,7 +19,7 @@ from tfm.model.masks import Mask
 
 
 @dataclass(frozen=True)
-class Slots:
+class CacheSlots:
     """The slots of one decoding step: where the new row of each hypothesis is written, and what it attends to.
 
     own (B, W): the slot that each new row takes. own_positions (B, W): the row's position. positions (B, S): the
@@ -58,14 +58,14 @@ class Slots:
         return self._rows[heads, capacity]
 
 
-class KeysValues:
+class LayerKVCache:
     """The cache of one layer's self-attention."""
 
     def __init__(self) -> None:
         self._key: Tensor | None = None
         self._value: Tensor | None = None
 
-    def write(self, key: Tensor, value: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
+    def write(self, key: Tensor, value: Tensor, slots: CacheSlots) -> tuple[Tensor, Tensor]:
         """Write the new keys and values (B, H, W, K) into their slots; return those of all slots (B, H, S, K)."""
         keys, values = self.room(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
         if not dispatch.write(keys, values, key, value, slots.own):
@@ -75,7 +75,7 @@ class KeysValues:
         used = slots.positions.shape[1]
         return keys[:, :, :used], values[:, :, :used]
 
-    def room(self, slots: Slots, heads: int, widths: tuple[int, int], like: Tensor) -> tuple[Tensor, Tensor]:
+    def room(self, slots: CacheSlots, heads: int, widths: tuple[int, int], like: Tensor) -> tuple[Tensor, Tensor]:
         """The whole cache, keys (B, H, S', K) and values (B, H, S', V), with room for these slots: S' >= S.
 
         widths: K and V. like: a tensor that has the type and device of the cache.
@@ -86,7 +86,7 @@ class KeysValues:
         self._value = _with_room(self._value, used, like, (batch, heads, width, widths[1]))
         return self._key, self._value
 
-    def before(self, distance: int, slots: Slots) -> tuple[Tensor, Tensor] | None:
+    def before(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
         """Keys and values (R, H K) of each row's ancestor `distance` positions before it; zeros where there is none.
 
         None if nothing has been written yet.
@@ -102,13 +102,13 @@ class KeysValues:
         return key, value
 
     @classmethod
-    def of(cls, key: Tensor, value: Tensor) -> "KeysValues":
+    def of(cls, key: Tensor, value: Tensor) -> "LayerKVCache":
         """A cache whose first slots hold these keys and values (B, H, S, K)."""
         cache = cls()
         cache._key, cache._value = key.contiguous(), value.contiguous()
         return cache
 
-    def replace(self, sentences: Tensor, other: "KeysValues", used: int) -> None:
+    def replace(self, sentences: Tensor, other: "LayerKVCache", used: int) -> None:
         """Overwrite the first `used` slots of these sentences (B',), in place, from the cache of the B' new ones."""
         if self._key is None or self._value is None or other._key is None or other._value is None:
             return  # nothing was written there yet
@@ -117,9 +117,9 @@ class KeysValues:
         self._key[sentences, :, :used] = other._key[:, :, :used]
         self._value[sentences, :, :used] = other._value[:, :, :used]
 
-    def select(self, sentences: Tensor) -> "KeysValues":
+    def select(self, sentences: Tensor) -> "LayerKVCache":
         """The cache of these sentences (B',), in this order: a copy."""
-        kept = KeysValues()
+        kept = LayerKVCache()
         if self._key is not None and self._value is not None:
             kept._key, kept._value = self._key.index_select(0, sentences), self._value.index_select(0, sentences)
         return kept

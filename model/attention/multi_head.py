@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention.inner_attention import AttentionFunction
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
@@ -84,7 +84,7 @@ class SelfAttention(nn.Module):
         output: Tensor = self.output(layout.unpad(join_heads(mixed)))
         return output, (key, value)
 
-    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from."""
         projected = self.query_key_value(rows).view(*slots.own.shape, -1)
         query, key, value = self._heads(projected, slots.own_positions)
@@ -96,7 +96,7 @@ class SelfAttention(nn.Module):
 
     def _heads(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
-        query, key, value = parted(projected, self.heads.query, self.heads.key, self.heads.value)
+        query, key, value = split_projections(projected, self.heads.query, self.heads.key, self.heads.value)
         query, key = self.query_norm(query), self.key_norm(key)
         return self.positions.rotate(query, positions), self.positions.rotate(key, positions), value
 
@@ -145,11 +145,11 @@ class CrossAttention(nn.Module):
         return output
 
     def _query(self, projected: Tensor) -> Tensor:
-        (query,) = parted(projected, self.heads.query)
+        (query,) = split_projections(projected, self.heads.query)
         return self.query_norm(query)  # type: ignore[no-any-return]
 
     def _key_value(self, memory: Tensor, layout: AnyLayout) -> tuple[Tensor, Tensor]:
-        key, value = parted(layout.pad(self.key_value(memory)), self.heads.key, self.heads.value)
+        key, value = split_projections(layout.pad(self.key_value(memory)), self.heads.key, self.heads.value)
         return self.key_norm(key), value
 
 
@@ -163,7 +163,7 @@ def projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.
     return linear
 
 
-def parted(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:
+def split_projections(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:
     """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K): views, nothing is copied."""
     if len(set(heads)) == 1:
         return split_heads(x, len(heads), heads[0][0])

@@ -50,7 +50,7 @@ def fairseq_sinusoids(dim: int, max_length: int) -> Tensor:
     return table
 
 
-class NoInput(nn.Module):
+class NoPositionEmbedding(nn.Module):
     """Adds nothing to the input."""
 
     def __init__(self, dim: int, max_length: int) -> None:
@@ -118,14 +118,14 @@ def _neutral(heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig) -> 
 
 
 POSITIONS: dict[str, Scheme] = {
-    "none": Scheme(NoInput, _neutral),
+    "none": Scheme(NoPositionEmbedding, _neutral),
     "sinusoidal": Scheme(Sinusoidal, _neutral),
     "fairseq": Scheme(partial(Sinusoidal, table_of=fairseq_sinusoids), _neutral),
     "learned": Scheme(Learned, _neutral),
-    "rotary": Scheme(NoInput, Rotary),
-    "alibi": Scheme(NoInput, Alibi),
-    "shaw": Scheme(NoInput, Shaw),
-    "transformer_xl": Scheme(NoInput, TransformerXL),
+    "rotary": Scheme(NoPositionEmbedding, Rotary),
+    "alibi": Scheme(NoPositionEmbedding, Alibi),
+    "shaw": Scheme(NoPositionEmbedding, Shaw),
+    "transformer_xl": Scheme(NoPositionEmbedding, TransformerXL),
 }
 
 

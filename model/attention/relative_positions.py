@@ -44,7 +44,7 @@ class AttentionPositions(nn.Module):
 
 class Rotary(AttentionPositions):
     """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos f_i, f_i = base^(-2i/K)   (Su et al. 2021, eq.
-    34); or slower (`slowed`).
+    34); or slower (`scale_rope_frequencies`).
 
     A pair is a complex number, which e^(i pos f_i) turns: one product, where cosines and sines of strided halves take
     many.
@@ -56,12 +56,12 @@ class Rotary(AttentionPositions):
 
     def frequencies(self, heads: Tensor) -> Tensor:
         """f_i (K / 2,) of queries or keys (..., K), in their type and on their device."""
-        return slowed(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
+        return scale_rope_frequencies(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
         turns = self.turns(wide, positions)
-        turned = as_pairs(wide) * (turns.unsqueeze(1) if positions.dim() == 2 else turns)
+        turned = as_complex(wide) * (turns.unsqueeze(1) if positions.dim() == 2 else turns)
         return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
 
     def turns(self, heads: Tensor, positions: Tensor) -> Tensor:
@@ -70,14 +70,14 @@ class Rotary(AttentionPositions):
         return torch.polar(torch.ones_like(angles), angles)
 
 
-def as_pairs(x: Tensor) -> Tensor:
+def as_complex(x: Tensor) -> Tensor:
     """(..., K) -> (..., K / 2) complex, x_2i + i x_2i+1: a view, where x lies in memory as complex numbers have to."""
     whole = x.stride(-1) == 1 and not any(number % 2 for number in (x.storage_offset(), *x.stride()[:-1]))
     laid_out = x if whole else x.clone(memory_format=torch.contiguous_format)
     return torch.view_as_complex(laid_out.view(*x.shape[:-1], -1, 2))
 
 
-def slowed(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
+def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
     """Frequencies f_i (K / 2,) -> f_i / s, s the factor (Chen et al. 2023); with an original length L, as Llama 3.1:
 
     w f_i + (1 - w) f_i / s        w: from 0 to 1 while the turns within L, L f_i / 2 pi, go from low to high.
@@ -117,7 +117,7 @@ class Shaw(AttentionPositions):
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         of_distances = query @ self.for_keys.t() * query.shape[-1] ** -0.5
-        return _picked(of_distances, self._rows(query_positions, key_positions))
+        return _gather_distances(of_distances, self._rows(query_positions, key_positions))
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         rows = self._rows(query_positions, key_positions).expand_as(weights)
@@ -156,7 +156,9 @@ class TransformerXL(AttentionPositions):
         angles = far_to_near.unsqueeze(-1) * _frequencies(heads * head_dim, query)
         sines = torch.cat([angles.sin(), angles.cos()], dim=1)[:, : heads * head_dim]
         of_distances = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
-        logits: Tensor = self.u @ key.transpose(2, 3) + _picked((query + self.v) @ of_distances, behind + farthest)
+        logits: Tensor = self.u @ key.transpose(2, 3) + _gather_distances(
+            (query + self.v) @ of_distances, behind + farthest
+        )
         return logits / math.sqrt(head_dim)
 
 
@@ -166,7 +168,7 @@ def distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     return between if between.dim() == 2 else between.unsqueeze(1)
 
 
-def _picked(of_distances: Tensor, rows: Tensor) -> Tensor:
+def _gather_distances(of_distances: Tensor, rows: Tensor) -> Tensor:
     """(B, H, T, R), and which of R belongs to each query and key -> (B, H, T, S)."""
     return of_distances.gather(3, rows.expand(*of_distances.shape[:3], rows.shape[-1]))
 

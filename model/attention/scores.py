@@ -37,7 +37,7 @@ class General(nn.Module):
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__()
-        self.weight = _drawn(heads, head_dim, head_dim)
+        self.weight = _xavier_parameter(heads, head_dim, head_dim)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
@@ -53,8 +53,11 @@ class Additive(nn.Module):
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__()
-        self.for_query, self.for_key = _drawn(heads, head_dim, head_dim), _drawn(heads, head_dim, head_dim)
-        self.weight = _drawn(heads, head_dim, 1)
+        self.for_query, self.for_key = (
+            _xavier_parameter(heads, head_dim, head_dim),
+            _xavier_parameter(heads, head_dim, head_dim),
+        )
+        self.weight = _xavier_parameter(heads, head_dim, 1)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
@@ -72,7 +75,7 @@ class LinearAdditive(nn.Module):
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__()
-        self.for_query, self.for_key = _drawn(heads, head_dim, 1), _drawn(heads, head_dim, 1)
+        self.for_query, self.for_key = _xavier_parameter(heads, head_dim, 1), _xavier_parameter(heads, head_dim, 1)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
@@ -80,7 +83,7 @@ class LinearAdditive(nn.Module):
         return logits
 
 
-def _drawn(heads: int, rows: int, columns: int) -> nn.Parameter:
+def _xavier_parameter(heads: int, rows: int, columns: int) -> nn.Parameter:
     """(H, rows, columns), each head Glorot-initialised."""
     weight = torch.empty(heads, rows, columns)
     for head in weight:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.linear import Linear
-from tfm.model.layout import Layout, placed
+from tfm.model.layout import Layout, scatter_rows
 
 
 class ShorterLayout(Layout):
@@ -27,7 +27,7 @@ class ShorterLayout(Layout):
 
     def gathered(self, rows: Tensor) -> Tensor:
         """(N, D) -> (M, r D): the r characters of each row side by side, zeros beyond the end of a sentence."""
-        return placed(rows, self.places, self.rate * self.num_rows).view(self.num_rows, -1)
+        return scatter_rows(rows, self.places, self.rate * self.num_rows).view(self.num_rows, -1)
 
     def repeated(self, rows: Tensor) -> Tensor:
         """(M, D) -> (N, D): for each character the row that it went into."""

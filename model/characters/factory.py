@@ -8,10 +8,10 @@ from tfm.model.characters.hash_embedding import HashEmbedding
 from tfm.model.characters.upsampling import Upsampling
 from tfm.model.config import CanineConfig
 from tfm.model.layers.adaptive_softmax import Table
-from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.factory import ModuleFactory
 
 
-class CharacterParts(Parts):
+class CharacterParts(ModuleFactory):
     """The parts of a network whose source is characters; its target has pieces, or names, as ever."""
 
     @property
@@ -27,7 +27,9 @@ class CharacterParts(Parts):
     def source_embedding(self, table: Table) -> CharacterEmbedding:
         """The shorter sequence of the source's characters."""
         stack = self.config.encoder
-        near = Parts(self.config.model_copy(update={"window": self.canine.window}), self.compute_dtype, self.noise)
+        near = ModuleFactory(
+            self.config.model_copy(update={"window": self.canine.window}), self.compute_dtype, self.noise
+        )
         return CharacterEmbedding(
             self.embedding(table, stack),
             near.layer(stack),

@@ -6,7 +6,7 @@ from tfm.model.config_tables import StackConfig
 # Embeddings that start from word vectors
 
 
-def vectors_of_an_embedding(config: ModelFields) -> str | None:
+def check_vectors_have_embedding(config: ModelFields) -> str | None:
     reads = EMBEDDED_SIDES.get(config.architecture, ("source", "target"))
     for side in config.sides_with_vectors:
         if side not in reads:

@@ -45,7 +45,7 @@ def concatenated_positions(config: ModelFields) -> str | None:
     return None
 
 
-def rows_of_two_halves(config: ModelFields) -> str | None:
+def check_dim_at_least_2(config: ModelFields) -> str | None:
     halves = {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
         if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:

@@ -75,7 +75,7 @@ def canine_hashes_divide_the_width(config: ModelFields) -> str | None:
     return None
 
 
-def canine_reads_at_once(config: ModelFields) -> str | None:
+def check_canine_not_recurrent(config: ModelFields) -> str | None:
     why = "is of an encoder that reads step by step; that of model.canine attends"
     return None if config.canine is None else _reads_in_order(config, why)
 

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.multi_head import Heads
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
@@ -130,7 +130,7 @@ class FusedDecoderStep:
             normed = model.narrow(normed.float())
         return LogProbsOfLogits(lambda some: self._logits(normed[some])), state
 
-    def _turns(self, rows: Tensor, slots: Slots) -> Array | None:
+    def _turns(self, rows: Tensor, slots: CacheSlots) -> Array | None:
         """Cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
         if not isinstance(self._positions, Rotary):
             return None
@@ -158,7 +158,7 @@ class _Attention:
     """What the hypotheses of one step attend to, in all layers; what each finds is written to the same memory."""
 
     def __init__(
-        self, loops: Any, heads: Heads, state: TransformerState, slots: Slots, rows: Tensor, turns: Array | None
+        self, loops: Any, heads: Heads, state: TransformerState, slots: CacheSlots, rows: Tensor, turns: Array | None
     ) -> None:
         self._turns = turns
         self._loops, self._heads, self._slots, self._own_slots = loops, heads, slots, slots.own.contiguous().numpy()
@@ -169,7 +169,7 @@ class _Attention:
         types = {rows.dtype} if turns is None else {rows.dtype, torch.float32}
         self._mixed = {each: rows.new_zeros(len(rows), heads.number * heads.value_dim, dtype=each) for each in types}
 
-    def self_attention(self, projected: Tensor, cache: KeysValues) -> Tensor:
+    def self_attention(self, projected: Tensor, cache: LayerKVCache) -> Tensor:
         """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache -> (N, H V).
 
         What is turned is remembered in fp32, since it is not rounded after that.

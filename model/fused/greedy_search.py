@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.positions import Learned, NoInput, Sinusoidal
+from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_plain_stack, is_ready
@@ -188,7 +188,7 @@ def _stacked(modules: Iterable[Any]) -> tuple[Any, Any]:
 
 def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
     """What is added to the input (M, D)."""
-    if isinstance(positions, NoInput):
+    if isinstance(positions, NoPositionEmbedding):
         return np.zeros((max_length, dim), np.float32)
     table: Any = positions.table
     return _array(table if isinstance(positions, Sinusoidal) else table.weight)
@@ -221,6 +221,6 @@ def _embeds_plainly(embedding: Any) -> bool:
     return (
         type(embedding) is Embedding  # not one of images
         and type(embedding.table) is nn.Embedding
-        and type(embedding.positions) in (NoInput, Sinusoidal, Learned)
+        and type(embedding.positions) in (NoPositionEmbedding, Sinusoidal, Learned)
         and type(embedding.widen) is type(embedding.norm) is nn.Identity
     )

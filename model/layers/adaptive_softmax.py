@@ -35,7 +35,7 @@ class Cluster:
     width: int
 
 
-def clusters_of(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]:
+def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]:
     """The clusters of a vocabulary, the first as wide as `dim`.
 
     Raises ValueError where a cutoff lies beyond the vocabulary.

@@ -10,21 +10,22 @@ T = TypeVar("T")
 _uncounted_changes = 0
 
 
-def weights_may_have_changed(*_: object) -> None:
+def invalidate_derived_weights(*_: object) -> None:
     """To be called where weights change and torch does not count it in their versions: all that is derived is made
     anew. Every step of an optimiser calls it, for the fused ones count nothing."""
     global _uncounted_changes
     _uncounted_changes += 1
 
 
-register_optimizer_step_post_hook(weights_may_have_changed)
+register_optimizer_step_post_hook(invalidate_derived_weights)
 
 
 class DerivedWeights(Generic[T]):
     """Something made of weights, for as long as they are the same tensors in the same place with the same numbers.
 
     Unnoticed are only writes that torch does not count, through `tensor.data` or numpy, if nobody calls
-    `weights_may_have_changed`. Of tensors made in inference mode torch counts none: with these it is always made anew.
+    `invalidate_derived_weights`. Torch counts none of tensors made in inference mode: with these it is
+    always made anew.
     A copy, or what is read from a pickle, begins with nothing.
     """
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
-from tfm.model.layers.linear import LOW_PRECISION, Linear, relu_of_product, topped_up
+from tfm.model.layers.linear import LOW_PRECISION, Linear, pad_rows, relu_of_product
 
 
 class Activation(NamedTuple):
@@ -54,7 +54,7 @@ class _LowPrecisionReluLayer(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, inner: Tensor, inner_bias: Tensor, outer: Tensor, outer_bias: Tensor, dtype: torch.dtype
     ) -> Tensor:
-        low_x, low_inner, low_outer = topped_up(x, dtype), inner.to(dtype), outer.to(dtype)
+        low_x, low_inner, low_outer = pad_rows(x, dtype), inner.to(dtype), outer.to(dtype)
         between = relu_of_product(low_x, low_inner, inner_bias.to(dtype))
         ctx.save_for_backward(low_x, between, low_inner, low_outer)
         ctx.out_dtype = x.dtype
@@ -63,7 +63,7 @@ class _LowPrecisionReluLayer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         low_x, between, low_inner, low_outer = ctx.saved_tensors
-        low_grad = topped_up(grad, low_x.dtype)  # rows of zeros, where rows were topped up, add nothing below
+        low_grad = pad_rows(grad, low_x.dtype)  # rows of zeros, where rows were topped up, add nothing below
         of_between = torch.ops.aten.threshold_backward(low_grad @ low_outer, between, 0)
         for_x = (of_between @ low_inner)[: len(grad)]
         sums = (of_between.t() @ low_x, of_between.sum(0), low_grad.t() @ between)

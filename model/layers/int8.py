@@ -24,7 +24,7 @@ class Int8Weight(NamedTuple):
     zeros: Tensor
 
 
-def quantised(weight: Tensor) -> Int8Weight:
+def quantize_weight(weight: Tensor) -> Int8Weight:
     """A weight (out, in) in 8 bits."""
     whole, scales = _whole(weight.float())
     zeros = torch.zeros(len(weight), dtype=torch.int32)
@@ -50,13 +50,13 @@ def _whole(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @cache
-def what_int8_lacks() -> str | None:
+def int8_unsupported_reason() -> str | None:
     """Why this build of torch or this CPU does not do it, or not exactly; None where both do."""
     rows = torch.tensor([[127.0], [-127.0], [0.0]]).repeat(1, 64)
     weight = torch.full((16, 64), 127.0)
     weight[1::2] = -127.0
     try:
-        product = int8_product(rows, quantised(weight))
+        product = int8_product(rows, quantize_weight(weight))
     except (AttributeError, NotImplementedError, RuntimeError) as error:
         return f"this build of torch does not multiply it ({str(error).partition(chr(10))[0]:.100})"
     if torch.allclose(product, rows @ weight.t(), rtol=1e-5):

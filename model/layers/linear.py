@@ -1,7 +1,7 @@
 """y = x W^T + b, with operands of the matrix products in a chosen precision.
 
 If a CPU or GPU multiplies bf16 several times faster than fp32, products take bf16 operands in training, and everything
-else stays in fp32. In eval() products have the weights' own precision, or that of `products_in`.
+else stays in fp32. In eval() products have the weights' own precision, or that of `inference_precision`.
 
 A CPU's bf16 kernels are compiled for each shape, and every batch has another number of rows: so rows are padded with
 zeros to a multiple of LOW_PRECISION_ROW_MULTIPLE, which changes no sum and leaves few shapes.
@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.derived_weights import DerivedWeights
-from tfm.model.layers.int8 import int8_product, quantised
+from tfm.model.layers.int8 import int8_product, quantize_weight
 
 LOW_PRECISION = (torch.bfloat16, torch.float16)
 PACKED = (torch.float32, torch.bfloat16)
@@ -33,7 +33,7 @@ MIN_WEIGHTS_FOR_INT8 = 100_000
 """With fewer, to round x to 8 bits takes as long as they gain."""
 
 
-def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
+def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     """Rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
     num_rows = len(rows)
     result = rows.new_empty(
@@ -47,7 +47,7 @@ def topped_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
 class _LowPrecisionProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-        low_x, low_weight = topped_up(x, dtype), weight.to(dtype)
+        low_x, low_weight = pad_rows(x, dtype), weight.to(dtype)
         ctx.save_for_backward(low_x, low_weight)
         ctx.has_bias, ctx.out_dtype = bias is not None, x.dtype
         y = F.linear(low_x, low_weight)[: len(x)].to(x.dtype)
@@ -56,7 +56,7 @@ class _LowPrecisionProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         low_x, low_weight = ctx.saved_tensors
-        low_grad = topped_up(grad, low_x.dtype)
+        low_grad = pad_rows(grad, low_x.dtype)
         for_x = (low_grad @ low_weight)[: len(grad)].to(ctx.out_dtype) if ctx.needs_input_grad[0] else None
         for_weight = (low_grad.t() @ low_x).to(ctx.out_dtype) if ctx.needs_input_grad[1] else None
         return for_x, for_weight, grad.sum(0) if ctx.has_bias else None, None
@@ -116,7 +116,7 @@ class Linear(nn.Module):
             return F.linear(x, self.weight, self.bias)
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
-            in_8_bits = self._laid_out.of((weight,), lambda: quantised(weight.detach()), torch.int8)
+            in_8_bits = self._laid_out.of((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
             product = int8_product(x.float(), in_8_bits).to(x.dtype)
             return product if self.bias is None else product.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
@@ -177,7 +177,7 @@ def linear_layers(model: object) -> list[Linear]:
 
 
 @contextmanager
-def products_in(model: object, dtype: torch.dtype) -> Iterator[None]:
+def inference_precision(model: object, dtype: torch.dtype) -> Iterator[None]:
     """Within, a model's linear layers multiply operands of this type in eval() without gradients."""
     layers = linear_layers(model) if dtype in (torch.int8, *LOW_PRECISION) else []
     try:

@@ -42,7 +42,7 @@ class LoraLinear(Linear):
         if torch.is_grad_enabled():
             return self.frozen.weight + self.factor * (self.b @ self.a)
         with torch.inference_mode(False), torch.no_grad():
-            return self._merged.of(weights, lambda: merged(*weights, self.factor))
+            return self._merged.of(weights, lambda: merge_lora_weight(*weights, self.factor))
 
     @property
     def bias(self) -> nn.Parameter | None:  # type: ignore[override]
@@ -62,13 +62,13 @@ class LoraLinear(Linear):
         return super().train(mode)
 
 
-def merged(weight: Tensor, down: Tensor, up: Tensor, factor: float) -> Tensor:
+def merge_lora_weight(weight: Tensor, down: Tensor, up: Tensor, factor: float) -> Tensor:
     """W + alpha / r * B A, computed in float64 and rounded once; on a device that has none, in float32."""
     wide = torch.float32 if weight.device.type == "mps" else torch.float64
     return (weight.to(wide) + factor * (up.to(wide) @ down.to(wide))).to(weight.dtype)
 
 
-def adapt(network: nn.Module, rank: int, alpha: float, products: Collection[str] | None, seed: int) -> None:
+def add_lora(network: nn.Module, rank: int, alpha: float, products: Collection[str] | None, seed: int) -> None:
     """Put LoRA around the products of these names, and freeze all else; None: those of attention.
 
     A name is the last part of a layer's own: query_key_value, query, key_value, output (of attention), inner, outer (of
@@ -91,7 +91,7 @@ def adapt(network: nn.Module, rank: int, alpha: float, products: Collection[str]
                 setattr(network.get_submodule(place), last, LoraLinear(layer, rank, alpha / rank))
 
 
-def parted(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def split_adapters(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Saved weights as those of the frozen network, under its own names, and those of adapters, if it has some."""
     layers = {name.partition(FROZEN)[0] for name in weights if FROZEN in name}
     adapters = {f"{layer}{side}": weights[f"{layer}{side}"] for layer in layers for side in (DOWN, UP)}
@@ -99,7 +99,7 @@ def parted(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, 
     return frozen, dict(sorted(adapters.items()))
 
 
-def with_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
+def merge_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
     """The weights of one network: adapters added to what they stand beside.
 
     Raises ValueError where they fit none of the weights.
@@ -112,7 +112,7 @@ def with_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor],
             raise ValueError(f"its adapter does not fit: {layer:.80} is not whole")
         if (up.shape[0], down.shape[1]) != tuple(weight.shape) or up.shape[1] != down.shape[0]:
             raise ValueError(f"its adapter does not fit: {layer:.80} is {tuple(weight.shape)}")
-        found[f"{layer}.weight"] = merged(weight, down, up, factor)
+        found[f"{layer}.weight"] = merge_lora_weight(weight, down, up, factor)
     return found
 
 
@@ -121,8 +121,8 @@ def with_merged_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[s
 
     The mean of several networks is the mean of these, since mean(B) mean(A) is not mean(B A).
     """
-    frozen, adapters = parted(weights)
-    whole = with_adapters(frozen, adapters, factor)
+    frozen, adapters = split_adapters(weights)
+    whole = merge_adapters(frozen, adapters, factor)
     ups = {name for name in adapters if name.endswith(UP)}
     return {
         name: torch.zeros_like(weight) if name in ups else whole.get(name.replace(FROZEN, "."), weight)

@@ -49,7 +49,7 @@ class Rotary:
         return turned
 
 
-def as_they_are(heads: Array, positions: Array) -> Array:
+def identity(heads: Array, positions: Array) -> Array:
     """Queries or keys that no position turns."""
     return heads
 

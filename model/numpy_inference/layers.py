@@ -85,7 +85,7 @@ class Embedding:
         return rows + np.asarray(self.added(positions), rows.dtype)
 
 
-def nothing(positions: Array) -> Array:
+def zero_positions(positions: Array) -> Array:
     """What is added of positions (T,) where there are none: 0 to every row."""
     return np.zeros((len(positions), 1))
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from tfm.model.config import ModelConfig, RotaryConfig, StackConfig
-from tfm.model.numpy_inference.attention import CrossAttention, Heads, Rotary, SelfAttention, as_they_are
+from tfm.model.numpy_inference.attention import CrossAttention, Heads, Rotary, SelfAttention, identity
 from tfm.model.numpy_inference.layers import (
     Array,
     Embedding,
@@ -17,8 +17,8 @@ from tfm.model.numpy_inference.layers import (
     PreNorm,
     Residual,
     Sublayer,
-    nothing,
     sinusoids,
+    zero_positions,
 )
 from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Transformer
 
@@ -31,26 +31,26 @@ POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post": PostNorm}
 
 
-class UnknownModelError(Exception):
+class UnsupportedModelError(Exception):
     """The model has parts that there are not here, or other weights than its configuration says."""
 
 
-def network_of(
+def build_network(
     config: ModelConfig, weights: Mapping[str, Array], *, source_vocab: int, target_vocab: int
 ) -> Transformer:
     """The network of a configuration, of weights by the names that `model/build.py` gives them.
 
     Raises UnknownModelError where it is not one that can be made here; then `build` may.
     """
-    if not is_known(config) or (config.one_vocabulary_for is not None and source_vocab != target_vocab):
-        raise UnknownModelError
+    if not is_supported(config) or (config.one_vocabulary_for is not None and source_vocab != target_vocab):
+        raise UnsupportedModelError
     parts = _Parts(config, dict(weights))
     network = parts.network(source_vocab, target_vocab)
     parts.check_all_are_taken()
     return network
 
 
-def is_known(config: ModelConfig) -> bool:
+def is_supported(config: ModelConfig) -> bool:
     """Whether all parts of a model are here."""
     others = ModelConfig.model_fields.keys() - set(KNOWN)
     return (
@@ -90,17 +90,17 @@ class _Parts:
     def check_all_are_taken(self) -> None:
         """Raise UnknownModelError where weights are left that no part has taken."""
         if self._left:
-            raise UnknownModelError
+            raise UnsupportedModelError
 
     def _take(self, name: str, *shape: int) -> Array:
         found = self._left.pop(name, None)
         if found is None or found.shape != shape:
-            raise UnknownModelError
+            raise UnsupportedModelError
         return found
 
     def _embedding(self, name: str, table: Array) -> Embedding:
         config, dim = self._config, table.shape[1]
-        added: Callable[[Array], Array] = nothing
+        added: Callable[[Array], Array] = zero_positions
         if config.positions == "sinusoidal":
             added = partial(sinusoids, dim)
         elif config.positions == "learned":
@@ -133,7 +133,7 @@ class _Parts:
             heads,
             self._linear(f"{name}.query_key_value", stack.dim, sum(heads.widths)),
             self._linear(f"{name}.output", heads.number * heads.value_dim, stack.dim),
-            Rotary(config.rotary.base) if config.positions == "rotary" else as_they_are,
+            Rotary(config.rotary.base) if config.positions == "rotary" else identity,
         )
 
     def _cross_attention(self, name: str, stack: StackConfig) -> CrossAttention:

@@ -17,7 +17,7 @@ from tfm.model.layout import Layout
 from tfm.model.masks import padding_mask
 
 
-class AdditiveOnce(Additive):
+class PreprojectedAdditive(Additive):
     """The additive score with keys already multiplied by W_k: that is done once, not at every decoding step."""
 
     def project(self, key: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class AdditiveOnce(Additive):
         return (inner.tanh() * self.weight.mT.unsqueeze(1)).sum(-1)
 
 
-MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": AdditiveOnce}
+MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": PreprojectedAdditive}
 """By name: (heads, head_dim) -> a score of queries and the keys that `MemoryAttention.remember` gives."""
 
 
@@ -49,7 +49,7 @@ class MemoryAttention(nn.Module):
         """The encoder's output (N, D) as keys and values: computed once a sentence."""
         padded, score = layout.pad(self.fit(rows)), self.mix.score
         values = padded.view(*padded.shape[:2], self.heads, -1).transpose(1, 2).contiguous()
-        keys = score.project(values) if isinstance(score, AdditiveOnce) else values
+        keys = score.project(values) if isinstance(score, PreprojectedAdditive) else values
         return Memory(((keys, values),), padding_mask(layout))
 
     def forward(self, queries: Tensor, memory: Memory) -> Tensor:

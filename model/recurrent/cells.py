@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.layers.linear import LOW_PRECISION, Linear
-from tfm.model.recurrent.steps import Steps
+from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.model.recurrent.unrolled import UnrolledGru, UnrolledLstm
 
 States = tuple[Tensor, ...]
@@ -36,7 +36,7 @@ class Recurrent(nn.Module, ABC):
             dim, self.num_gates * dim, bias=False, compute_dtype=compute_dtype, num_parts=self.num_gates
         )
 
-    def forward(self, rows: Tensor, steps: Steps, start: States | None = None) -> tuple[Tensor, States]:
+    def forward(self, rows: Tensor, steps: TimeMajorPacking, start: States | None = None) -> tuple[Tensor, States]:
         """Rows (N, I), arranged, and states (B, D) to start from, ranked -> h of all rows (N, D), and the last states.
 
         start: None for zeros.

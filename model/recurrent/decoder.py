@@ -14,7 +14,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.recurrent.attention import MemoryAttention
 from tfm.model.recurrent.cells import Recurrent, States
-from tfm.model.recurrent.steps import Steps
+from tfm.model.recurrent.steps import TimeMajorPacking
 
 
 class Decoder(nn.Module):
@@ -33,10 +33,10 @@ class Decoder(nn.Module):
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         """Teacher forcing: rows (N, D) of the target and states (B, D) of each layer -> (N, D)."""
-        steps = Steps(layout)
+        steps = TimeMajorPacking(layout)
         return steps.restored(self.read(steps.arranged(rows), steps, start))
 
-    def read(self, rows: Tensor, steps: Steps, start: Sequence[States]) -> Tensor:
+    def read(self, rows: Tensor, steps: TimeMajorPacking, start: Sequence[States]) -> Tensor:
         """Rows (N, D), arranged, through all layers."""
         for layer, states in zip(self.layers, start, strict=True):
             rows, _ = layer(rows, steps, tuple(steps.ranked(each) for each in states))
@@ -104,7 +104,7 @@ class BahdanauDecoder(Decoder):
         return self.attention.remember(rows, layout)
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
-        steps = Steps(layout)
+        steps = TimeMajorPacking(layout)
         rows, memory = steps.arranged(rows), memory.select(steps.order)
         states, hidden, contexts = tuple(steps.ranked(each) for each in start[0]), list[Tensor](), list[Tensor]()
         for gates in self.first.input(rows).split(steps.sizes):

@@ -16,11 +16,11 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout
-from tfm.model.recurrent.attentive_reader import AttentiveReader
+from tfm.model.recurrent.attentive_reader import AttentionEncoder
 from tfm.model.recurrent.cells import Recurrent, States
 from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
-from tfm.model.recurrent.steps import Steps
+from tfm.model.recurrent.steps import TimeMajorPacking
 
 
 class Encoder(nn.Module):
@@ -36,7 +36,7 @@ class Encoder(nn.Module):
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
         """(N, D) -> (N, D), in the order of the source, and the last states (B, D) of each layer."""
-        directions, ends = [Steps(layout, backward=each) for each in self.backward], list[States]()
+        directions, ends = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
         for parts in self.layers:
             read = [
                 (steps, *part(steps.arranged(rows), steps))
@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         return rows, ends
 
 
-class SameStates(nn.Module):
+class IdentityBridge(nn.Module):
     """Each layer of the decoder starts from the last states of the encoder's   (Sutskever et al. 2014)."""
 
     def forward(self, ends: list[States]) -> list[States]:
@@ -79,7 +79,7 @@ class RecurrentEncoderDecoder(nn.Module):
         self,
         *,
         source_embedding: SourceEmbedding,
-        encoder: Encoder | AttentiveReader,
+        encoder: Encoder | AttentionEncoder,
         bridge: nn.Module,
         target_embedding: Embedding,
         decoder: Decoder,

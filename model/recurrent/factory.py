@@ -11,7 +11,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.attention import MEMORY_SCORES, MemoryAttention
 from tfm.model.recurrent.cells import CELLS, Recurrent
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
-from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, SameStates
+from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates
 
 
 class RecurrentParts:
@@ -30,7 +30,7 @@ class RecurrentParts:
         """What the decoder starts from: the encoder's last states, or a projection if layers or widths differ."""
         encoder, decoder = self.config.encoder, self.config.decoder
         if (encoder.layers, encoder.dim) == (decoder.layers, decoder.dim):
-            return SameStates()
+            return IdentityBridge()
         return self.projection()
 
     def projection(self) -> ProjectedStates:

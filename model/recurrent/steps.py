@@ -12,7 +12,7 @@ from torch import Tensor
 from tfm.model.layout import Layout
 
 
-class Steps:
+class TimeMajorPacking:
     """The rows of a batch arranged by steps: the first row of every sentence, then the second of every sentence, ...
 
     order (B,): the sentences from the longest to the shortest. sizes: how many sentences take part in each step; they

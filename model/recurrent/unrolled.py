@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, topped_up
+from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, pad_rows
 
 
 class _Products:
@@ -48,7 +48,7 @@ def _weight_grad(grad: Tensor, x: Tensor, dtype: torch.dtype) -> Tensor:
     """The gradient (out, in) of W in x W^T: one product over all rows."""
     if grad.dtype == dtype:
         return grad.t() @ x
-    return (topped_up(grad, dtype).t() @ topped_up(x, dtype)).to(grad.dtype)
+    return (pad_rows(grad, dtype).t() @ pad_rows(x, dtype)).to(grad.dtype)
 
 
 class UnrolledLstm(torch.autograd.Function):

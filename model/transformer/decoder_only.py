@@ -6,13 +6,13 @@ Legend: N rows · B sentences · D width · E embedding width · V vocabulary ·
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.kv_cache import KeysValues
+from tfm.model.attention.kv_cache import LayerKVCache
 from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
-from tfm.model.layout import AnyLayout, Layout, joined
+from tfm.model.layout import AnyLayout, Layout, concat_layouts
 from tfm.model.masks import causal_mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import EncoderLayer
@@ -51,7 +51,7 @@ class DecoderOnly(nn.Module):
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Teacher forcing: source and target ids -> what enters the output layer at each target row (N_t, E)."""
-        layout, order = joined(source_layout, target_layout)
+        layout, order = concat_layouts(source_layout, target_layout)
         rows = self._rows(torch.cat([source, target])[order], layout)
         places = torch.empty_like(order)
         places[order] = torch.arange(len(order), device=order.device)
@@ -61,7 +61,7 @@ class DecoderOnly(nn.Module):
         """A state of one row for each of so many texts, of which nothing has been read."""
         nothing = torch.zeros(batch, 0, dtype=torch.long, device=device)
         lengths = torch.zeros(batch, dtype=torch.long, device=device)
-        return TransformerState(tuple(KeysValues() for _ in self.layers), Memory(), lengths, nothing)
+        return TransformerState(tuple(LayerKVCache() for _ in self.layers), Memory(), lengths, nothing)
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,); a state of one row a sentence."""

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
@@ -27,7 +27,7 @@ class TransformerState:
     None while there is one row a sentence and it descends from all.
     """
 
-    caches: tuple[KeysValues, ...]
+    caches: tuple[LayerKVCache, ...]
     memory: Memory
     lengths: Tensor
     positions: Tensor
@@ -91,7 +91,7 @@ class TransformerState:
             descent=descent,
         )
 
-    def grown(self) -> tuple["TransformerState", Slots]:
+    def grown(self) -> tuple["TransformerState", CacheSlots]:
         """The state after each row has read one more token, and the slots of these tokens: the lowest free ones."""
         batch, width = len(self.lengths), self.width
         own_positions = self.lengths[:, None].expand(batch, width)
@@ -108,7 +108,7 @@ class TransformerState:
             positions = F.pad(self.positions, (0, width)).scatter_(1, own, own_positions)[:, :used]
         mask = Mask() if descent is None else Mask(allowed=descent[:, None])
         state = replace(self, positions=positions, descent=descent, lengths=self.lengths + 1)
-        return state, Slots(own, own_positions, positions, mask)
+        return state, CacheSlots(own, own_positions, positions, mask)
 
     def _descent(self) -> Tensor:
         """(B, W, S): `descent`, written out."""

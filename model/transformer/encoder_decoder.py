@@ -6,7 +6,7 @@ Legend: N rows · B sentences · D width · E embedding width · V vocabulary ·
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.kv_cache import KeysValues
+from tfm.model.attention.kv_cache import LayerKVCache
 from tfm.model.attention.memory import Memory
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
@@ -81,7 +81,7 @@ class EncoderDecoder(nn.Module):
         memory, memory_layout = self._read(source, layout)
         assert isinstance(memory_layout, Layout)
         return TransformerState(
-            caches=tuple(KeysValues() for _ in self.decoder),
+            caches=tuple(LayerKVCache() for _ in self.decoder),
             memory=Memory(
                 tuple(layer.cross_attention.remember(memory, memory_layout) for layer in self._decoder_layers()),
                 padding_mask(memory_layout),

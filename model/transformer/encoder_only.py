@@ -66,7 +66,7 @@ class EncoderOnly(nn.Module):
         return self.head(*self._read(source, layout))  # type: ignore[no-any-return]
 
 
-class RowHead(nn.Module):
+class TokenHead(nn.Module):
     """Each row of the text by itself: of masked tokens, or of tags. of_text: which of all rows are those."""
 
     def __init__(self, narrow: nn.Module, of_text: Callable[[Tensor, AnyLayout], Tensor]) -> None:
@@ -78,7 +78,7 @@ class RowHead(nn.Module):
         return self.narrow(self.of_text(rows, layout))  # type: ignore[no-any-return]
 
 
-class Transform(nn.Module):
+class PredictionHeadTransform(nn.Module):
     """norm(activation(W h + b)): what BERT has before the output layer of masked tokens (Devlin et al. 2019, code)."""
 
     def __init__(self, dense: Linear, activation: Callable[[Tensor], Tensor], norm: nn.Module) -> None:
@@ -102,32 +102,32 @@ class SentenceHead(nn.Module):
         return torch.tanh(self.inner(self.pool(rows, layout)))
 
 
-Head = RowHead | SentenceHead
+Head = TokenHead | SentenceHead
 Begin = Callable[[Tensor, AnyLayout], tuple[Tensor, AnyLayout]]
 
 
-def as_it_is(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+def identity(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
     """A source as it was given."""
     return source, layout
 
 
-def begun(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
+def prepend_begin_token(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """Each text after a begin token: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
     longer = Layout.of(layout.lengths + 1, source.device)
-    return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _of_text(longer), source), longer
+    return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _text_row_indices(longer), source), longer
 
 
-def every_row(rows: Tensor, layout: AnyLayout) -> Tensor:
+def keep_all_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The rows of texts that were read as they are."""
     return rows
 
 
-def after_begin(rows: Tensor, layout: AnyLayout) -> Tensor:
+def drop_begin_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The rows of texts (N, D) among those of what `begun` gave (N + B, D)."""
-    return rows.index_select(0, _of_text(layout))
+    return rows.index_select(0, _text_row_indices(layout))
 
 
-def _of_text(longer: AnyLayout) -> Tensor:
+def _text_row_indices(longer: AnyLayout) -> Tensor:
     """(N,) which rows are not the first of a sentence."""
     assert isinstance(longer, Layout), "flat batches are refused: no task of an encoder alone has them"
     lengths = longer.lengths
@@ -136,24 +136,24 @@ def _of_text(longer: AnyLayout) -> Tensor:
     return is_text.nonzero().squeeze(1).to(longer.sentence.device, non_blocking=True)
 
 
-def mean(rows: Tensor, layout: AnyLayout) -> Tensor:
+def pool_mean(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The mean of each sentence's rows (B, D)."""
     lengths = layout.lengths.to(rows.device, rows.dtype, non_blocking=True)
     sums = rows.new_zeros(len(lengths), rows.shape[1]).index_add_(0, layout.sentence, rows)
     return sums / lengths.unsqueeze(1)
 
 
-def largest(rows: Tensor, layout: AnyLayout) -> Tensor:
+def pool_max(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The largest of each sentence's rows in each dimension (B, D)."""
     places = layout.sentence.unsqueeze(1).expand_as(rows)
     empty = rows.new_full((len(layout.lengths), rows.shape[1]), float("-inf"))
     return empty.scatter_reduce(0, places, rows, "amax")
 
 
-def first(rows: Tensor, layout: AnyLayout) -> Tensor:
+def pool_first(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The first of each sentence's rows (B, D)."""
     firsts = layout.lengths.cumsum(0) - layout.lengths
     return rows.index_select(0, firsts.to(rows.device, non_blocking=True))
 
 
-POOLINGS: dict[str, Callable[[Tensor, AnyLayout], Tensor]] = {"mean": mean, "max": largest, "first": first}
+POOLINGS: dict[str, Callable[[Tensor, AnyLayout], Tensor]] = {"mean": pool_mean, "max": pool_max, "first": pool_first}

@@ -11,7 +11,7 @@ from tfm.model.attention.positions import JOINS, POSITIONS, Concatenated
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
-from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, clusters_of
+from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, make_clusters
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
@@ -19,12 +19,12 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.layers.residual import NORMS, Residual, StochasticDepth
 from tfm.model.recurrent.cells import CELLS
-from tfm.model.transformer.encoder_only import Transform
+from tfm.model.transformer.encoder_only import PredictionHeadTransform
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
-from tfm.model.transformer.token_mixing import Convolution, Mixing, RecurrentMixing
+from tfm.model.transformer.token_mixing import ConvolutionMixing, Mixing, RecurrentMixing
 
 
-class Parts:
+class ModuleFactory:
     """Makes the parts of one network; they share its source of dropout masks.
 
     noise: that source, where other parts of the network have it already.
@@ -79,9 +79,9 @@ class Parts:
         cell = CELLS[self.config.recurrent.cell]
         return RecurrentMixing([cell(stack.dim, width, compute_dtype=self.compute_dtype) for width in widths])
 
-    def convolution(self, stack: StackConfig, causal: bool) -> Convolution:
+    def convolution(self, stack: StackConfig, causal: bool) -> ConvolutionMixing:
         reach = self.config.window or CONVOLUTION_WINDOW
-        return Convolution(stack.dim, reach, causal=causal, compute_dtype=self.compute_dtype)
+        return ConvolutionMixing(stack.dim, reach, causal=causal, compute_dtype=self.compute_dtype)
 
     def cross_attention(self, stack: StackConfig, memory_dim: int) -> CrossAttention:
         heads = self.heads(stack)
@@ -163,15 +163,15 @@ class Parts:
         """A vector for each piece, of the same width, or of clusters."""
         adaptive = self.config.adaptive
         if adaptive is None or not adaptive.inputs:
-            return embedding_table(vocab, dim)
-        tables = [embedding_table(cluster.size, cluster.width) for cluster in clusters_of(adaptive, dim, vocab)]
+            return make_embedding(vocab, dim)
+        tables = [make_embedding(cluster.size, cluster.width) for cluster in make_clusters(adaptive, dim, vocab)]
         return AdaptiveEmbedding(tables, compute_dtype=self.compute_dtype)
 
     def output(self, table: Table, vocab: int) -> OutputLayer:
         """The output layer, whose weight may be that of the embeddings."""
         adaptive, tied = self.config.adaptive, self.config.tie in ("output", "all")
         if adaptive is not None:
-            clusters = clusters_of(adaptive, table.embedding_dim, vocab)
+            clusters = make_clusters(adaptive, table.embedding_dim, vocab)
             tables = table.each_table() if tied and isinstance(table, AdaptiveEmbedding) else ()
             return AdaptiveSoftmax(clusters, tables, compute_dtype=self.compute_dtype)
         output = self.classes(table.embedding_dim, vocab)
@@ -192,7 +192,7 @@ class Parts:
         if not self.config.head_transform:
             return self.resize(stack.dim, out_dim)
         dense = Linear(stack.dim, out_dim, compute_dtype=self.compute_dtype)
-        return Transform(dense, ACTIVATIONS[self.config.activation].function, self.normalization(out_dim))
+        return PredictionHeadTransform(dense, ACTIVATIONS[self.config.activation].function, self.normalization(out_dim))
 
     def product(self, in_dim: int, out_dim: int) -> Linear:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
@@ -203,16 +203,16 @@ def depths(stack: StackConfig) -> list[float]:
     return [number / stack.layers for number in range(1, stack.layers + 1)]
 
 
-def embedding_table(vocab: int, dim: int) -> nn.Embedding:
+def make_embedding(vocab: int, dim: int) -> nn.Embedding:
     """One row a piece, of unit length in expectation."""
     table = nn.Embedding(vocab, dim)
     nn.init.normal_(table.weight, std=dim**-0.5)
     return table
 
 
-MIXINGS: dict[str, Callable[[Parts, StackConfig, bool], Mixing]] = {
-    "attention": Parts.self_attention,
-    "recurrent": Parts.recurrent_mixing,
-    "convolution": Parts.convolution,
+MIXINGS: dict[str, Callable[[ModuleFactory, StackConfig, bool], Mixing]] = {
+    "attention": ModuleFactory.self_attention,
+    "recurrent": ModuleFactory.recurrent_mixing,
+    "convolution": ModuleFactory.convolution,
 }
 """By name: (parts, stack, whether it is causal) -> what stands in self-attention's place."""

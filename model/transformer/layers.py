@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.multi_head import CrossAttention
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.model.layers.residual import Residual, Sublayer
@@ -31,18 +31,18 @@ class EncoderLayer(nn.Module):
         """(N, D) -> (N, D)."""
         return self._sublayers(rows, lambda x: self.attention(x, layout, mask))
 
-    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, KeysValues]:
+    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, LayerKVCache]:
         """The same, and the cache with which `step` goes on after these rows."""
         caches = []
 
         def attend(x: Tensor) -> Tensor:
             mixed, key_value = self.attention.read(x, layout, mask)
-            caches.append(KeysValues.of(*key_value))
+            caches.append(LayerKVCache.of(*key_value))
             return mixed
 
         return self._sublayers(rows, attend), caches[0]
 
-    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D)."""
         return self._sublayers(rows, lambda x: self.attention.step(x, cache, slots))
 
@@ -78,8 +78,8 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         rows: Tensor,
-        cache: KeysValues,
-        slots: Slots,
+        cache: LayerKVCache,
+        slots: CacheSlots,
         remembered: tuple[Tensor, Tensor],
         memory_mask: Mask,
     ) -> Tensor:

@@ -12,12 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask
 from tfm.model.recurrent.cells import Recurrent
-from tfm.model.recurrent.steps import Steps
+from tfm.model.recurrent.steps import TimeMajorPacking
 
 
 class Mixing(Protocol):
@@ -27,7 +27,7 @@ class Mixing(Protocol):
 
     def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
 
-    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor: ...
+    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor: ...
 
 
 class RecurrentMixing(nn.Module):
@@ -46,7 +46,7 @@ class RecurrentMixing(nn.Module):
         real = Layout.of(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
         hidden = []
         for cell, backward in zip(self.cells, (False, True), strict=False):
-            steps = Steps(real, backward=backward)
+            steps = TimeMajorPacking(real, backward=backward)
             read, _ = cell(steps.arranged(rows[: real.num_rows]), steps)
             hidden.append(steps.restored(read))
         return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real.num_rows))
@@ -55,7 +55,7 @@ class RecurrentMixing(nn.Module):
         """The same, and the states (B, 1, S, D) from which a `step` after these rows goes on."""
         assert isinstance(layout, Layout)
         assert mask.causal
-        steps, cell = Steps(layout), self._cell
+        steps, cell = TimeMajorPacking(layout), self._cell
         read, ends = cell(steps.arranged(rows), steps)
         hidden = steps.restored(read)
         padded = layout.pad(hidden)
@@ -64,7 +64,7 @@ class RecurrentMixing(nn.Module):
             others[torch.arange(layout.batch), layout.lengths - 1] = steps.unranked(ends[1])
         return hidden, (padded.unsqueeze(1), others.unsqueeze(1))
 
-    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), from the state of the row it follows."""
         cell = self._cell
         before = cache.before(1, slots)
@@ -82,7 +82,7 @@ class RecurrentMixing(nn.Module):
         return cell
 
 
-class Convolution(nn.Module):
+class ConvolutionMixing(nn.Module):
     """y_i = W [x_{i-r} ; ... ; x_{i+r}] + b, and where a row sees none after it W [x_{i-r} ; ... ; x_i] + b.
 
     Beyond the ends of a sentence are zeros. n (2 r + 1) D^2 multiplications   (Vaswani et al. 2017, table 1).
@@ -105,7 +105,7 @@ class Convolution(nn.Module):
         padded = layout.pad(rows).unsqueeze(1)
         return self(rows, layout, mask), (padded, padded[..., :0])
 
-    def step(self, rows: Tensor, cache: KeysValues, slots: Slots) -> Tensor:
+    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), seeing the rows it descends from."""
         new = rows.view(*slots.own.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)

@@ -24,7 +24,7 @@ from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 
-class Told(NamedTuple):
+class SplitInputs(NamedTuple):
     """What the encoder reads, ids (N,) and where each begins and ends; and what the decoder reads before its target
     (B, T)."""
 
@@ -34,30 +34,30 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ToldState:
+class LanguagePrefixState:
     """The state of a decoder that has read all of its lead but the last token; languages (B,): that token."""
 
     inner: TransformerState
     languages: Tensor
 
-    def select(self, rows: Tensor) -> "ToldState":
+    def select(self, rows: Tensor) -> "LanguagePrefixState":
         """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
         sentences = torch.unique_consecutive(rows // self.inner.width)
-        return ToldState(self.inner.select(rows), self.languages.index_select(0, sentences))
+        return LanguagePrefixState(self.inner.select(rows), self.languages.index_select(0, sentences))
 
-    def replace(self, rows: Tensor, other: "ToldState") -> "ToldState":
+    def replace(self, rows: Tensor, other: "LanguagePrefixState") -> "LanguagePrefixState":
         """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',)."""
         sentences = rows.view(-1, self.inner.width)[:, 0] // self.inner.width
-        return ToldState(
+        return LanguagePrefixState(
             self.inner.replace(rows, other.inner), self.languages.index_copy(0, sentences, other.languages)
         )
 
 
-class ToldLanguages(EncoderDecoder, ABC):
+class LanguagePrefixModel(EncoderDecoder, ABC):
     """An encoder-decoder with a lead of `lead_length` tokens; `told` says what is read where."""
 
     @abstractmethod
-    def told(self, source: Tensor, layout: AnyLayout) -> Told:
+    def told(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """What encoder and decoder read of source ids (N,)."""
 
     def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
@@ -69,18 +69,18 @@ class ToldLanguages(EncoderDecoder, ABC):
         The row of the begin token is that of the lead's last token.
         """
         told = self.told(source, source_layout)
-        heard, layout, places = led(told.lead, target, target_layout)
+        heard, layout, places = prepend_prefix(told.lead, target, target_layout)
         memory = super()._read(told.source, told.layout)
         return self.decode(heard, layout, *memory).index_select(0, places)
 
-    def start(self, source: Tensor, layout: Layout) -> ToldState:  # type: ignore[override]
+    def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
         """Read source ids (N,); a state of one row a sentence."""
         lead, state = self.told(source, layout).lead, super().start(source, layout)
         for tokens in lead[:, :-1].unbind(1):
             _, state = super().step(tokens, state)
-        return ToldState(state, lead[:, -1])
+        return LanguagePrefixState(state, lead[:, -1])
 
-    def step(self, tokens: Tensor, state: ToldState) -> tuple[LogProbFn, ToldState]:  # type: ignore[override]
+    def step(self, tokens: Tensor, state: LanguagePrefixState) -> tuple[LogProbFn, LanguagePrefixState]:  # type: ignore[override]
         """As that of every encoder-decoder; a row that begins reads its language in place of the begin token (R,)."""
         languages = state.languages[:, None].expand(-1, state.inner.width).flatten()
         tokens = torch.where(state.inner.row_positions < self.lead_length, languages, tokens)
@@ -88,31 +88,31 @@ class ToldLanguages(EncoderDecoder, ABC):
         return predict, replace(state, inner=inner)
 
 
-class M2M100(ToldLanguages):
+class M2M100(LanguagePrefixModel):
     """The source's language before the source; the end token and the target's language before the target."""
 
     lead_length = 2
 
-    def told(self, source: Tensor, layout: AnyLayout) -> Told:
-        """See `ToldLanguages`."""
+    def told(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+        """See `LanguagePrefixModel`."""
         firsts, lasts, read = _ends(layout, source.device)
         places = firsts.index_select(0, read.sentence) + read.positions + 1
         places = torch.minimum(places, lasts.index_select(0, read.sentence))
-        return Told(source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1))
+        return SplitInputs(source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1))
 
 
-class MBart(ToldLanguages):
+class MBart(LanguagePrefixModel):
     """The source's language behind the end token; the target's in place of the begin token."""
 
     lead_length = 1
 
-    def told(self, source: Tensor, layout: AnyLayout) -> Told:
-        """See `ToldLanguages`."""
+    def told(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+        """See `LanguagePrefixModel`."""
         firsts, lasts, read = _ends(layout, source.device)
         behind = lasts.index_select(0, read.sentence)
         places = firsts.index_select(0, read.sentence) + read.positions + 2
         places = torch.where(places > behind, places - read.positions - 1, places)
-        return Told(source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1))
+        return SplitInputs(source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1))
 
 
 def _ends(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
@@ -123,7 +123,7 @@ def _ends(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layo
     return firsts, lasts.to(device, non_blocking=True), Layout.of((layout.lengths - 1).clamp(min=1), device)
 
 
-def led(lead: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
+def prepend_prefix(lead: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
     """Targets (N,), begin token first, with leads (B, T) in place of it; their layout, and the rows (N,) at which stand
     the last token of each lead and the tokens of each target."""
     assert isinstance(layout, Layout)

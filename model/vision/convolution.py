@@ -68,7 +68,7 @@ class ResidualBlock(nn.Module):
         return (self.shortcut(x) + added).relu_()  # type: ignore[no-any-return]
 
 
-class Convolution(nn.Module):
+class ResNetEmbedding(nn.Module):
     """z_t = W m_t + b + position_t,   m_t: the C numbers of cell t of the last map, cells in reading order.
 
     A first convolution, of every `stride`-th row and column, then `blocks` residual blocks for each of `channels`; each

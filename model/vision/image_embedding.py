@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from tfm.model.vision.convolution import Convolution
+from tfm.model.vision.convolution import ResNetEmbedding
 from tfm.model.vision.patches import Patches
 
-ImageEmbedding: TypeAlias = Patches | Convolution
+ImageEmbedding: TypeAlias = Patches | ResNetEmbedding

@@ -14,7 +14,7 @@ class ImageShape:
     channels: int
 
 
-def token_side(vision: VisionConfig) -> int:
+def token_size(vision: VisionConfig) -> int:
     """How many pixels high and wide the square of an image is that a token stands for.
 
     A patch is just that; a cell of a convolution sees some of what is around it too.
@@ -24,7 +24,7 @@ def token_side(vision: VisionConfig) -> int:
 
 def grid(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
     """How many rows and columns of tokens an image is; each stage of a convolution but the first halves its sides."""
-    side = token_side(vision)
+    side = token_size(vision)
     return -(-image.height // side), -(-image.width // side)
 
 
@@ -34,7 +34,7 @@ def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
     return rows * columns
 
 
-def no_fit(vision: VisionConfig, image: ImageShape) -> str | None:
+def shape_problem(vision: VisionConfig, image: ImageShape) -> str | None:
     """Why images of this shape are not for this encoder; None where they are."""
     if vision.encoder == "patches" and (image.height % vision.patch or image.width % vision.patch):
         return (

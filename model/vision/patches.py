@@ -41,11 +41,11 @@ class Patches(nn.Module):
 
     def forward(self, pixels: Tensor, positions: Tensor) -> Tensor:
         """(B, C, height, width) -> (N, D). positions: of the layout, which are the same for each image."""
-        tokens = self.product(cut(pixels, self.patch)).view(len(pixels), self.num_tokens, -1)
+        tokens = self.product(patchify(pixels, self.patch)).view(len(pixels), self.num_tokens, -1)
         return self.dropout(self.positions(tokens).flatten(0, 1))  # type: ignore[no-any-return]
 
 
-def cut(pixels: Tensor, patch: int) -> Tensor:
+def patchify(pixels: Tensor, patch: int) -> Tensor:
     """(B, C, height, width) -> the numbers of each patch (N, C P^2)."""
     batch, channels, height, width = pixels.shape
     grid = pixels.reshape(batch, channels, height // patch, patch, width // patch, patch)

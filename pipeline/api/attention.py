@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.artifacts.files import beginning, replace_text
-from tfm.pipeline.attention_page.attended import KINDS, Kind, Reading
+from tfm.pipeline.artifacts.files import as_cannot_write, replace_text
+from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Kind
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import view_of
 from tfm.pipeline.errors import RecipeError
@@ -28,7 +28,7 @@ class Attention:
     """
 
     title: str
-    reading: Reading
+    reading: AttentionTrace
 
     @property
     def source(self) -> str:
@@ -62,7 +62,7 @@ class Attention:
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
-        with beginning(Path(file)):
+        with as_cannot_write(Path(file)):
             replace_text(Path(file), self.html())
 
     def _repr_html_(self) -> str:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from tfm.pipeline.errors import as_message
-from tfm.pipeline.runtime.progress import Bar, Quiet
+from tfm.pipeline.runtime.progress import Bar, NullReporter
 
 LOGGER = logging.getLogger("tfm")
 
 
-class Logged:
+class LoggingReporter:
     """A reporter whose warnings and lines go to the logger `tfm`; Python shows its warnings where nothing is set up."""
 
     def line(self, text: str) -> None:
@@ -23,4 +23,4 @@ class Logged:
         LOGGER.info("%s: %s", as_message(title), [dict(zip(columns, row, strict=True)) for row in rows])
 
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> AbstractContextManager[Bar]:
-        return Quiet().bar(label, total, unit, done)
+        return NullReporter().bar(label, total, unit, done)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
+from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
 
-METHODS: Mapping[str, Callable[[Abilities], bool]] = {
+METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
     "translate": lambda task: task.translates,
     "generate": lambda task: task.generates,
     "score": lambda task: task.writes,

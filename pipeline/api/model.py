@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tfm.data.config import DataConfig
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.attention import Attention
-from tfm.pipeline.api.logged import Logged
+from tfm.pipeline.api.logged import LoggingReporter
 from tfm.pipeline.api.messages import names_parameters
 from tfm.pipeline.api.methods import check_has
 from tfm.pipeline.api.model_cache import Address, enter, look_up
@@ -26,15 +26,15 @@ from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.inference.generation import Generated, Reader, Writer
+from tfm.pipeline.inference.generation import GeneratedText, PromptEncoder, TextGenerator
 from tfm.pipeline.inference.image_files import decoded_images
-from tfm.pipeline.inference.neighbours import Neighbour, Words
+from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 from tfm.pipeline.inference.translation import Translation, translate_images, translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.held_out import held_out, split_of
+from tfm.pipeline.scoring.held_out import score_likelihood, split_of
 from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -54,7 +54,7 @@ class Model:
     def __init__(self, loaded: LoadedModel, reporter: Reporter) -> None:
         prepare_for_forks()
         self._loaded, self._reporter, self._address = loaded, reporter, enter(loaded)
-        self._words = cache(partial(Words.of, loaded))
+        self._words = cache(partial(WordVectors.of, loaded))
 
     @property
     def folder(self) -> Path:
@@ -179,7 +179,7 @@ class Model:
         beam: int | None = None,
         through_ends: bool | None = None,
         **decoding: Unpack[Decoding],
-    ) -> list[Generated]:
+    ) -> list[GeneratedText]:
         """The `n_best` texts that may follow a prompt, best first, without it, with scores and log-probabilities."""
         with one_at_a_time():
             return self._writer(beam, through_ends, decoding).texts(arguments.one_text(prompt, "prompt"))
@@ -284,16 +284,18 @@ class Model:
                 found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
             return list(found)
 
-    def _writer(self, beam: int | None, through_ends: bool | None, decoding: Decoding) -> Writer:
+    def _writer(self, beam: int | None, through_ends: bool | None, decoding: Decoding) -> TextGenerator:
         check_has(self._loaded, "generate")
         usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
         config = decoding_config(beam, {**usual, **decoding})
-        return Writer(Reader(self._loaded, through_ends=through_ends), config, self._reporter)
+        return TextGenerator(PromptEncoder(self._loaded, through_ends=through_ends), config, self._reporter)
 
     def _score_texts(self, lines: list[str], stride: int | None) -> TextScores:
         split = split_of(lines, self._loaded.source_tokenizer, self._loaded.target_tokenizer)
         with one_at_a_time():
-            found = held_out(self._loaded, "texts", split, DataConfig().batch_tokens, self._reporter, stride=stride)
+            found = score_likelihood(
+                self._loaded, "texts", split, DataConfig().batch_tokens, self._reporter, stride=stride
+            )
         assert found.likelihoods is not None
         return TextScores.of(found.scores, found.likelihoods)
 
@@ -309,4 +311,4 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
     device: cpu, cuda, mps; auto: a GPU where there is one. reporter: where progress and warnings go; by default
     warnings go to the logger `tfm`, and no progress is shown. Raises DataError where there is no model.
     """
-    return Model(load_model(model_folder(Path(folder)), device), reporter or Logged())
+    return Model(load_model(model_folder(Path(folder)), device), reporter or LoggingReporter())

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.artifacts import provenance
-from tfm.pipeline.artifacts.canonical_json import JSON, differences, plain
-from tfm.pipeline.artifacts.files import beginning, real_place, sha256_and_sync, sync, tree, writing
+from tfm.pipeline.artifacts.canonical_json import JSON, differences, to_jsonable
+from tfm.pipeline.artifacts.files import as_cannot_write, naming_path, real_place, sha256_and_sync, sync, tree
 from tfm.pipeline.artifacts.folder_lock import lock
 from tfm.pipeline.artifacts.manifest import (
     FORMAT,
@@ -25,20 +25,20 @@ from tfm.pipeline.artifacts.manifest import (
     Input,
     Manifest,
     fingerprint,
+    looks_like_tfm_manifest,
     open_artifact,
     read_artifact,
     read_manifest,
-    spell,
-    was_ours,
+    serialize,
 )
 from tfm.pipeline.artifacts.no_symlinks import folder_below
-from tfm.pipeline.artifacts.swap import clean, is_link_of_ours, litter, new_name, put, restore
+from tfm.pipeline.artifacts.swap import clean, is_link_of_ours, leftover_versions, new_name, replace_atomically, restore
 from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
     "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "lock",
-    "open_artifact", "publish", "read_artifact", "stale",
+    "open_artifact", "publish", "read_artifact", "stale_reason",
 ]  # fmt: skip
 
 
@@ -61,7 +61,7 @@ class Draft:
     figures: dict[str, JSON] = field(default_factory=dict)
 
 
-def stale(plan: Plan) -> str | None:
+def stale_reason(plan: Plan) -> str | None:
     """Why the artifact has to be made, in words; None where it is whole and made from just this plan."""
     if not os.path.lexists(plan.folder):
         return "not made yet"
@@ -71,7 +71,7 @@ def stale(plan: Plan) -> str | None:
         return f"damaged: {error}"
     if made.stage != plan.stage:
         return f"{made.stage!r} made it"
-    found = differences(made.config, plain(plan.config))
+    found = differences(made.config, to_jsonable(plan.config))
     changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in found.items()]
     if changes:
         return "config changed: " + ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else "")
@@ -91,7 +91,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
 
     A fresh manifest is touched, so that make, which compares times, sees it as newer than its inputs.
     """
-    reason = stale(plan)
+    reason = stale_reason(plan)
     name = plan.folder.name
     if reason is not None:
         reporter.line(f"{name}: {reason}")
@@ -99,7 +99,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     with suppress(OSError, CannotWrite):
         touch_manifest(plan.folder)
     with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
-        if litter(real_place(plan.folder)):
+        if leftover_versions(real_place(plan.folder)):
             with lock(plan.folder):
                 clean(real_place(plan.folder))
     reporter.line(f"{name}: up to date, nothing to do ({plan.folder})")
@@ -128,12 +128,12 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
     began = time.monotonic() - seconds_before
     with _place_for(plan) as (place, version):
         try:
-            with writing(plan.folder):
+            with naming_path(plan.folder):
                 draft = Draft(version)
                 yield draft
                 _seal(plan, draft, command, began)
                 _refuse_foreign(plan, place)  # much may have been put there since the work began
-                put(version, place)
+                replace_atomically(version, place)
         except BaseException:
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
@@ -153,11 +153,11 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
     _refuse_here(plan)
     with lock(plan.folder):
         place = real_place(plan.folder)
-        with beginning(plan.folder):
+        with as_cannot_write(plan.folder):
             restore(place)
         _refuse_foreign(plan, place)
         version = new_name(place)
-        with beginning(plan.folder):
+        with as_cannot_write(plan.folder):
             clean(place)
             version.mkdir()
         yield place, version
@@ -185,7 +185,7 @@ def _refuse_foreign(plan: Plan, place: Path) -> None:
     try:
         manifest = read_manifest(plan.folder, place)
     except DataError as error:
-        if place.is_symlink() or was_ours(place):
+        if place.is_symlink() or looks_like_tfm_manifest(place):
             return  # making it anew is the remedy
         problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
         raise CannotWrite(f"{plan.folder}: {problem} or choose another folder") from error
@@ -208,7 +208,7 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
     """Bring the draft to disk, its manifest last."""
     found, folders = tree(draft.folder)
     files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}
-    config = plain(plan.config)
+    config = to_jsonable(plan.config)
     document = {
         "tfm_format": FORMAT,
         "stage": plan.stage,
@@ -218,7 +218,7 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
         "inputs": {label: each.as_json() for label, each in plan.inputs.items()},
         "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in files.items()},
         "seed": plan.seed,
-        "figures": plain(draft.figures),
+        "figures": to_jsonable(draft.figures),
         "versions": provenance.versions(),
         "git_commit": provenance.git_commit(),
         "hardware": provenance.hardware(),
@@ -226,7 +226,7 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
         "duration_seconds": round(time.monotonic() - began, 3),
     }
     with open(draft.folder / NAME, "xb") as file:
-        file.write(spell(document))
+        file.write(serialize(document))
         file.flush()
         os.fsync(file.fileno())
     for folder in [*folders, draft.folder.parent]:

@@ -11,7 +11,7 @@ from typing import TypeAlias, Union
 JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
 
 
-def plain(value: object) -> JSON:
+def to_jsonable(value: object) -> JSON:
     """The value as strict JSON has it: tuples as lists, paths as text, numbers without end as text."""
     if value is None or isinstance(value, (str, bool)):
         return value
@@ -22,9 +22,9 @@ def plain(value: object) -> JSON:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): to_jsonable(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [to_jsonable(each) for each in value]
     raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
 
 

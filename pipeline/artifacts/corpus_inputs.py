@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tfm.data.corpora.portions import Corpus
-from tfm.data.corpora.sources import identity
+from tfm.data.corpora.sources import content_fingerprints
 from tfm.pipeline.artifacts.artifact import Input
 
 
@@ -13,7 +13,7 @@ def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> di
     found: dict[str, Input] = {}
     for name, corpora in splits.items():
         for corpus in corpora:
-            for label, path, fingerprint in identity(corpus, online=online):
+            for label, path, fingerprint in content_fingerprints(corpus, online=online):
                 made = Input.of_value(fingerprint, None if path is None else str(path))
                 key, number = f"{name}: {label}", 1
                 while found.setdefault(key, made) != made:

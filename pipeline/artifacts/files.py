@@ -38,7 +38,7 @@ def real_place(folder: Path) -> Path:
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[None]:
+def naming_path(place: Path) -> Iterator[None]:
     """Within, an OSError that names no file (those of writes name none) names `place`."""
     try:
         yield
@@ -49,10 +49,10 @@ def writing(place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def beginning(place: Path) -> Iterator[None]:
+def as_cannot_write(place: Path) -> Iterator[None]:
     """Within, an OSError that says that nothing can be written at `place` is a CannotWrite."""
     try:
-        with writing(place):
+        with naming_path(place):
             yield
     except OSError as error:
         if error.errno in UNWRITABLE_ERRNOS:
@@ -60,7 +60,7 @@ def beginning(place: Path) -> Iterator[None]:
         raise
 
 
-def exchange(one: Path, other: Path) -> bool:
+def atomic_swap(one: Path, other: Path) -> bool:
     """Let two names of one file system give each other's file or folder, in one step that no kill divides.
 
     False where this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
@@ -83,7 +83,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 def check_folder_of(file: Path) -> None:
     """Raise CannotWrite, before any work, if a file cannot be written: its folder is missing, or it is a link."""
-    with beginning(file):
+    with as_cannot_write(file):
         os.scandir(file.parent).close()
     check_no_symlinks(file.parent, file)
 
@@ -110,7 +110,7 @@ def replace_bytes(file: Path, content: bytes, *, root: Path | None = None) -> No
     check_no_symlinks(root, file)
     try:
         _remove_draft(root, draft)  # of a process that was killed, or a link to somewhere else
-        with writing(file), open_below(root, draft, "xb") as stream:
+        with naming_path(file), open_below(root, draft, "xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -155,7 +155,7 @@ def sha256_and_sync(path: Path) -> str:
     """sha256 of a file just written, in hex; on return the file is on disk."""
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        with writing(path):
+        with naming_path(path):
             os.fsync(file.fileno())
     return digest
 
@@ -164,7 +164,7 @@ def sync(folder: Path) -> None:
     """Bring a folder's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with writing(folder):
+        with naming_path(folder):
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfm.data.safe_files import read_bounded
-from tfm.pipeline.artifacts.files import beginning, real_place
+from tfm.pipeline.artifacts.files import as_cannot_write, real_place
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 
@@ -26,14 +26,14 @@ def lock(folder: Path) -> Iterator[None]:
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
     place = real_place(folder)
-    with beginning(folder):
+    with as_cannot_write(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = _lock_file(place)
         check_no_symlinks(place.parent, file)  # to open a device may already have an effect
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     _held.add(descriptor)
     try:
-        _take(descriptor, folder)
+        _acquire(descriptor, folder)
         try:
             yield
         finally:
@@ -63,7 +63,7 @@ def _lock_file(place: Path) -> Path:
     return place.parent / f".{place.name}.lock"
 
 
-def _take(descriptor: int, folder: Path) -> None:
+def _acquire(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -107,7 +107,7 @@ def fingerprint(
     return sha256_of_json(parts)
 
 
-def spell(document: Mapping[str, object]) -> bytes:
+def serialize(document: Mapping[str, object]) -> bytes:
     """A manifest's bytes: the document and a checksum over it."""
     whole = {**document, "checksum": sha256_of_json(document)}
     return (json.dumps(whole, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
@@ -129,7 +129,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
         raise DataError(f"{error}; make {path} again", file=path / NAME) from None
 
 
-def was_ours(folder: Path) -> bool:
+def looks_like_tfm_manifest(folder: Path) -> bool:
     """Whether what is left of a manifest that cannot be read shows that one of ours was there."""
     try:
         data = read_bounded(folder / NAME)
@@ -159,7 +159,7 @@ def read_artifact(
     which must not have been replaced since. Raises DataError as `open_artifact` does.
     """
     while True:
-        with _watched(folder) as stands:
+        with _detecting_replacement(folder) as stands:
             try:
                 found = read(_verified(folder, stage, known))
             except Exception:  # what is read half from one version and half from another may fail in any way
@@ -171,7 +171,7 @@ def read_artifact(
 
 
 @contextmanager
-def _watched(folder: Path) -> Iterator[Callable[[], bool]]:
+def _detecting_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
     """Within, a function that says whether the name `folder` still gives the same folder.
 
     That is kept open, so that its number is given to no other one.
@@ -231,7 +231,7 @@ def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
     if document["tfm_format"] != FORMAT:
         raise ValueError(f"has format {document['tfm_format']!r:.40}, and this version of tfm reads format {FORMAT}")
     document.pop("checksum", None)
-    if spell(document) != data:
+    if serialize(document) != data:
         raise ValueError("is damaged (its checksum does not match)")
     manifest = Manifest(
         path=path,

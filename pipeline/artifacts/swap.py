@@ -10,7 +10,7 @@ import re
 import secrets
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import exchange, real_place, sync
+from tfm.pipeline.artifacts.files import atomic_swap, real_place, sync
 from tfm.pipeline.artifacts.no_symlinks import remove_below
 
 BACKUP_SUFFIX = ".aside"
@@ -18,7 +18,7 @@ BACKUP_SUFFIX = ".aside"
 TARGET_EXISTS_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 
-def put(version: Path, place: Path) -> None:
+def replace_atomically(version: Path, place: Path) -> None:
     """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
 
     In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
@@ -28,7 +28,7 @@ def put(version: Path, place: Path) -> None:
     except OSError as error:
         if error.errno not in TARGET_EXISTS_ERRNOS:
             raise
-        if not exchange(version, place):
+        if not atomic_swap(version, place):
             _put_by_two_steps(version, place)
     sync(place.parent)
 
@@ -78,7 +78,7 @@ def is_link_of_ours(place: Path) -> bool:
     return _is_version(place, os.readlink(place))
 
 
-def litter(place: Path) -> list[Path]:
+def leftover_versions(place: Path) -> list[Path]:
     """What was replaced, and drafts of processes that were killed; nothing that a link beside it gives."""
     names = os.listdir(place.parent)
     hidden = [place.parent / name for name in names if _is_version(place, name)]
@@ -90,12 +90,12 @@ def litter(place: Path) -> list[Path]:
     return [path for path in hidden if str(path) not in given]
 
 
-def left_behind(place: Path) -> list[Path]:
+def leftovers_of(place: Path) -> list[Path]:
     """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
-    return litter(real_place(place)) if place.parent.is_dir() else []
+    return leftover_versions(real_place(place)) if place.parent.is_dir() else []
 
 
 def clean(place: Path) -> None:
     """Remove it; of a link itself, not what it leads to."""
-    for path in litter(place):
+    for path in leftover_versions(place):
         remove_below(place.parent, path)

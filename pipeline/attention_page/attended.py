@@ -66,7 +66,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Reading:
+class AttentionTrace:
     """A sentence, or an image, as a network read it, and what it attended to, the layers of each kind in order.
 
     source: the sentence, or the name of the image. target: what it said or was made to say; None where it reads one
@@ -84,7 +84,7 @@ class Reading:
         return [each for each in self.attentions if each.kind == kind]
 
 
-def as_json(read: Reading) -> dict[str, Any]:
+def as_json(read: AttentionTrace) -> dict[str, Any]:
     """What `tfm attend --json` prints: the tokens of each kind of attention, and all weights [head][query][key]."""
     axes = {
         kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}

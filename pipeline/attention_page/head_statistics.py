@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
 from tfm.pipeline.attention_page import head_syntax
-from tfm.pipeline.attention_page.attended import KINDS, Axes, Kind, Reading, Token
+from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
 from tfm.pipeline.attention_page.reading import check_attends, hypotheses, reader, reading, translates
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
@@ -128,7 +128,7 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
 
 def _readings(
     loaded: LoadedModel, sentences: Iterator[Sentence], config: DecodingConfig, left_out: Counter[str]
-) -> Iterator[tuple[Reading, Sentence, list[int] | None]]:
+) -> Iterator[tuple[AttentionTrace, Sentence, list[int] | None]]:
     """Each sentence as the model reads it, with the word of each of its pieces; counts those that it cannot read."""
     limit, tokenizer = loaded.model.max_length - 1, reader(loaded)
     while chunk := list(islice(sentences, CHUNK_SENTENCES)):
@@ -146,17 +146,17 @@ def _readings(
             yield reading(loaded, sentence.text, ids, target), sentence, words
 
 
-def _add(found: Reading, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
+def _add(found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
     """Add what a sentence shows; where attention spread evenly would go is taken from each kind's first layer."""
     for each in found.attentions:
         axes, weights = found.axes[each.kind], each.weights.astype(np.float64)
         of_keys = None if tags is None else tags_of_keys(axes, tags)
         sums[each.kind, each.layer].add(weights, axes, of_keys)
         if each.layer == 1:
-            sums[each.kind, None].add(evenly(weights), axes, of_keys)
+            sums[each.kind, None].add(uniform_attention(weights), axes, of_keys)
 
 
-def _add_syntax(found: Reading, sentence: Sentence, words: Sequence[int], syntax: SyntaxSums) -> None:
+def _add_syntax(found: AttentionTrace, sentence: Sentence, words: Sequence[int], syntax: SyntaxSums) -> None:
     """Add how often the heads of a sentence find its dependencies."""
     kinds = heads_of_source(found.axes)
     if not kinds:
@@ -169,7 +169,7 @@ def _add_syntax(found: Reading, sentence: Sentence, words: Sequence[int], syntax
             syntax.add_heads(sentence, each.kind, each.layer, attention)
 
 
-def evenly(weights: Shares) -> Shares:
+def uniform_attention(weights: Shares) -> Shares:
     """Weights (1, T, S) of attention that is spread evenly over the keys to which a query may attend."""
     allowed = (weights > 0).any(0, keepdims=True)
     spread: Shares = allowed / allowed.sum(-1, keepdims=True)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tfm.data.batching.batches import pairs_of_images
+from tfm.data.batching.batches import pairs_from_images
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
-from tfm.model.vision.image_shape import grid, token_side
-from tfm.pipeline.attention_page.attended import Axes, Image, Kind, Reading, Token
+from tfm.model.vision.image_shape import grid, token_size
+from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Kind, Token
 from tfm.pipeline.attention_page.reading import (
     PASSES,
     check_attends,
@@ -17,8 +17,8 @@ from tfm.pipeline.attention_page.reading import (
     device_of,
     hypotheses,
     in_order,
+    teacher_forced_axes,
     translates,
-    while_saying,
 )
 from tfm.pipeline.attention_page.recorder import recording
 from tfm.pipeline.config import DecodingConfig
@@ -27,7 +27,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
 
 
-def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config: DecodingConfig) -> Reading:
+def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config: DecodingConfig) -> AttentionTrace:
     """What the model attends to in an image when it is made to say `target`, or says what it finds itself.
 
     Raises DataError for a model that reads text and for a file that is no image, RecipeError for a model without
@@ -47,7 +47,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     return _reading(loaded, file, images, found)
 
 
-def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> Reading:
+def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> AttentionTrace:
     """One pass of the network over the image, and the weights of its attentions."""
     image = _seen(loaded, images)
     cells = tuple(
@@ -56,7 +56,7 @@ def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[in
         for column in range(1, image.columns + 1)
     )
     axes: dict[Kind, Axes] = {"encoder": Axes(cells, cells, ("",) * len(cells), ("queries", "keys"))}
-    batch = pairs_of_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
+    batch = pairs_from_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
     batch = batch.to(device_of(loaded))
     with torch.inference_mode(), recording(loaded.model) as recorder:
         layout = loaded.model.source_layout(batch.source, batch.source_lengths)
@@ -64,10 +64,10 @@ def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[in
             loaded.model.encode(batch.source, layout)
         else:
             loaded.model(batch.source, layout, batch.target_in, Layout.of(batch.target_lengths, batch.source.device))
-            axes |= while_saying(loaded, target, cells, an_image=True)
+            axes |= teacher_forced_axes(loaded, target, cells, an_image=True)
         found = in_order(recorder.take(), PASSES[loaded.config.architecture].kind)
     said = None if target is None else loaded.target_tokenizer.decode(target)
-    return Reading(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
+    return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 
 
 def _seen(loaded: LoadedModel, images: RowImages) -> Image:
@@ -76,5 +76,5 @@ def _seen(loaded: LoadedModel, images: RowImages) -> Image:
     assert shape is not None
     assert loaded.config.vision is not None
     return Image(
-        images.take(np.zeros(1, np.int64))[0], *grid(loaded.config.vision, shape), token_side(loaded.config.vision)
+        images.take(np.zeros(1, np.int64))[0], *grid(loaded.config.vision, shape), token_size(loaded.config.vision)
     )

@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 
-from tfm.pipeline.attention_page.attended import KINDS, Image, Reading
+from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Image
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
 from tfm.pipeline.attention_page.picture import View
 from tfm.pipeline.attention_page.reading import SPACE
@@ -86,7 +86,7 @@ the place with the most is shown as it is.</p>
 """
 
 
-def render(title: str, read: Reading | None, view: View | None, report: HeadReport | None) -> str:
+def render(title: str, read: AttentionTrace | None, view: View | None, report: HeadReport | None) -> str:
     """The whole page: the attention in a sentence or an image, opened at a view of it, and what heads do in a corpus.
 
     Either may be left out. All text is escaped; weights are rounded to thousandths.
@@ -98,14 +98,14 @@ def render(title: str, read: Reading | None, view: View | None, report: HeadRepo
     return framed(title, "\n".join(parts), style=STYLE, script=None if read is None else SCRIPT)
 
 
-def _panel(read: Reading) -> str:
+def _panel(read: AttentionTrace) -> str:
     texts = f"<span>{as_html(read.source)}</span>"
     if read.target is not None:
         texts += f"<span>→ {as_html(read.target)}</span>"
     return PANEL.format(texts=texts, space=SPACE, image="" if read.image is None else IMAGE)
 
 
-def _data(read: Reading, view: View | None) -> dict[str, object]:
+def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
     """What the script draws: of each kind of attention its tokens and, layer by layer, the weights of each head."""
     kinds = [
         {

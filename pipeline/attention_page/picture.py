@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfm.pipeline.attention_page.attended import KINDS, Image, Kind, Reading, Token, Weights
+from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Image, Kind, Token, Weights
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label_fonts import font_style
 
@@ -38,7 +38,7 @@ class View:
     head: int | None
 
 
-def view_of(read: Reading, kind: str | None = None, layer: int | None = None, head: int | None = None) -> View:
+def view_of(read: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None) -> View:
     """The view that is asked for: without a kind the cross-attention, where there is one.
 
     Raises RecipeError for a kind, layer or head that the model does not have.
@@ -58,7 +58,7 @@ def view_of(read: Reading, kind: str | None = None, layer: int | None = None, he
     return View(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
 
 
-def weights_of(read: Reading, view: View) -> Weights:
+def weights_of(read: AttentionTrace, view: View) -> Weights:
     """The weights (T, S) of a view; a mean is one over all heads of all its layers."""
     layers = [each.weights for each in read.layers(view.kind) if view.layer in (None, each.layer)]
     heads = np.concatenate(layers) if view.head is None else layers[0][view.head - 1 : view.head]
@@ -66,7 +66,7 @@ def weights_of(read: Reading, view: View) -> Weights:
     return mean
 
 
-def title_of(read: Reading, view: View) -> str:
+def title_of(read: AttentionTrace, view: View) -> str:
     """What a view shows, in words."""
     layers = read.layers(view.kind)
     if len(layers) == 1 and len(layers[0].weights) == 1:
@@ -77,7 +77,7 @@ def title_of(read: Reading, view: View) -> str:
     return f"{KINDS[view.kind]}, layer {view.layer}, {which}"
 
 
-def picture(read: Reading, view: View) -> bytes:
+def picture(read: AttentionTrace, view: View) -> bytes:
     """A view as a PNG: black for 0, white for 1. The same reading gives the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib
@@ -131,7 +131,7 @@ def _png(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def labels_of(read: Reading, view: View) -> list[str]:
+def labels_of(read: AttentionTrace, view: View) -> list[str]:
     """The tokens beside a picture."""
     axes_of = read.axes[view.kind]
     return [*_labels(axes_of.keys), *_labels(axes_of.queries)]

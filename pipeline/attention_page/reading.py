@@ -15,8 +15,8 @@ from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.model.config import Architecture
 from tfm.model.layout import Layout
-from tfm.model.transformer.told_languages import ToldLanguages
-from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Kind, Reading, Token
+from tfm.model.transformer.told_languages import LanguagePrefixModel
+from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.recorder import attentions, recording
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
@@ -33,7 +33,7 @@ SPACE = "␣"
 
 
 @dataclass(frozen=True)
-class Pass:
+class ForwardSpec:
     """How networks of an architecture read.
 
     read: runs a network once over source ids and, where it translates, target ids -> the tokens on the axes of each
@@ -44,7 +44,7 @@ class Pass:
     kind: Callable[[str], Kind]
 
 
-def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> Reading:
+def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
     """What the model attends to when it reads `source` and is made to say `target`, or says what it finds itself.
 
     Raises RecipeError for a model without attention, or a target where none is read; DataError for a text without
@@ -110,7 +110,7 @@ def hypotheses(
     return [list(n_best[0].ids) for n_best in found]
 
 
-def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Sequence[int] | None) -> Reading:
+def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Sequence[int] | None) -> AttentionTrace:
     """One pass of the network over ids, and the weights of its attentions."""
     how = PASSES[loaded.config.architecture]
     with torch.inference_mode(), recording(loaded.model) as recorder:
@@ -118,7 +118,7 @@ def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Seque
         found = in_order(recorder.take(), how.kind)
     there = {each.kind: axes[each.kind] for each in found}
     said = None if target is None else loaded.target_tokenizer.decode(target)
-    return Reading(text, said, there, found)
+    return AttentionTrace(text, said, there, found)
 
 
 def in_order(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind]) -> tuple[Attention, ...]:
@@ -139,14 +139,14 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     assert target is not None
     _run_pair(loaded, source, target)
     read, lead = _of_source(loaded, [*source, EOS_ID]), [BOS_ID]
-    if isinstance(loaded.model, ToldLanguages):
+    if isinstance(loaded.model, LanguagePrefixModel):
         numbers = torch.arange(len(read))
         told = loaded.model.told(numbers, Layout.of(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.lead[0]]
-    return {"encoder": Axes(read, read, _notes("", read)), **while_saying(loaded, target, read, lead=lead)}
+    return {"encoder": Axes(read, read, _notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
 
 
-def while_saying(
+def teacher_forced_axes(
     loaded: LoadedModel,
     target: Sequence[int],
     read: tuple[Token, ...],
@@ -233,10 +233,10 @@ def _kind_in_pair(name: str) -> Kind:
     return "encoder" if name.startswith("encoder") else "decoder"
 
 
-PASSES: dict[Architecture, Pass] = {
-    "transformer": Pass(_read_pair, _kind_in_pair),
-    "recurrent": Pass(_read_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
-    "decoder_only": Pass(_read_in_one, lambda name: "decoder"),
-    "encoder_only": Pass(_read_whole, lambda name: "encoder"),
+PASSES: dict[Architecture, ForwardSpec] = {
+    "transformer": ForwardSpec(_read_pair, _kind_in_pair),
+    "recurrent": ForwardSpec(_read_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
+    "decoder_only": ForwardSpec(_read_in_one, lambda name: "decoder"),
+    "encoder_only": ForwardSpec(_read_whole, lambda name: "encoder"),
 }
 """How networks of each architecture read."""

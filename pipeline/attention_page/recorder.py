@@ -33,7 +33,7 @@ class Recorder:
         return taken
 
 
-class _Kept(nn.Module):
+class _RecordingDropout(nn.Module):
     """Dropout of attention weights that also hands them to a recorder."""
 
     def __init__(self, dropout: nn.Module, recorder: Recorder, name: str) -> None:
@@ -60,7 +60,7 @@ def recording(network: nn.Module) -> Iterator[Recorder]:
             put_back.append((module, slot, module.get_submodule(slot)))
             put_back.append((equation, "dropout", equation.dropout))
             setattr(module, slot, equation)
-            equation.add_module("dropout", _Kept(equation.dropout, recorder, name))
+            equation.add_module("dropout", _RecordingDropout(equation.dropout, recorder, name))
         yield recorder
     finally:
         for module, slot, was in reversed(put_back):

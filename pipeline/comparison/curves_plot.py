@@ -5,17 +5,17 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import beginning, replace_bytes
+from tfm.pipeline.artifacts.files import as_cannot_write, replace_bytes
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.label_fonts import font_style
-from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.reports.training_curves import STYLE, as_label
 
 FORMATS = ("svg", "png")
 LINES = ("-", "--", ":", "-.")  # ten colours, then the same dashed
 
 
-def draw(runs: Sequence[Trained], file: Path) -> None:
+def draw(runs: Sequence[RunSummary], file: Path) -> None:
     """Draw the curves of the runs into a file, by its ending an SVG or a PNG.
 
     Raises RecipeError for another ending, DataError where no run has a curve, CannotWrite.
@@ -26,11 +26,11 @@ def draw(runs: Sequence[Trained], file: Path) -> None:
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
     content = picture(runs, kind)
-    with beginning(file):
+    with as_cannot_write(file):
         replace_bytes(file, content)
 
 
-def picture(runs: Sequence[Trained], kind: str) -> bytes:
+def picture(runs: Sequence[RunSummary], kind: str) -> bytes:
     """The plot as an SVG or PNG: the same runs give the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System
-from tfm.pipeline.reports.run_summary import Trained, name_of
-from tfm.pipeline.scoring.ledger import Look, are_same_texts, in_words, is_listed, looks, of_texts
+from tfm.pipeline.reports.run_summary import RunSummary, name_of
+from tfm.pipeline.scoring.ledger import LedgerEntry, are_same_texts, in_words, is_listed, looks, of_texts
 
 
 @dataclass(frozen=True)
-class LookedAt:
+class TestSetUsage:
     """The entries of one test set in the ledger of a folder of runs.
 
     unlisted: runs compared here that were scored on it and whose models the ledger does not know: they were scored
@@ -20,7 +20,7 @@ class LookedAt:
 
     test: str
     folder: Path
-    entries: tuple[Look, ...]
+    entries: tuple[LedgerEntry, ...]
     unlisted: tuple[str, ...] = ()
 
     @property
@@ -32,9 +32,9 @@ class LookedAt:
         return f"{self.test}: this test set was looked at {in_words(self.entries)}{more} ({self.folder})"
 
 
-def looked_at(runs: Iterable[Trained], systems: dict[str, System]) -> list[LookedAt]:
+def looked_at(runs: Iterable[RunSummary], systems: dict[str, System]) -> list[TestSetUsage]:
     """The looks at the main test sets of some runs, by the ledgers beside their folders; of those that have some."""
-    asked: dict[tuple[Path, str], list[Trained]] = {}
+    asked: dict[tuple[Path, str], list[RunSummary]] = {}
     for run in runs:
         system = systems.get(run.name)
         if run.folder is not None and system is not None and system.main and system.known_by:
@@ -48,5 +48,5 @@ def looked_at(runs: Iterable[Trained], systems: dict[str, System]) -> list[Looke
             unlisted = tuple(
                 run.name for run in scored if not is_listed(entries, run.model.fingerprint, name_of(run.model.path))
             )
-            found.append(LookedAt(systems[together[0].name].main or "", root, entries, unlisted))
+            found.append(TestSetUsage(systems[together[0].name].main or "", root, entries, unlisted))
     return found

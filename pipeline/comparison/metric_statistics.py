@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.systems import SegmentFigures, System, texts_differ
+from tfm.pipeline.comparison.systems import SegmentFigures, System, text_mismatch
 from tfm.pipeline.errors import TfmError
-from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.significance.segment_statistics import (
@@ -35,7 +35,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Remark:
+class MetricNote:
     """What is to be said of a metric of a system, such as why it is not tested."""
 
     system: str
@@ -44,52 +44,54 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Counted:
+class MetricStatistics:
     """Statistics of a metric by name of a run: of those that compare with the baseline, which is the first of them, and
     of others. missing: of whom there are none, and who is not tested."""
 
     beside_baseline: Mapping[str, SegmentStatistics]
     alone: Mapping[str, SegmentStatistics]
-    missing: Sequence[Remark]
+    missing: Sequence[MetricNote]
 
     @property
     def num_known(self) -> int:
         return len(self.beside_baseline) + len(self.alone)
 
 
-def count(metric: str, found: Comparison, runs: Sequence[Trained], systems: Mapping[str, System]) -> Counted:
+def count(
+    metric: str, found: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
+) -> MetricStatistics:
     """The statistics of a metric of the main test set of some runs that have it; the first run is the baseline."""
     name, base = f"test.{metric}", runs[0].name
     scored = [run for run in runs if name in run.figures and run.name in systems]
     has_base = any(run.name == base for run in scored)
     beside = [run for run in scored if has_base and found.compares(run, name)]
     known, missing = _statistics(metric, beside, systems)
-    missing += [] if has_base else [Remark(run.name, metric, NO_BASELINE) for run in scored]
+    missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE) for run in scored]
     compared, alone = {run.name for run in beside} if known else {base}, {}
     for run in scored:
         if run.name not in compared:
             own, without = _statistics(metric, [run], systems)
             alone.update(own)
             missing += without
-    return Counted(known, alone, list(dict.fromkeys(missing)))
+    return MetricStatistics(known, alone, list(dict.fromkeys(missing)))
 
 
 def _statistics(
-    metric: str, runs: Sequence[Trained], systems: Mapping[str, System]
-) -> tuple[dict[str, SegmentStatistics], list[Remark]]:
+    metric: str, runs: Sequence[RunSummary], systems: Mapping[str, System]
+) -> tuple[dict[str, SegmentStatistics], list[MetricNote]]:
     """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
 
     Those that do not give the score in scores/ again are left out: they are of something else.
     """
-    reasons = {run.name: _unknown(metric, systems[run.name], systems[runs[0].name]) for run in runs}
-    missing = [Remark(name, metric, why) for name, why in reasons.items() if why is not None]
+    reasons = {run.name: _missing_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
+    missing = [MetricNote(name, metric, why) for name, why in reasons.items() if why is not None]
     known = [run for run in runs if reasons[run.name] is None]
     if not runs or reasons[runs[0].name] is not None:
         return {}, missing
     try:
         found = _counted(metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature)
     except TfmError as error:
-        return {}, [*missing, *(Remark(run.name, metric, f"not tested: {error}") for run in known)]
+        return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in known)]
     counted = {}
     for run, statistics in zip(known, found, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
@@ -97,7 +99,7 @@ def _statistics(
             counted[run.name] = statistics
         else:
             why = NOT_BY_SEGMENT if metric == BITS else ANOTHER_VALUE.format(score, value)
-            missing.append(Remark(run.name, metric, why))
+            missing.append(MetricNote(run.name, metric, why))
     return (counted if runs[0].name in counted else {}), missing
 
 
@@ -105,12 +107,12 @@ def _is_equal(value: float, score: float) -> bool:
     return value == score or math.isclose(value, score, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _unknown(metric: str, system: System, baseline: System) -> str | None:
+def _missing_reason(metric: str, system: System, baseline: System) -> str | None:
     """Why a system has no statistics of a metric beside the baseline; None where it has."""
     if metric in METRICS:
         if system.texts is None:
             return NO_TEXTS
-        return None if baseline.texts is None else texts_differ(system.texts, baseline.texts)
+        return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
     segments, num = system.noted, len(baseline.noted)
     if metric == BITS and (system.texts is None or len(system.texts.references) > 1):
         return NOT_BY_SEGMENT  # which of several references were left out is not known

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tfm.pipeline.comparison.looks_at_tests import LookedAt, looked_at
-from tfm.pipeline.comparison.metric_statistics import Counted, Remark, count
+from tfm.pipeline.comparison.looks_at_tests import TestSetUsage, looked_at
+from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
-from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.intervals import ALL_ALIKE
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
@@ -27,7 +27,7 @@ HOLDS_ZERO = "p is below 0.05, but the 95 % interval of the difference holds 0: 
 
 
 @dataclass(frozen=True)
-class Measured:
+class ScoreEstimate:
     """A score of a row; of several seeds, their mean.
 
     spread: what is shown after ±, of one run half the width of its 95 % interval (`Result.half_width`), of several
@@ -43,12 +43,12 @@ class Measured:
     no_interval_reason: str | None = None
 
     @classmethod
-    def of_run(cls, result: Result) -> "Measured":
+    def of_run(cls, result: Result) -> "ScoreEstimate":
         spread, reason = None if result.low is None else result.half_width, result.no_interval_reason
         return cls(result.value, spread, result.low, result.high, result.versus, reason)
 
     @classmethod
-    def of_seeds(cls, result: RecipeResult) -> "Measured":
+    def of_seeds(cls, result: RecipeResult) -> "ScoreEstimate":
         reason = result.no_interval_reason
         return cls(result.mean, result.deviation, result.low, result.high, result.versus, reason)
 
@@ -64,10 +64,10 @@ class Outcome:
 
     test: str | None = None
     num_segments: int = 0
-    runs: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
-    rows: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
+    runs: Mapping[str, Mapping[str, ScoreEstimate]] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, ScoreEstimate]] = field(default_factory=dict)
     systems: Mapping[str, System] = field(default_factory=dict)
-    looked_at: Sequence[LookedAt] = ()
+    looked_at: Sequence[TestSetUsage] = ()
     notes: Sequence[str] = ()
     without_interval: Sequence[str] = ()
 
@@ -86,11 +86,11 @@ def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, 
     runs = [base, *(run for run in found.runs if run is not base)]
     systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
     each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
-    remarks, without_interval = list[Remark](), list[Remark]()
-    by_run: dict[str, dict[str, Measured]] = {}
-    by_row: dict[str, dict[str, Measured]] = {}
+    remarks, without_interval = list[MetricNote](), list[MetricNote]()
+    by_run: dict[str, dict[str, ScoreEstimate]] = {}
+    by_row: dict[str, dict[str, ScoreEstimate]] = {}
     num_segments = 0
-    with (reporter if metrics else Quiet()).bar("testing", len(metrics) * len(runs), "scores") as bar:
+    with (reporter if metrics else NullReporter()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
             counted = count(metric, found, runs, systems)
             remarks += counted.missing
@@ -113,7 +113,7 @@ def settings_of_tests() -> dict[str, int | float | None]:
     return {"resamples": RESAMPLES, "trials": TRIALS, "seed": seed_of_tests(), "level": LEVEL}
 
 
-def _by_run(counted: Counted, on_done: Callable[[], None]) -> dict[str, Measured]:
+def _by_run(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
     """The score of each run, and its test over segments against the first of the baseline where they compare."""
     groups = [counted.beside_baseline, *({name: each} for name, each in counted.alone.items())]
     found = {}
@@ -122,13 +122,13 @@ def _by_run(counted: Counted, on_done: Callable[[], None]) -> dict[str, Measured
             replace(each, sacrebleu=None) if len(each) > MAX_SEGMENTS_IN_MEMORY else each for each in group.values()
         ]
         results = compare_systems(systems, on_done=on_done) if systems else []
-        found.update({name: Measured.of_run(result) for name, result in zip(group, results, strict=True)})
+        found.update({name: ScoreEstimate.of_run(result) for name, result in zip(group, results, strict=True)})
     return found
 
 
 def _by_row(
-    found: Comparison, metric: str, counted: Counted, by_run: Mapping[str, Measured]
-) -> tuple[dict[str, Measured], list[Remark]]:
+    found: Comparison, metric: str, counted: MetricStatistics, by_run: Mapping[str, ScoreEstimate]
+) -> tuple[dict[str, ScoreEstimate], list[MetricNote]]:
     """The score of each row, and its test against the baseline where all its runs compare.
 
     A single run is tested as such, but against a baseline of several seeds not at all.
@@ -139,27 +139,27 @@ def _by_row(
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
         measured = {name: replace(each, versus=None) for name, each in measured.items()}
     rows = [base, *(row for row in found.rows if row is not base)]
-    remarks = [Remark(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.lacking(f"test.{metric}")]
+    remarks = [MetricNote(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.lacking(f"test.{metric}")]
     complete = [row for row in rows if all(run.name in known for run in row.runs)]
     others = [row.name for row in complete if row is not base]
     if any(len(each) == 1 for each in known.values()):
-        remarks += [Remark(name, metric, ONE_SEGMENT) for name in others]
+        remarks += [MetricNote(name, metric, ONE_SEGMENT) for name in others]
     elif base not in complete:
         whole = [row for row in rows if row is not base and not row.lacking(f"test.{metric}")]
-        remarks += [Remark(row.name, metric, BASELINE_LACKS) for row in whole if base.lacking(f"test.{metric}")]
+        remarks += [MetricNote(row.name, metric, BASELINE_LACKS) for row in whole if base.lacking(f"test.{metric}")]
     elif any(len(row.runs) > 1 for row in complete):
         results = compare_recipes([[known[run.name] for run in row.runs] for row in complete])
         for row, result in zip(complete, results, strict=True):
             if len(row.runs) > 1:
-                measured[row.name] = Measured.of_seeds(result)
+                measured[row.name] = ScoreEstimate.of_seeds(result)
         few = len(next(iter(known.values()))) < MIN_SEGMENTS
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
         why = {name: ONE_SEED if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
-        remarks += [Remark(name, metric, why[name]) for name in others if measured[name].versus is None]
+        remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
     return _corrected({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
 
 
-def _corrected(measured: Mapping[str, Measured]) -> dict[str, Measured]:
+def _corrected(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
     """The rows with Holm's correction over their own tests: those of single seeds, in no row, are none of them."""
     tested = {name: each.versus for name, each in measured.items() if each.versus is not None}
     p_values = dict(zip(tested, holm([each.p for each in tested.values()]), strict=True))
@@ -167,17 +167,17 @@ def _corrected(measured: Mapping[str, Measured]) -> dict[str, Measured]:
     return {name: replace(each, versus=versus.get(name)) for name, each in measured.items()}
 
 
-def _without_interval(metric: str, measured: Mapping[str, Measured]) -> list[Remark]:
+def _without_interval(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """Why scores, and differences, have no interval."""
     found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
     found = [each for each in found if each[1] != SEVERAL_SEEDS]  # ± is their deviation, and no interval
     for name, each in measured.items():
         if each.versus is not None and each.versus.no_interval_reason not in (each.no_interval_reason, ALL_ALIKE):
             found.append((name, each.versus.no_interval_reason, "no interval of the difference"))
-    return [Remark(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
+    return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
 
 
-def _contradictions(metric: str, measured: Mapping[str, Measured]) -> list[Remark]:
+def _contradictions(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """Rows whose difference is significant though it may as well be 0, by the interval.
 
     Randomisation asks whether it matters which system said what. Of systems that differ in kind (one writes a third of
@@ -186,13 +186,13 @@ def _contradictions(metric: str, measured: Mapping[str, Measured]) -> list[Remar
     tests = {name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.stands}
     ends = {name: (test.low, test.high) for name, test in tests.items()}
     return [
-        Remark(name, metric, HOLDS_ZERO)
+        MetricNote(name, metric, HOLDS_ZERO)
         for name, (low, high) in ends.items()
         if low is not None and high is not None and low <= 0 <= high
     ]
 
 
-def _in_words(remarks: Sequence[Remark]) -> list[str]:
+def _in_words(remarks: Sequence[MetricNote]) -> list[str]:
     """What is not tested, or not sure: for each reason by which metrics, of which systems."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in remarks:

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfm.data.errors import listed
-from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.data.errors import format_names
+from tfm.pipeline.artifacts.files import as_cannot_write, replace_text
 from tfm.pipeline.comparison.differences.html import as_list, cell, head, on_test, table_box
 from tfm.pipeline.comparison.differences.overview import Differences, differences
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, interval, name_of, shown_as
 from tfm.pipeline.comparison.tables.columns import differences as differences_from_baseline
-from tfm.pipeline.comparison.tables.legend import legend, of_people
+from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
 from tfm.pipeline.page_frame import as_html, framed
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -42,7 +42,7 @@ NOTHING_SAID = "where systems differ is not shown: {} has no translations or lab
 
 def write_page(file: Path, page: str) -> None:
     """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
-    with beginning(file):
+    with as_cannot_write(file):
         replace_text(file, page)
 
 
@@ -58,10 +58,10 @@ def page(
     rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
     where = differences(said, found.baseline.runs[0], reporter)
-    sentences = [*legend(found, tested, metrics, figures), *of_people(found, tested, metrics)]
+    sentences = [*legend(found, tested, metrics, figures), *agreement_legend(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
     notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
-    names = listed((row.name for row in found.rows), most=MAX_TITLE_LENGTH)
+    names = format_names((row.name for row in found.rows), most=MAX_TITLE_LENGTH)
     return render(f"Comparison of {names}", tables, sentences, where, notes)
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfm.data.errors import listed
-from tfm.pipeline.comparison.seeds import Row, fold, same_seed_reasons
+from tfm.data.errors import format_names
+from tfm.pipeline.comparison.seeds import Row, group_by_seed, same_seed_reasons
 from tfm.pipeline.comparison.signatures import apart_in
 from tfm.pipeline.comparison.signatures import parts_that_matter as parts_that_matter
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.run_summary import VALID, Trained, name_of, read_run
+from tfm.pipeline.reports.run_summary import VALID, RunSummary, name_of, read_run
 from tfm.pipeline.scoring.ledger import NAME as LEDGER
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -36,13 +36,13 @@ class Comparison:
 
     rows: Sequence[Row]
     baseline: Row
-    beside: Mapping[str, Trained]
+    beside: Mapping[str, RunSummary]
     differs: Mapping[str, Mapping[str, object]]
     order: str | None = None
     test: str | None = None
 
     @property
-    def runs(self) -> list[Trained]:
+    def runs(self) -> list[RunSummary]:
         return [run for row in self.rows for run in row.runs]
 
     @property
@@ -51,7 +51,7 @@ class Comparison:
         known = [ABILITIES[task] for task in dict.fromkeys(run.task for run in self.runs) if task in ABILITIES]
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
-    def compares(self, run: Trained, name: str) -> bool:
+    def compares(self, run: RunSummary, name: str) -> bool:
         """Whether a figure that the run has says something beside that of the baseline."""
         return _matters(name, run) == _matters(name, self.beside[name])
 
@@ -75,7 +75,7 @@ class Comparison:
             without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
                 if lacking := row.lacking(name):
-                    without.setdefault(listed(lacking), []).append(name)
+                    without.setdefault(format_names(lacking), []).append(name)
                 if (why := row.no_mean_reason(name)) is not None:
                     found.append(f"{row.name}: {name}: {why}")
             found += [f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in without.items()]
@@ -96,7 +96,7 @@ def compare_runs(
     *,
     baseline: Path | None = None,
     test: str | None = None,
-    rows_of: Callable[[Sequence[Trained]], list[Row]] = fold,
+    rows_of: Callable[[Sequence[RunSummary]], list[Row]] = group_by_seed,
 ) -> Comparison:
     """The models in some folders, of runs or of models, each verified.
 
@@ -130,7 +130,7 @@ def compare_runs(
     if sort is not None:
         order = figure_named(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
         rows = sorted_by(rows, order)
-    beside: dict[str, Trained] = {}
+    beside: dict[str, RunSummary] = {}
     for run in (base, *of_base.runs, *(run for row in rows for run in row.runs)):
         for figure in run.figures:
             beside.setdefault(figure, run)
@@ -150,7 +150,7 @@ def figure_named(text: str, names: Sequence[str]) -> str:
     raise RecipeError(f"--sort {text}: these runs have {', '.join(names)}")
 
 
-def is_lower_better(name: str, runs: Sequence[Trained]) -> bool:
+def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
     """Whether the lower figure of a name is the better one; of an external metric its signature says so."""
     signatures = [run.figures[name].signature for run in runs if name in run.figures]
     return name in COSTS or any(lower_is_better(name.partition(".")[2], signature) for signature in signatures)
@@ -161,12 +161,12 @@ def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
     last: who knows why it has none."""
     sign = 1 if is_lower_better(name, [run for row in rows for run in row.runs]) else -1
 
-    def badness(row: Row) -> tuple[bool, float]:
+    def sort_key(row: Row) -> tuple[bool, float]:
         value = row.mean(name)
         return (True, 0.0) if value is None or row.lacking(name) else (False, sign * value)
 
-    return sorted(rows, key=badness)
+    return sorted(rows, key=sort_key)
 
 
-def _matters(name: str, run: Trained) -> tuple[str, ...]:
+def _matters(name: str, run: RunSummary) -> tuple[str, ...]:
     return parts_that_matter(name.partition(".")[2], run.figures[name].signature)

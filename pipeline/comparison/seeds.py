@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.comparison.signatures import apart_in, parts_that_matter
-from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.reports.run_summary import RunSummary
 
 SCORES = ("valid", "test")
 """Before the dot in the name of a figure that is a score, and whose signature says by which definition."""
@@ -18,7 +18,7 @@ class Row:
     """A run, or several that differ in their seed alone."""
 
     name: str
-    runs: Sequence[Trained]
+    runs: Sequence[RunSummary]
 
     @property
     def seeds(self) -> list[int | None]:
@@ -57,16 +57,16 @@ class Row:
         return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
 
 
-def fold(runs: Sequence[Trained]) -> list[Row]:
+def group_by_seed(runs: Sequence[RunSummary]) -> list[Row]:
     """Rows in the order of their first runs. Runs with the same config and different seeds share one.
 
     Runs of the same seed as well tell nothing of chance, and stay apart. A row is called NAME where its runs are
     NAME-SEED, as `tfm run --seeds` names them; else by the names of them all.
     """
-    alike: dict[str, list[Trained]] = {}
+    alike: dict[str, list[RunSummary]] = {}
     for run in runs:
-        alike.setdefault(_but_for_the_seed(run), []).append(run)
-    groups: list[list[Trained]] = []
+        alike.setdefault(_config_digest(run), []).append(run)
+    groups: list[list[RunSummary]] = []
     for group in alike.values():
         seeds = {run.model.seed for run in group}
         groups += [group] if len(seeds) == len(group) else [[run] for run in group]
@@ -80,11 +80,11 @@ def fold(runs: Sequence[Trained]) -> list[Row]:
     ]
 
 
-def same_seed_reasons(runs: Sequence[Trained]) -> list[str]:
+def same_seed_reasons(runs: Sequence[RunSummary]) -> list[str]:
     """Why runs that differ in their seed share no row: some have the same seed."""
-    alike: dict[str, list[Trained]] = {}
+    alike: dict[str, list[RunSummary]] = {}
     for run in runs:
-        alike.setdefault(_but_for_the_seed(run), []).append(run)
+        alike.setdefault(_config_digest(run), []).append(run)
     reasons = []
     for group in alike.values():
         seeds = [run.model.seed for run in group]
@@ -97,17 +97,17 @@ def same_seed_reasons(runs: Sequence[Trained]) -> list[str]:
     return reasons
 
 
-def apart(runs: Sequence[Trained]) -> list[Row]:
+def one_row_per_run(runs: Sequence[RunSummary]) -> list[Row]:
     """Each run as a row of its own."""
     return [Row(run.name, [run]) for run in runs]
 
 
-def _but_for_the_seed(run: Trained) -> str:
+def _config_digest(run: RunSummary) -> str:
     """A digest of all settings but the seed."""
-    return sha256_of_json({key: plain(value) for key, value in run.config.items() if key != "seed"})
+    return sha256_of_json({key: to_jsonable(value) for key, value in run.config.items() if key != "seed"})
 
 
-def _stem(runs: Sequence[Trained]) -> str | None:
+def _stem(runs: Sequence[RunSummary]) -> str | None:
     """What runs are called that `tfm run --seeds` made."""
     if len(runs) == 1:
         return None
@@ -115,5 +115,5 @@ def _stem(runs: Sequence[Trained]) -> str | None:
     return stems.pop() if len(stems) == 1 and all(run.name.endswith(f"-{run.model.seed}") for run in runs) else None
 
 
-def _all_names(runs: Sequence[Trained]) -> str:
+def _all_names(runs: Sequence[RunSummary]) -> str:
     return ", ".join(run.name for run in runs)

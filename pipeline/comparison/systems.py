@@ -1,6 +1,6 @@
 """What a system said of each test set, segment by segment, read from the folder of its run.
 
-Two systems can be held against each other only on the same texts: `texts_differ` says where they are not.
+Two systems can be held against each other only on the same texts: `text_mismatch` says where they are not.
 """
 
 import json
@@ -110,7 +110,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     return System(name, tests, figures, main, known_by, evaluation, notes)
 
 
-def texts_differ(one: Segments, other: Segments) -> str | None:
+def text_mismatch(one: Segments, other: Segments) -> str | None:
     """Why two systems cannot be compared on a test set, naming it; None where both were given the same texts."""
     if len(one.hypotheses) != len(other.hypotheses):
         return f"{one.name}: {len(one.hypotheses):,} segments, not {len(other.hypotheses):,}"

@@ -12,22 +12,22 @@ from torch import Tensor
 from tfm.data.images.row_images import RowImages
 from tfm.model.cpu_kernels.dispatch import compiled_loops
 from tfm.model.fused.decoder_step import fused_or_plain
-from tfm.model.layers.linear import linear_layers, products_in
+from tfm.model.layers.linear import inference_precision, linear_layers
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.search.beam import beam_search
-from tfm.pipeline.decoding.search.greedy import piece_by_piece
+from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
 from tfm.pipeline.decoding.search.hypothesis import EMPTY, Hypothesis, best_first
-from tfm.pipeline.decoding.search.one_sentence import one_by_one
+from tfm.pipeline.decoding.search.one_sentence import fused_greedy_search
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
-from tfm.pipeline.runtime.out_of_memory import fits
+from tfm.pipeline.runtime.out_of_memory import oom_as_data_error
 
 SHARD_SENTENCES = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
@@ -76,7 +76,7 @@ def decode(
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
         rows = shares[number]
         starts = None if prefixes is None else [prefixes[row] for row in rows]
-        rules = LogitsRules.of(
+        rules = LogitsProcessor.of(
             reads.lengths(rows),
             config,
             stepper.max_length,
@@ -87,12 +87,16 @@ def decode(
         )
         alone = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
         steps = stepper if alone else fused_or_plain(stepper)
-        return STRATEGIES[config.strategy](_Share(steps, reads, rows, rules, config, torch.device(device), on_done))
+        return STRATEGIES[config.strategy](
+            _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done)
+        )
 
     pays = config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MIN_SENTENCES_TO_COMPILE
     with (
-        fits(lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"),
-        products_in(stepper, decoding_precision(config.precision, device)),
+        oom_as_data_error(
+            lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"
+        ),
+        inference_precision(stepper, decoding_precision(config.precision, device)),
         compiled_loops(pays and torch.device(device).type == "cpu"),
     ):
         for layer in linear_layers(stepper) if workers else []:
@@ -111,13 +115,13 @@ def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Share:
+class _DecodeShard:
     """Sources that are decoded in one go, by their rows, and how."""
 
     stepper: Any
     sources: TextSources | ImageSources
     rows: list[int]
-    rules: LogitsRules
+    rules: LogitsProcessor
     config: DecodingConfig
     device: torch.device
     on_done: Callable[[int], None]
@@ -128,15 +132,15 @@ class _Share:
         return source, self.stepper.source_layout(source, lengths)
 
 
-def _search(share: _Share) -> list[list[Hypothesis]]:
+def _search(share: _DecodeShard) -> list[list[Hypothesis]]:
     """The most probable hypotheses that a beam finds."""
     config, most = share.config, share.config.batch_sentences
     if config.beam == 1 and share.rules.forced is None:
         if most == 1 and isinstance(share.sources, TextSources):
             texts = share.sources.whole(share.rows)
-            if (found := one_by_one(share.stepper, texts, share.rules, share.on_done)) is not None:
+            if (found := fused_greedy_search(share.stepper, texts, share.rules, share.on_done)) is not None:
                 return found
-        return piece_by_piece(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
+        return single_hypothesis_search(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
     return beam_search(
         share.stepper,
         *share.read(),
@@ -148,7 +152,7 @@ def _search(share: _Share) -> list[list[Hypothesis]]:
     )
 
 
-def _sample(share: _Share) -> list[list[Hypothesis]]:
+def _sample(share: _DecodeShard) -> list[list[Hypothesis]]:
     """Sampled hypotheses: `n_best` of each sentence, in parallel."""
     config, times, done = share.config, share.config.n_best, 0
     keys = [key_of(config.seed, key, sample) for key in share.sources.keys(share.rows) for sample in range(times)]
@@ -161,7 +165,7 @@ def _sample(share: _Share) -> list[list[Hypothesis]]:
         if done // times > before // times:
             share.on_done(done // times - before // times)
 
-    found = piece_by_piece(
+    found = single_hypothesis_search(
         share.stepper,
         *drawn.read(),
         rules,
@@ -173,5 +177,5 @@ def _sample(share: _Share) -> list[list[Hypothesis]]:
     return [best_first(each[first : first + times], times) for first in range(0, len(each), times)]
 
 
-STRATEGIES: dict[str, Callable[[_Share], list[list[Hypothesis]]]] = {"search": _search, "sample": _sample}
+STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {"search": _search, "sample": _sample}
 """By name: how the hypotheses of some sources are found."""

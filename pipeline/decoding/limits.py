@@ -33,7 +33,7 @@ none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). Non
 """
 
 
-def most_pieces(num_source_tokens: int, config: DecodingConfig, max_length: int) -> int:
+def max_pieces(num_source_tokens: int, config: DecodingConfig, max_length: int) -> int:
     """The most pieces of a hypothesis, of a source of so many tokens (end token included); the model reads
     `max_length`."""
     wanted = config.max_length or int(config.max_ratio * num_source_tokens) + 20

@@ -15,7 +15,7 @@ from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.greedy import TokenSelector, likeliest
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE
@@ -47,14 +47,14 @@ class PromptedStepper(Generic[StateT]):
     def start(self, source: Tensor, layout: Layout) -> StateT:
         """The state in which all of the prompt is read but its last piece."""
         prompts = torch.tensor([self._prompt] * layout.batch, device=source.device)
-        return read(self._model, prompts)
+        return prefill(self._model, prompts)
 
     def step(self, tokens: Tensor, state: StateT) -> tuple[LogProbFn, StateT]:
         """A text begins with the last piece of the prompt, not with the begin token."""
         return self._model.step(tokens.masked_fill(tokens == BOS_ID, self._prompt[-1]), state)
 
 
-def read(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
+def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
     """The state that has read all of texts (B, T) but their last pieces, which are for the next step."""
     batch, length = pieces.shape
     if length == 1:
@@ -63,7 +63,7 @@ def read(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
     return model.start(pieces[:, :-1].flatten(), layout)
 
 
-def within(pieces: Tensor, context: int) -> Tensor:
+def truncate_context(pieces: Tensor, context: int) -> Tensor:
     """As much of texts (B, T) as a model that reads `context` pieces at once is shown: where they are longer, the begin
     token and their last context / 2 pieces, which leaves as much room for what follows."""
     if pieces.shape[1] <= context:
@@ -72,7 +72,7 @@ def within(pieces: Tensor, context: int) -> Tensor:
 
 
 @torch.inference_mode()
-def write(
+def generate_stream(
     model: LanguageModel[StateT],
     prompt: Sequence[int],
     config: DecodingConfig,
@@ -90,15 +90,15 @@ def write(
     from the last half of those. A text also ends where bans leave nothing that may come.
     """
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
-    rules = LogitsRules.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
+    rules = LogitsProcessor.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _chooser(config, prompt), torch.arange(config.n_best)
     pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
-    shown = within(pieces, context)
-    state, num_read = read(model, shown), shown.shape[1] - 1
+    shown = truncate_context(pieces, context)
+    state, num_read = prefill(model, shown), shown.shape[1] - 1
     for length in range(longest if through_ends else longest + 1):
         if num_read == context:
-            shown = within(pieces, context)
-            state, num_read = read(model, shown), shown.shape[1] - 1
+            shown = truncate_context(pieces, context)
+            state, num_read = prefill(model, shown), shown.shape[1] - 1
         predict, state = model.step(pieces[:, -1], state)
         log_probs, num_read = predict(slice(None)), num_read + 1
         num_pieces = torch.full_like(texts, length)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_of_images, windows_of
+from tfm.data.batching.batches import PairBatch, make_windows, pairs_from_ids, pairs_from_images
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
@@ -22,7 +22,7 @@ TOKENS = 4096
 ROWS = 512
 
 
-class Teachable(Protocol):
+class Seq2SeqModel(Protocol):
     """A model that reads source and target at once, as in training: every one that translates."""
 
     @property
@@ -33,7 +33,7 @@ class Teachable(Protocol):
     def __call__(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout, /) -> Tensor: ...
 
 
-class Readable(Protocol):
+class CausalModel(Protocol):
     """A model that reads one text at once, as in training: every language model."""
 
     @property
@@ -41,8 +41,8 @@ class Readable(Protocol):
     def read(self, tokens: Tensor, layout: Layout, /) -> Tensor: ...
 
 
-def forced_log_probs(
-    model: Teachable,
+def target_log_probs(
+    model: Seq2SeqModel,
     sources: Sequence[Sequence[int]] | RowImages,
     targets: Sequence[Sequence[int]],
     *,
@@ -79,7 +79,7 @@ def _pairs(
 ) -> Callable[[npt.NDArray[np.int64]], PairBatch]:
     """What makes the batch of some rows; texts are cut to so many pieces."""
     if isinstance(sources, RowImages):
-        return lambda rows: pairs_of_images(sources.take(rows), [targets[row] for row in rows], sources.preparation)
+        return lambda rows: pairs_from_images(sources.take(rows), [targets[row] for row in rows], sources.preparation)
     return lambda rows: pairs_from_ids([sources[row][:limit] for row in rows], [targets[row] for row in rows])
 
 
@@ -109,7 +109,7 @@ def forced_log_probs_by_steps(
     *,
     device: torch.device | str,
 ) -> npt.NDArray[np.float64]:
-    """What `forced_log_probs` says, of any `Stepper`: an ensemble has the mean of its members' probabilities."""
+    """What `target_log_probs` says, of any `Stepper`: an ensemble has the mean of its members' probabilities."""
     batch = _pairs(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
@@ -119,7 +119,7 @@ def forced_log_probs_by_steps(
 
 
 def forced_text_log_probs(
-    model: Readable,
+    model: CausalModel,
     texts: Sequence[Sequence[int]],
     starts: Sequence[int],
     *,
@@ -135,7 +135,7 @@ def forced_text_log_probs(
     begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
         for rows in ordered_batches(lengths, lengths, budget=TOKENS):
-            batch = windows_of(whole, begins[rows], lengths[rows]).to(device)
+            batch = make_windows(whole, begins[rows], lengths[rows]).to(device)
             hidden = model.read(batch.tokens_in, Layout.of(batch.lengths, batch.tokens_in.device))
             tokens = _in_parts(model.output, hidden, batch.tokens_out)
             texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
@@ -156,7 +156,7 @@ def forced_text_log_probs_by_steps(
     return np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
 
 
-def _batch_sums(model: Teachable, batch: PairBatch) -> Tensor:
+def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
     """Sums of log-probabilities (B,), float64."""
     source = model.source_layout(batch.source, batch.source_lengths)
     target = Layout.of(batch.target_lengths, batch.source.device)

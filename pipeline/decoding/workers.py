@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 import torch
 
-from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, forked, received, sent
+from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, fork_worker, receive_from_worker, send_to_worker
 
 T = TypeVar("T")
 Search: TypeAlias = Callable[[int, Callable[[int], None]], T]
@@ -46,18 +46,20 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
         return
     numbers = iter(range(count))
     with ExitStack() as stack:
-        idle = [stack.enter_context(forked(search, at_start=_keep_freed_memory)) for _ in range(min(workers, count))]
+        idle = [
+            stack.enter_context(fork_worker(search, at_start=_keep_freed_memory)) for _ in range(min(workers, count))
+        ]
         busy: dict[WorkerConnection, int] = {}
         while True:
             for line, number in zip(idle, numbers, strict=False):
-                sent(line, number, KILLED)
+                send_to_worker(line, number, KILLED)
                 busy[line] = number
             if not busy:
                 return
             idle = []
             ready = wait(list(busy))
             for line in [each for each in busy if each in ready]:
-                answer = received(line, KILLED)
+                answer = receive_from_worker(line, KILLED)
                 if isinstance(answer, int):
                     on_done(answer)
                 else:

@@ -16,14 +16,14 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.transformer import Transformer
-from tfm.model.numpy_inference.weights import UnknownModelError, is_known, network_of
+from tfm.model.numpy_inference.weights import UnsupportedModelError, build_network, is_supported
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.one_line import is_plain, search_one
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
-from tfm.pipeline.model_io.asked_languages import asked_for
+from tfm.pipeline.model_io.asked_languages import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
@@ -43,7 +43,7 @@ MAX_WEIGHT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class SmallModel:
+class NumpyModel:
     """A model in numpy with its tokenizers."""
 
     network: Transformer
@@ -78,7 +78,7 @@ class SmallModel:
 
 def small_model(
     folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
-) -> SmallModel | None:
+) -> NumpyModel | None:
     """The model in a folder, verified, asked for these languages; None where torch is needed for it, or for what the
     configuration asks, or to say what is wrong with it.
 
@@ -88,10 +88,10 @@ def small_model(
     if not is_plain(config) or not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
         return None
 
-    def read(made: Manifest) -> SmallModel | None:
+    def read(made: Manifest) -> NumpyModel | None:
         try:
             known = ModelConfig.model_validate(read_json(made.folder / "config.json", shown=made.path / "config.json"))
-            if not is_known(known) or not made.files.keys() <= FILES:
+            if not is_supported(known) or not made.files.keys() <= FILES:
                 return None
             source, target = load_pair(made.folder)
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
@@ -99,17 +99,17 @@ def small_model(
             weights = load_file(made.folder / "model.safetensors")
             if any(each.dtype != np.float32 for each in weights.values()):
                 return None
-            network = network_of(known, weights, **sizes)
-        except (ValidationError, OSError, ValueError, TypeError, SafetensorError, UnknownModelError):
+            network = build_network(known, weights, **sizes)
+        except (ValidationError, OSError, ValueError, TypeError, SafetensorError, UnsupportedModelError):
             return None  # TypeError: numpy does not know bf16
-        asked = asked_for(source, known.languages, to, source_language, made.path)
-        return SmallModel(network, asked, target)
+        asked = tokenizer_for_languages(source, known.languages, to, source_language, made.path)
+        return NumpyModel(network, asked, target)
 
     return read_artifact(folder, read, "train")
 
 
 def translate_as_they_come(
-    small: Callable[[], SmallModel | None],
+    small: Callable[[], NumpyModel | None],
     load: "Callable[[], LoadedModel]",
     lines: Iterable[str],
     config: DecodingConfig,

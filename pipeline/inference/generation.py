@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from tfm.model.layers.linear import products_in
+from tfm.model.layers.linear import inference_precision
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
-from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, write
+from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, generate_stream, prefill
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
@@ -35,7 +35,7 @@ BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedText:
     """What follows a prompt. `log_prob`: sum of the log-probabilities of its `num_tokens` tokens, in nats, the end
     token among them if it has one; `score`: that sum after length normalisation."""
 
@@ -59,7 +59,7 @@ class Continuation:
         return self.log_prob / self.num_tokens
 
 
-class Reader:
+class PromptEncoder:
     """A language model and the text it reads.
 
     through_ends: after the end of a line the next one follows, as in running text; by default where the model has
@@ -92,10 +92,10 @@ class Reader:
         return "\n".join(self.tokenizer.decode_batch(_lines(ids)))
 
 
-class Writer:
+class TextGenerator:
     """A language model with what it is asked to write. Raises RecipeError for settings that do not combine."""
 
-    def __init__(self, reader: Reader, config: DecodingConfig, reporter: Reporter) -> None:
+    def __init__(self, reader: PromptEncoder, config: DecodingConfig, reporter: Reporter) -> None:
         self._reader, self._config, self._reporter = reader, config, reporter
         self._phrases = Phrases.of(reader.tokenizer, config, 1)
         self.through_ends = reader.through_ends
@@ -112,7 +112,7 @@ class Writer:
         """The prompt as the model reads it."""
         return self._reader.decode(self._reader.encode(prompt))
 
-    def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[Generated]:
+    def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[GeneratedText]:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_NEED_A_BEAM)
@@ -120,20 +120,20 @@ class Writer:
         if not self.searches:
             return self._generated(ids, self._write_all(ids))
 
-        def search(rows: list[int], config: DecodingConfig) -> list[list[Generated]]:
+        def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
             return [self._generated(ids, self._search(ids, forced, config))]
 
         found = search([0], self._config)
         return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
 
-    def _generated(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[Generated]:
+    def _generated(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
         head, found = self._reader.decode(prompt), []
         for each in hypotheses:
             whole = self._reader.decode([*prompt, *each.ids])
             text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
             num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
-            found.append(Generated(text, each.score, each.log_prob, num_tokens))
+            found.append(GeneratedText(text, each.score, each.log_prob, num_tokens))
         return found
 
     def stream(self, prompt: str) -> Iterator[str]:
@@ -172,8 +172,8 @@ class Writer:
 
     def _write(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
         reader, config = self._reader, self._config
-        with products_in(reader.model, decoding_precision(config.precision, reader.device)):
-            yield from write(
+        with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
+            yield from generate_stream(
                 reader.model,
                 prompt,
                 config.model_copy(update={"n_best": num_texts}),
@@ -206,7 +206,7 @@ class Writer:
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
             raise DataError(f"the forced words have {needed} pieces, which do not fit after the prompt")
-        with products_in(reader.model, decoding_precision(config.precision, reader.device)):
+        with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
             (found,) = decode(
                 PromptedStepper(reader.model, prompt),
                 [[BOS_ID]],
@@ -235,7 +235,7 @@ def score_continuations(
     without an end token. Of running text longer than the model reads at once the prompt's beginning is left out,
     equally much for all choices. Raises DataError where a choice adds nothing, or is too long.
     """
-    reader = Reader(loaded, through_ends=through_ends)
+    reader = PromptEncoder(loaded, through_ends=through_ends)
     own = reader.encode(prompt)
     wholes = [reader.encode(prompt + choice) for choice in choices]
     starts = [_num_shared(own, whole) for whole in wholes]
@@ -258,9 +258,9 @@ def score_continuations(
 
 
 @torch.inference_mode()
-def _scored(reader: Reader, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
+def _scored(reader: PromptEncoder, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
     pieces = torch.tensor([shown] * len(targets), device=reader.device)
-    return stepped_log_probs(reader.model, read(reader.model, pieces), pieces[:, -1], targets)
+    return stepped_log_probs(reader.model, prefill(reader.model, pieces), pieces[:, -1], targets)
 
 
 def _lines(ids: Sequence[int]) -> list[list[int]]:

@@ -8,7 +8,7 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.data.images.decoding import EXTENSIONS
 from tfm.data.images.imagefolder import files_of
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
 MAX_BATCH_BYTES = 1 << 26
@@ -35,7 +35,7 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def decoded_images(files: Sequence[Path], preparation: Preparation) -> Iterator[RowImages]:
+def decoded_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:
     """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
     shape = preparation.shape
     at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_of_images
+from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_from_images
 from tfm.data.batching.buckets import ordered_batches
-from tfm.data.dataset.unseen_labels import in_words, unseen_in
+from tfm.data.dataset.unseen_labels import format_message, unseen_in
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -39,7 +39,7 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
     if loaded.target_tokenizer.names is not None:
         found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
         if found:
-            reporter.warn(in_words(found, "the references"))
+            reporter.warn(format_message(found, "the references"))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def label_images(
     loaded.model.eval()
     for begin in range(0, len(images), IMAGES):
         pixels = images.take(np.arange(begin, min(begin + IMAGES, len(images))))
-        batch = pairs_of_images(pixels, [[]] * len(pixels), images.preparation)
+        batch = pairs_from_images(pixels, [[]] * len(pixels), images.preparation)
         with torch.inference_mode():
             found = task.predict(loaded.model, batch.to(device), n_best)
         texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))

@@ -36,14 +36,14 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordVectors:
     """The word vectors of one side of a model: rows (V, E), and the row of each word."""
 
     rows: Mapping[str, int]
     vectors: Matrix
 
     @classmethod
-    def of(cls, loaded: LoadedModel, side: str) -> "Words":
+    def of(cls, loaded: LoadedModel, side: str) -> "WordVectors":
         """Those of a side, or of the only one that there is. Raises DataError where no piece spells a word."""
         rows, vectors = vectors_of(loaded, side)
         if not rows:
@@ -82,7 +82,7 @@ def _unit(vector: Matrix) -> Matrix:
     return unit
 
 
-def read_classes(file: Path, words: Words) -> dict[str, str]:
+def read_classes(file: Path, words: WordVectors) -> dict[str, str]:
     """The words of a file, one a line, and the class of each, which may follow it; "" where none does.
 
     Raises DataError, with the line, for a word without a vector and a line with more.
@@ -101,7 +101,7 @@ def read_classes(file: Path, words: Words) -> dict[str, str]:
     return found
 
 
-def frequent(words: Words) -> dict[str, str]:
+def frequent(words: WordVectors) -> dict[str, str]:
     """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
     of those that cut words, whose alphabet comes first.
 
@@ -132,7 +132,7 @@ def principal(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return places, shares
 
 
-def picture(words: Words, shown: Mapping[str, str], kind: str) -> bytes:
+def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
     """Some words, with the class of each or "", as points of a plane: PNG or SVG. The same words give the same bytes.
 
     kind: ".png" or ".svg".

@@ -6,7 +6,7 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from tfm.data.errors import DataError
-from tfm.data.lines import portions
+from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
@@ -76,7 +76,7 @@ def translate_lines(
     from tfm.pipeline.inference.labelling import label, labels_instead
 
     loaded.check_reads_text("give image files, or folders of them")
-    chunks, cuts = portions(zip(lines), chunk_lines, ready), before or SourceProblems()
+    chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), before or SourceProblems()
     if labels_instead(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for rows in chunks:

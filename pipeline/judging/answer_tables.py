@@ -8,7 +8,7 @@ from zlib import crc32
 
 from tfm.pipeline.judging.answers import Answer, Rating
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
-from tfm.pipeline.judging.statistics.careless import Conduct
+from tfm.pipeline.judging.statistics.careless import JudgeStats
 from tfm.pipeline.judging.statistics.preferences import Preference, of_best
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
@@ -107,14 +107,14 @@ def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> li
     return found
 
 
-def conducts(campaign: Campaign, answers: Sequence[Answer]) -> list[Conduct]:
+def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStats]:
     """How each judge who answered worked, in the campaign's order."""
     found = []
     for judge in campaign.judges:
         own = {answer.item.id: answer for answer in answers if answer.judge == judge.name and answer.shown}
         if own:
             found.append(
-                Conduct(
+                JudgeStats(
                     judge.name,
                     num_items=len(judge.items),
                     num_answered=len(own),

@@ -45,7 +45,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Shown(_Part):
+class ShownText(_Part):
     """One text under its label. system: who wrote it; None where it belongs to no system (an attention check)."""
 
     label: Id
@@ -71,12 +71,12 @@ class Item(_Part):
     line: int = Field(ge=1, le=10**9)
     source: str
     references: tuple[str, ...] = ()
-    shown: tuple[Shown, ...] = Field(min_length=1)
+    shown: tuple[ShownText, ...] = Field(min_length=1)
     check: Check | None = None
     repeat_of: Id | None = None
 
     @cached_property
-    def by_label(self) -> Mapping[str, Shown]:
+    def by_label(self) -> Mapping[str, ShownText]:
         """Each text by its label."""
         return {each.label: each for each in self.shown}
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tfm.pipeline.artifacts.canonical_json import plain
+from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.judging.answer_tables import (
     Value,
     choices,
-    conducts,
     error_weight,
+    judge_stats,
     judgments,
     mean_scale,
     num_errors,
@@ -63,7 +63,7 @@ ERRORS = "errors"
 
 
 @dataclass(frozen=True)
-class Rated:
+class SystemRating:
     """A system on one scale. rank: its cluster; z: the mean of the judges' z-scores, None where no judge has any."""
 
     system: str
@@ -79,7 +79,7 @@ class Scale:
 
     name: str
     lower_is_better: bool
-    systems: Sequence[Rated]
+    systems: Sequence[SystemRating]
     tests: Sequence[DifferenceTest]
     alpha: Alpha
     kappas: Sequence[Kappa]
@@ -89,7 +89,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Preferred:
+class SystemPreference:
     """A system by preferences. rank: its cluster, by the sign tests."""
 
     rank: int
@@ -100,7 +100,7 @@ class Preferred:
 class Choices:
     """Preferences: systems, the strongest first, and the tests of each pair; pairs: of items that were shown."""
 
-    systems: Sequence[Preferred]
+    systems: Sequence[SystemPreference]
     tests: Sequence[SignTest]
     alpha: Alpha
     kappas: Sequence[Kappa]
@@ -125,7 +125,7 @@ class Findings:
 
     def as_json(self) -> Any:
         """Everything but the single ratings."""
-        return plain(
+        return to_jsonable(
             {
                 "campaign": self.campaign.fingerprint,
                 "kind": self.campaign.kind,
@@ -169,7 +169,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def find(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
+def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
     """Every statistic of the answers but for correlations; of the judges in `without` only their conduct is told.
 
     The order of the answers changes nothing. Raises RecipeError where `without` names a judge who did not answer, or
@@ -184,7 +184,7 @@ def find(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] =
     if not any(answer.item.counts for answer in used):
         raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
     values = _compared_by(campaign, answers)
-    judges = verdicts(conducts(campaign, answers), values)
+    judges = verdicts(judge_stats(campaign, answers), values)
     scales = [_scale(name, judgments(used, value)) for name, value in _scales(campaign)]
     errors = {
         f"{severity} errors": means(judgments(used, num_errors(severity)))
@@ -222,7 +222,7 @@ def _scale(name: str, given: Sequence[Judgment]) -> Scale:
     tests = difference_tests(standardised, order)
     places = ranks(order, significant(tests, sign))
     rated = [
-        Rated(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
+        SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
         for system, rank in zip(order, places, strict=True)
     ]
     level = LEVELS[name]
@@ -238,7 +238,7 @@ def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
     tests = sign_tests(given, order)
     places = ranks(order, significant(tests))
     chosen = choices(campaign.kind, answers, campaign.systems)
-    preferred = [Preferred(rank, each) for rank, each in zip(places, found, strict=True)]
+    preferred = [SystemPreference(rank, each) for rank, each in zip(places, found, strict=True)]
     pairs = of_pairs(preferences([answer for answer in answers if answer.shown], campaign.systems))
     return Choices(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
 

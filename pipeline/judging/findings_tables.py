@@ -10,7 +10,7 @@ from tfm.pipeline.judging.statistics.agreement import Alpha
 from tfm.pipeline.judging.statistics.correlation import Correlation
 from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
 from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.significance.holm import p_shown
+from tfm.pipeline.significance.holm import format_p
 
 NOTHING = "–"
 
@@ -71,8 +71,8 @@ def _tests_of_scale(scale: Scale) -> Table:
             _between(test.low, test.high),
             "paired" if test.paired else "unpaired",
             str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
-            p_shown(test.p),
-            p_shown(test.p_holm),
+            format_p(test.p),
+            format_p(test.p_holm),
             "yes" if test.stands else "no",
         ]
         for test in scale.tests
@@ -100,8 +100,8 @@ def _tests_of_choices(choices: Choices) -> Table:
             test.second,
             f"{100 / (1 + math.exp(strength[test.second] - strength[test.first])):.1f} %",
             *(str(count) for count in (test.won, test.tied, test.lost)),
-            p_shown(test.p),
-            p_shown(test.p_holm),
+            format_p(test.p),
+            format_p(test.p_holm),
             "yes" if test.stands else "no",
         ]
         for test in choices.tests

@@ -21,7 +21,7 @@ from tfm.pipeline.judging.statistics.correlation import (
 )
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, by_segment
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
-from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
 
 METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),
@@ -67,7 +67,7 @@ def with_correlations(
     wanted = columns([references[segment] for segment, _ in texts])
     config = resolved(config, wanted)
     line_of = {segment_of(answer.item): answer.item.line for answer in findings.answers}
-    missing = left_out(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
+    missing = inapplicable_metrics(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
     notes += [f"{metric}: {why}" for metric, why in missing.items()]
     found: dict[str, list[Correlation]] = {}
     for metric in (*(config.metrics if texts else ()), *noted):

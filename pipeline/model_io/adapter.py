@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
-from tfm.model.layers.lora import with_adapters
+from tfm.model.layers.lora import merge_adapters
 from tfm.pipeline.model_io.weight_files import shapes_in
 
 WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
@@ -51,4 +51,4 @@ def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> di
         where = ".".join(map(str, problem["loc"]))
         raise DataError(f"not an adapter: {where}: {problem['msg']}", file=shown / ABOUT) from error
     shapes_in(folder / WEIGHTS)  # which bounds what is made of its header
-    return with_adapters(weights, load_file(folder / WEIGHTS), about.factor)
+    return merge_adapters(weights, load_file(folder / WEIGHTS), about.factor)

@@ -7,14 +7,14 @@ from typing import Literal
 
 from tfm.data.errors import DataError
 from tfm.model.config import Languages
-from tfm.tokenizer.languages import resolved
+from tfm.tokenizer.languages import match_languages
 from tfm.tokenizer.tokenizer import Tokenizer
 
 SHOWN = 8
 TRANSLATES = "translates into several languages"
 
 
-def asked_for(
+def tokenizer_for_languages(
     tokenizer: Tokenizer, languages: Languages, to: str | None, source_language: str | None, folder: Path
 ) -> Tokenizer:
     """The tokenizer of sources in a language that are to be translated into another.
@@ -41,7 +41,7 @@ def asked_for(
 
 def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
     """The model's code of a language. Raises DataError where it has none such, or several."""
-    found = resolved(asked, known)
+    found = match_languages(asked, known)
     if len(found) == 1:
         return found[0]
     if found:

@@ -33,7 +33,7 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": 
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExportOptions:
     """What only some formats have. card: what a model card says. precision: of the products."""
 
     card: Card | None = None
@@ -46,13 +46,13 @@ class Wanted:
 
 
 def export(
-    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, wanted: Wanted | None = None
+    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, wanted: ExportOptions | None = None
 ) -> None:
     """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
 
     Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or ExportOptions()
     config: dict[str, JSON] = {"to": to, **wanted.as_json()}
     todo = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
     if is_fresh(todo, reporter):
@@ -63,17 +63,17 @@ def export(
     reporter.line(f"export: {out}, for {to}")
 
 
-def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: Wanted) -> None:
+def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
     """Write a folder for transformers, with its card."""
     to_huggingface(loaded, folder, wanted.card or Card())
 
 
-def onnx_folder(loaded: LoadedModel, folder: Path, wanted: Wanted) -> None:
+def onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
     """Write a folder for onnxruntime."""
     to_onnx(loaded, folder, wanted.precision or "fp32")
 
 
-def ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: Wanted) -> None:
+def ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
     """Write a folder for CTranslate2."""
     to_ctranslate2(loaded, folder)
     copy_tokenizer(loaded.folder, folder)
@@ -87,7 +87,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
         raise RecipeError(f"tfm export needs a package that is not installed: {install_command('export')}") from None
     config, model = loaded.config, loaded.model
     loaded.check_reads_text("CTranslate2 has models of text alone")
-    if part := not_written(config):
+    if part := unsupported_part(config):
         raise RecipeError(f"{loaded.folder}: `tfm export` does not support {part} for CTranslate2 yet")
     shape = {
         "pre_norm": config.norm == "pre",
@@ -109,7 +109,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def not_written(config: ModelConfig) -> str | None:
+def unsupported_part(config: ModelConfig) -> str | None:
     """What of a model we do not write for CTranslate2, in words; None where we write all. Of some it has the like, such
     as decoder-only models, of some, such as additive scores, not."""
     if config.architecture != "transformer":
@@ -211,7 +211,7 @@ def _numbers(tensor: Tensor) -> Any:
     return tensor.detach().float().contiguous().numpy()
 
 
-FORMATS: dict[str, Callable[[LoadedModel, Path, Wanted], None]] = {
+FORMATS: dict[str, Callable[[LoadedModel, Path, ExportOptions], None]] = {
     "ctranslate2": ctranslate2_folder,
     "huggingface": huggingface_folder,
     "onnx": onnx_folder,

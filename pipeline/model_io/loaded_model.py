@@ -16,14 +16,14 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
-from tfm.data.images.preparation import Preparation, read_preparation
+from tfm.data.images.preparation import ImageTransform, read_preparation
 from tfm.data.json_documents import read_json
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.model_io.adapter import with_adapter_in
-from tfm.pipeline.model_io.asked_languages import asked_for
+from tfm.pipeline.model_io.asked_languages import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import Shapes, shapes_in
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
@@ -45,7 +45,7 @@ class LoadedModel:
     target_tokenizer: Tokenizer
     config: ModelConfig
     folder: Path
-    images: Preparation | None = None
+    images: ImageTransform | None = None
     made: Input | None = None
 
     def check_reads_text(self, instead: str) -> None:
@@ -53,7 +53,7 @@ class LoadedModel:
         if self.images is not None:
             raise DataError(f"reads images, not text: {instead}", file=self.folder)
 
-    def preparation(self) -> Preparation:
+    def preparation(self) -> ImageTransform:
         """How images become what the network reads. Raises DataError where it reads texts."""
         if self.images is None:
             raise DataError("reads text, not images: give it a text", file=self.folder)
@@ -66,7 +66,7 @@ class LoadedModel:
         of ISO 639-3 (deu) where it means one of its languages. Raises DataError where it has other languages, or none
         and one is given; or where one is not given that it has to be told.
         """
-        asked = asked_for(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
+        asked = tokenizer_for_languages(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
         return replace(self, source_tokenizer=asked)
 
     def along(self, direction: Direction) -> "LoadedModel":
@@ -104,14 +104,14 @@ def load_model(
     Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
     """
     made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", known=known)
-    return replace(put_together(*parts, folder, device, dtype), made=made)
+    return replace(build_loaded_model(*parts, folder, device, dtype), made=made)
 
 
-def put_together(
+def build_loaded_model(
     config: ModelConfig,
     tokenizers: tuple[Tokenizer, Tokenizer],
     weights: dict[str, Tensor],
-    images: Preparation | None,
+    images: ImageTransform | None,
     folder: Path,
     device: str = "auto",
     dtype: torch.dtype = torch.float32,
@@ -125,19 +125,19 @@ def put_together(
     return LoadedModel(model, source, target, config, folder, images)
 
 
-def image_shape(images: Preparation | None) -> ImageShape | None:
+def image_shape(images: ImageTransform | None) -> ImageShape | None:
     """The shape of images as a network knows it."""
     return None if images is None else ImageShape(images.shape.height, images.shape.width, images.shape.channels)
 
 
-def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) -> Preparation | None:
+def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) -> ImageTransform | None:
     """How a model reads images, in the folder of its tokenizers; None where it reads text."""
     return None if config.vision is None else read_preparation(folder, shown)
 
 
 def _parts(
     made: Manifest,
-) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], Preparation | None]:
+) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
     """What a published model is put together from: config, tokenizers of source and target, weights, images."""
     folder, shown = made.folder, made.path
     try:
@@ -169,7 +169,7 @@ def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return kept
 
 
-class _Undrawn(TorchFunctionMode):
+class _SkipInit(TorchFunctionMode):
     """Within, weights are not drawn; on the meta device drawing them would load a second of modules."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -179,7 +179,7 @@ class _Undrawn(TorchFunctionMode):
 def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None) -> Shapes:
     """The shapes of a model's weights, found without memory for any of them."""
     try:
-        with torch.device("meta"), _Undrawn():
+        with torch.device("meta"), _SkipInit():
             model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error

@@ -67,7 +67,7 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     """
     import torch
 
-    from tfm.model.word_vectors import table_of
+    from tfm.model.word_vectors import embedding_table
 
     read = EMBEDDED_SIDES.get(loaded.config.architecture, (side,))[0]
     if read == "source":
@@ -75,7 +75,7 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     tokenizer = loaded.source_tokenizer if read == "source" else loaded.target_tokenizer
     device = next(loaded.model.parameters()).device
     with torch.no_grad():
-        table = table_of(loaded.model, read)(torch.arange(tokenizer.vocab_size, device=device))
+        table = embedding_table(loaded.model, read)(torch.arange(tokenizer.vocab_size, device=device))
     return words_of(tokenizer), table.float().cpu().numpy()
 
 

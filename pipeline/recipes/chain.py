@@ -6,16 +6,16 @@ from pathlib import Path
 
 from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.external_metric import not_found
+from tfm.pipeline.external_metric import missing_command_warnings
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.runtime.torchrun import in_step
+from tfm.pipeline.runtime.torchrun import run_in_sync
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, folder_of
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 
 @dataclass(frozen=True)
-class Run:
+class RunPaths:
     """Where the artifacts of a run lie. scored: what its translations and scores are of; the test sets' alone are in
     translations/ and scores/."""
 
@@ -48,31 +48,31 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Order:
+class StageJob:
     """One stage to be run: of which recipe, from which run's artifacts, to where, by whose command."""
 
     recipe: Recipe
-    run: Run
+    run: RunPaths
     out: Path
     command: Sequence[str]
     reporter: Reporter
 
 
-def _tokenize(order: Order) -> None:
+def _tokenize(order: StageJob) -> None:
     from tfm.pipeline.stages.tokenize import tokenize
 
     recipe = order.recipe
     tokenize(recipe.tokenizer, recipe.data, order.out, command=order.command, reporter=order.reporter)
 
 
-def _preprocess(order: Order) -> None:
+def _preprocess(order: StageJob) -> None:
     from tfm.pipeline.stages.preprocess import preprocess
 
     recipe, tokenizer = order.recipe, order.run.tokenizer
     preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter)
 
 
-def _train(order: Order) -> None:
+def _train(order: StageJob) -> None:
     from tfm.pipeline.stages.train import train
 
     train(
@@ -88,7 +88,7 @@ def _train(order: Order) -> None:
     )
 
 
-def _translate(order: Order) -> None:
+def _translate(order: StageJob) -> None:
     from tfm.pipeline.stages.translate import translate_tests
 
     translate_tests(
@@ -104,7 +104,7 @@ def _translate(order: Order) -> None:
     )
 
 
-def _evaluate(order: Order) -> None:
+def _evaluate(order: StageJob) -> None:
     from tfm.pipeline.stages.evaluate import evaluate_tests
 
     evaluate_tests(
@@ -124,9 +124,9 @@ def _evaluate(order: Order) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage: what runs it, the folder of a `Run` it makes, and those it reads with the stage that makes each."""
+    """A stage: what runs it, the folder of a `RunPaths` it makes, and those it reads with the stage that makes each."""
 
-    work: Callable[[Order], None]
+    work: Callable[[StageJob], None]
     makes: str
     reads: dict[str, str]
 
@@ -156,7 +156,7 @@ def run(
     before: Callable[[str], None] = lambda stage: None,
     only: Sequence[str] = tuple(STAGES),
     scores: Reporter | None = None,
-) -> Run:
+) -> RunPaths:
     """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
 
     before: called with the name of each stage before it runs. only: the stages that are run. scores: shows what
@@ -165,7 +165,7 @@ def run(
     """
     if folder := folder_of(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
-    for warning in not_found(recipe.evaluation.external):
+    for warning in missing_command_warnings(recipe.evaluation.external):
         reporter.warn(warning)
     for number, stage in enumerate(todo := [each for each in stages(recipe) if each in only], start=1):
         reporter.line(f"[{number}/{len(todo)}] {stage}")
@@ -175,13 +175,13 @@ def run(
             shown = scores if stage == "evaluate" and scores is not None else reporter
             run_stage(recipe, stage, root=root, command=command, reporter=shown)
 
-        in_step(work, by_all=stage == "train")
+        run_in_sync(work, by_all=stage == "train")
     return run_of(recipe, root)
 
 
-def run_of(recipe: Recipe, root: Path = Path("runs")) -> Run:
+def run_of(recipe: Recipe, root: Path = Path("runs")) -> RunPaths:
     """Where the stages of a recipe read and write."""
-    return Run(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
+    return RunPaths(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
 
 
 def run_stage(
@@ -207,4 +207,4 @@ def run_stage(
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
     if out is None:
         out = place.folder if stage == "train" else getattr(place, STAGES[stage].makes)
-    STAGES[stage].work(Order(recipe, place, out, command, reporter))
+    STAGES[stage].work(StageJob(recipe, place, out, command, reporter))

@@ -45,7 +45,7 @@ BOUNDS = {
 }
 
 
-def explain(
+def recipe_error(
     errors: Sequence[Any],
     model: type[BaseModel],
     prefix: Key,
@@ -59,14 +59,14 @@ def explain(
     """
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
-    key = _as_said((*prefix, *loc), origins)
+    key = _user_key((*prefix, *loc), origins)
     place = place_of(key, origins) or to_blame(error)
     text = f"{place}: {_sentence(error, model, loc, key)}" if place else _sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
 
 
-def _as_said(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
+def _user_key(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
     """A key as a recipe has it: the number of a list's item is left out where a table was said in its place."""
     key: Key = ()
     for part in loc:

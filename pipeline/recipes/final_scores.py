@@ -14,13 +14,13 @@ from statistics import fmean
 from typing import Any
 
 from tfm.data.json_documents import read_json
-from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale
+from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale_reason
 from tfm.pipeline.artifacts.compatibility import check_made_from, task_of
 from tfm.pipeline.comparison.runs import parts_that_matter
-from tfm.pipeline.comparison.seeds import fold
+from tfm.pipeline.comparison.seeds import group_by_seed
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.chain import Run, run_stage, stages
+from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.seed_scores import enter_look, joint_fingerprint, show_seeds, texts_of_tests
 from tfm.pipeline.reports.evaluation_report import label
@@ -55,7 +55,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """The choice of validation: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
 
     runs: tuple[Candidate, ...]
@@ -78,7 +78,7 @@ class Choice:
         return f"{label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
 
 
-def score_finally(
+def score_tests_once(
     folders: Sequence[Path],
     *,
     by: str | None = None,
@@ -114,10 +114,10 @@ def score_finally(
     for each in choice.runs:
         check_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
     chosen, several = f"{ledger.FINAL}: {choice.words}", [each.folder for each in choice.runs]
-    if not all(is_done(each, Run(each.folder)) for each in choice.runs):
+    if not all(is_done(each, RunPaths(each.folder)) for each in choice.runs):
         # what a scoring of these seeds has entered before it was stopped is no use of the tests before
         own = joint_fingerprint(several) if len(several) > 1 else None
-        check_unused(Run(several[0]), again=again, own=own)
+        check_unused(RunPaths(several[0]), again=again, own=own)
         if len(several) > 1:
             settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
             enter_look(several, settings, chosen, reporter)
@@ -130,7 +130,7 @@ def score_finally(
 
 def _scored(candidate: Candidate, chosen: str | None, **about: Any) -> dict[str, Any]:
     """Translate and score the test sets of one run; the content of scores.json."""
-    run, about = Run(candidate.folder), {**about, "seed": candidate.seed}
+    run, about = RunPaths(candidate.folder), {**about, "seed": candidate.seed}
     if candidate.decoding is not None:
         translate.translate_tests(run.model, run.dataset, candidate.decoding, run.translations, **about)
     translations = None if candidate.decoding is None else run.translations
@@ -144,7 +144,7 @@ def distinct(folders: Sequence[Path]) -> list[Path]:
     return [folder for folder in dict.fromkeys(folders) if first_named[os.path.realpath(folder)] == folder]
 
 
-def validated(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> Path:
+def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> Path:
     """The folder of a recipe's run, whose validation split is translated and scored where it is not yet."""
     for stage in ("translate", "evaluate"):
         if stage in stages(recipe):
@@ -154,7 +154,7 @@ def validated(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> 
 
 def read_candidate(folder: Path) -> Candidate:
     """The run in a folder. Raises DataError where its model has no scores of its validation split."""
-    run = Run(folder, "valid")
+    run = RunPaths(folder, "valid")
     if not folder.is_dir():
         raise DataError("there is no such folder", file=folder)
     if not run.scores.exists():
@@ -180,13 +180,13 @@ def read_candidates(folders: Sequence[Path]) -> list[Candidate]:
     """
     candidates = [read_candidate(folder) for folder in folders]
     by_name = {str(each.folder): each for each in candidates}
-    for row in fold([read_run(each.folder, name, VALID) for name, each in by_name.items()]):
+    for row in group_by_seed([read_run(each.folder, name, VALID) for name, each in by_name.items()]):
         if len(row.runs) > 1:
             by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
     return list(by_name.values())
 
 
-def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:
+def choose(candidates: Sequence[Candidate], by: str | None = None) -> Selection:
     """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
     the mean counts, and all are chosen.
 
@@ -198,7 +198,7 @@ def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:
         raise RecipeError(f"validation cannot choose between {' and '.join(sorted(tasks))}: give runs of one task")
     problems = []
     for name in [by] if by is not None else ABILITIES[candidates[0].task].figures:
-        if problem := not_comparable(name, candidates):
+        if problem := comparability_problem(name, candidates):
             problems.append(problem)
             continue
         signature = candidates[0].validation.scores[name].signature
@@ -207,7 +207,7 @@ def choose(candidates: Sequence[Candidate], by: str | None = None) -> Choice:
         best = (min if lower_is_better(name, signature) else max)(means)
         chosen = groups[means.index(best)]
         signature = chosen[0].validation.scores[name].signature
-        return Choice(chosen, name, Score(best, signature), len(groups))
+        return Selection(chosen, name, Score(best, signature), len(groups))
     raise RecipeError(f"validation cannot choose: {problems[0]}")
 
 
@@ -220,7 +220,7 @@ def seeds_together(candidates: Sequence[Candidate]) -> list[tuple[Candidate, ...
     return list(found.values())
 
 
-def not_comparable(figure: str, candidates: Sequence[Candidate]) -> str | None:
+def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str | None:
     """Why a figure of validation does not compare over all candidates; None where it does."""
     first = candidates[0]
     for each in candidates:
@@ -234,21 +234,21 @@ def not_comparable(figure: str, candidates: Sequence[Candidate]) -> str | None:
     return None
 
 
-def is_done(chosen: Candidate, run: Run) -> bool:
+def is_done(chosen: Candidate, run: RunPaths) -> bool:
     """Whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
             todo = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)
-            if stale(todo) is not None:
+            if stale_reason(todo) is not None:
                 return False
         translations = None if chosen.decoding is None else run.translations
         texts = run.model, run.dataset, translations
-        return stale(evaluate.plan(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
+        return stale_reason(evaluate.plan(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
     except DataError:
         return False  # of another model, or damaged: it has to be made
 
 
-def check_unused(run: Run, *, again: bool, own: str | None = None) -> None:
+def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
     """Raise RecipeError where a test set of the run's dataset was scored by --final before, unless `again`.
 
     own: the fingerprint of the models together, whose look may have been entered before they were stopped.

@@ -2,7 +2,7 @@
 
 from tfm.data.image_config import ImagesConfig
 from tfm.model.config import ModelConfig
-from tfm.model.vision.image_shape import ImageShape, no_fit
+from tfm.model.vision.image_shape import ImageShape, shape_problem
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -15,7 +15,7 @@ def check_images(images: ImagesConfig | None, model: ModelConfig, training: Trai
     if model.vision is None:
         raise ValueError("the corpora are images (data.images), which a model with [model.vision] reads: give it")
     shape = ImageShape(images.height, images.width, 3 if images.colour else 1)
-    if (reason := no_fit(model.vision, shape)) is not None:
+    if (reason := shape_problem(model.vision, shape)) is not None:
         raise ValueError(reason)
     if training.layout == "flat":
         raise ValueError('training.layout = "flat" is for texts, and the corpora are images')

@@ -30,7 +30,7 @@ def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) ->
     return found + [Setting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None]
 
 
-def put(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
+def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
     """Put one value over what a recipe says; of a list that it does not name the default is taken."""
     key, node = setting.key, raw
     for place in range(1, len(key)):

@@ -18,17 +18,17 @@ from pydantic.fields import FieldInfo
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, too_far_apart
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.credentials import credential_problem
-from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, explain, field_at, model_of, place_of, shown
+from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, field_at, model_of, place_of, recipe_error, shown
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names
-from tfm.pipeline.recipes.overrides import Setting, put, settings_of
+from tfm.pipeline.recipes.overrides import Setting, set_value, settings_of
 from tfm.pipeline.recipes.recipe_files import read
 from tfm.pipeline.recipes.texts_alone import add_running_text, check_sources
-from tfm.pipeline.recipes.unused_keys.check import refuse_idle
+from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -92,7 +92,7 @@ class Recipe(BaseModel):
         if (reason := abilities.no_n_best(self.decoding)) is not None:
             raise ValueError(reason)
         stride, window = self.evaluation.stride, (self.model.block, self.model.max_length)
-        if abilities.generates and (reason := too_far_apart(stride, *window)) is not None:
+        if abilities.generates and (reason := stride_problem(stride, *window)) is not None:
             raise ValueError(reason)
         if training.layout == "flat" and not abilities.flat_layout:
             able = " and ".join(tasks_that(lambda each: each.flat_layout))
@@ -130,7 +130,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
     recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
-    refuse_idle(recipe, origins)
+    check_unused_keys(recipe, origins)
     return recipe
 
 
@@ -152,13 +152,13 @@ def from_flags(
     for first, label in {each.key[0]: each.label for each in settings}.items():
         if first not in Recipe.model_fields:
             unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
-            raise explain([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE)}, str)
+            raise recipe_error([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE)}, str)
         if first not in (part, *beside, "seed", "name"):
             takes = ", ".join(sorted([part, *beside]))
             raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
     origins: Origins = {}
     found = _resolved(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
-    refuse_idle(SimpleNamespace(**{part: found}), origins)
+    check_unused_keys(SimpleNamespace(**{part: found}), origins)
     return found
 
 
@@ -198,7 +198,7 @@ def _resolved(
     def content_with(some: Sequence[Setting]) -> Any:
         raw = copy.deepcopy(dict(said))
         for setting in some:
-            put(raw, setting, Recipe)
+            set_value(raw, setting, Recipe)
         if part is None:
             add_names(raw)
             add_running_text(raw)
@@ -216,7 +216,7 @@ def _resolved(
     try:
         found = section.model_validate_json(_as_json(section, content), strict=True)
     except ValidationError as error:
-        raise explain(error.errors(include_url=False), section, prefix, origins, to_blame) from None
+        raise recipe_error(error.errors(include_url=False), section, prefix, origins, to_blame) from None
     except ValueError:
         pass
     for key, number in _unusable_numbers(content, prefix):

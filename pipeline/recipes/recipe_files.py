@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins
@@ -74,7 +74,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
     except ValueError as error:  # TOMLDecodeError, int() of very many digits, and NUL in a file name
         if "\0" in str(path):
             raise RecipeError(f"{str(path)!r}: is not a file name") from None
-        raise RecipeError(f"{path}: is not TOML: {listed([error])}") from None
+        raise RecipeError(f"{path}: is not TOML: {format_names([error])}") from None
     except RecursionError:
         raise RecipeError(f"{path}: is not a recipe: nested too deeply") from None
     if _is_deep(content):

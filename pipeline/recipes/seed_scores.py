@@ -8,9 +8,9 @@ from typing import Any
 
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact
-from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.comparison.runs import parts_that_matter
-from tfm.pipeline.recipes.chain import Run
+from tfm.pipeline.recipes.chain import RunPaths
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import from_json
 
 def joint_fingerprint(folders: Sequence[Path]) -> str:
     """The fingerprint of the models of some runs together, as the ledger has it; of one run that of its model."""
-    models = [open_artifact(Run(each).model, "train").fingerprint for each in folders]
+    models = [open_artifact(RunPaths(each).model, "train").fingerprint for each in folders]
     return models[0] if len(models) == 1 else sha256_of_json(models)
 
 
@@ -33,22 +33,27 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
         chosen: how the recipe was chosen.
         reporter: shows how often each test set was looked at.
     """
-    first, model = Run(folders[0]), joint_fingerprint(folders)
+    first, model = RunPaths(folders[0]), joint_fingerprint(folders)
     looker = ledger.looker_of(first.model, model, chosen)
     if looker is None:
         return
-    seen = sha256_of_json([model, plain(settings)])
+    seen = sha256_of_json([model, to_jsonable(settings)])
     names = ledger.BETWEEN_RUNS.join(each.resolve().name for each in folders)
-    new = [ledger.Look(texts, name, model, names, chosen, seen=seen) for name, texts in texts_of_tests(first).items()]
+    new = [
+        ledger.LedgerEntry(texts, name, model, names, chosen, seen=seen)
+        for name, texts in texts_of_tests(first).items()
+    ]
     before = ledger.looks(looker.root)
     known = {(each.texts, each.model, each.seen) for each in before}
-    ledger.enter(looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter)
+    ledger.append_entries(
+        looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter
+    )
     for each in new:
         words = ledger.in_words(ledger.of_texts([*before, each], each.texts))
         reporter.line(f"{each.test}: this test set was looked at {words}")
 
 
-def texts_of_tests(run: Run) -> dict[str, str]:
+def texts_of_tests(run: RunPaths) -> dict[str, str]:
     """The fingerprint of each test set of a run's dataset, by name."""
     tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
     return {name: ledger.fingerprint_of_pairs(*split.texts()) for name, split in tests.items()}

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tfm.pipeline.artifacts.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale
+from tfm.pipeline.artifacts.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale_reason
 from tfm.pipeline.errors import DataError, RecipeError, Stopped, TfmError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.chain import Run
+from tfm.pipeline.recipes.chain import RunPaths
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -74,15 +74,15 @@ def run_recipes(
     first error is raised. Raises Stopped in any case.
     """
     failed: dict[str, Exception] = {}
-    earlier: list[Run] = []
+    earlier: list[RunPaths] = []
     for number, recipe in enumerate(recipes, 1):
         if len(recipes) > 1:
             reporter.line(f"== {recipe.name} ({number} of {len(recipes)})")
-        place = Run(run_folder(recipe, root))
+        place = RunPaths(run_folder(recipe, root))
 
-        def share(stage: str, recipe: Recipe = recipe, place: Run = place) -> None:
+        def share(stage: str, recipe: Recipe = recipe, place: RunPaths = place) -> None:
             if earlier and (todo := plan_of(recipe, stage, place)) is not None:
-                take_over(todo, [run.folder / todo.folder.name for run in earlier], command, reporter)
+                copy_from_sibling(todo, [run.folder / todo.folder.name for run in earlier], command, reporter)
 
         try:
             chain.run(recipe, root=root, command=command, reporter=reporter, before=share, only=only, scores=scores)
@@ -104,7 +104,7 @@ def in_words(error: TfmError | OSError) -> str:
     return str(error)
 
 
-def plan_of(recipe: Recipe, stage: str, place: Run) -> Plan | None:
+def plan_of(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
     """What a stage will make, where runs may share it and its inputs are there; else None."""
     if stage == "tokenize":
         from tfm.pipeline.stages import tokenize
@@ -117,7 +117,7 @@ def plan_of(recipe: Recipe, stage: str, place: Run) -> Plan | None:
     return None
 
 
-def take_over(
+def copy_from_sibling(
     todo: Plan,
     others: Sequence[Path],
     command: Sequence[str],
@@ -128,14 +128,14 @@ def take_over(
 
     copy(from, to): how a file is copied.
     """
-    if stale(todo) is None:
+    if stale_reason(todo) is None:
         return
     for other in others:
         try:
             made = open_artifact(other)
         except DataError:
             continue  # not made, or damaged
-        if stale(replace(todo, folder=other)) is None:
+        if stale_reason(replace(todo, folder=other)) is None:
             with publish(todo, command=command) as draft:
                 read_artifact(other, partial(copy_files, into=draft.folder, copy=copy), known=made.as_input())
                 draft.figures.update(made.figures)

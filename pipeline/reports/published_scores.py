@@ -7,7 +7,7 @@ from typing import Any
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
-from tfm.pipeline.artifacts.canonical_json import plain, sha256_of_json
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, by_segment
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
 from tfm.pipeline.scoring.label_tables import label_tables
-from tfm.pipeline.scoring.ledger import Look, Looker, enter, in_words, looks, of_texts
+from tfm.pipeline.scoring.ledger import EvaluatedModel, LedgerEntry, append_entries, in_words, looks, of_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
@@ -28,7 +28,7 @@ def published_scores(
     training: Path | None,
     command: Sequence[str],
     reporter: Reporter,
-    looker: Looker | None = None,
+    looker: EvaluatedModel | None = None,
 ) -> dict[str, Any]:
     """Publishes what `work` finds, unless it is there already; shows it either way. Returns scores.json's content.
 
@@ -47,7 +47,9 @@ def published_scores(
         with publish(todo, command=command) as draft:
             evaluations = work(draft.folder)
             content = as_json(evaluations)
-            seen = enter_looks(evaluations, looker, reporter)  # first: no kill hides a look whose scores are published
+            seen = record_test_use(
+                evaluations, looker, reporter
+            )  # first: no kill hides a look whose scores are published
             _write(draft, content, _page(todo, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
         show(evaluations, reporter)
@@ -56,9 +58,11 @@ def published_scores(
     return content
 
 
-def shown_scores(evaluations: Sequence[Evaluation], reporter: Reporter, looker: Looker | None = None) -> dict[str, Any]:
+def shown_scores(
+    evaluations: Sequence[Evaluation], reporter: Reporter, looker: EvaluatedModel | None = None
+) -> dict[str, Any]:
     """Shows scores that are not published; returns what scores.json would have."""
-    seen = enter_looks(evaluations, looker, reporter)
+    seen = record_test_use(evaluations, looker, reporter)
     show(evaluations, reporter)
     _tell(seen, reporter)
     return as_json(evaluations)
@@ -74,14 +78,16 @@ def warn_of_failed(content: Mapping[str, Any], external: Sequence[str], out: Pat
         reporter.warn(f"without {', '.join(failed)}: once its command works, remove {out} and evaluate again")
 
 
-def enter_looks(evaluations: Sequence[Evaluation], looker: Looker | None, reporter: Reporter) -> dict[str, str]:
+def record_test_use(
+    evaluations: Sequence[Evaluation], looker: EvaluatedModel | None, reporter: Reporter
+) -> dict[str, str]:
     """Enters into the ledger that each of these test sets was looked at; how often by now, as `looks_at` says it."""
     if looker is not None:
-        enter(looker.root, _looks(evaluations, looker), reporter)
+        append_entries(looker.root, _looks(evaluations, looker), reporter)
     return looks_at(evaluations, looker)
 
 
-def looks_at(evaluations: Sequence[Evaluation], looker: Looker | None) -> dict[str, str]:
+def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -> dict[str, str]:
     """How often each test set was looked at, these scores included, in words, by its name.
 
     So the same scores, made again, have the same report, even where they cannot be entered.
@@ -95,9 +101,9 @@ def looks_at(evaluations: Sequence[Evaluation], looker: Looker | None) -> dict[s
     }
 
 
-def _looks(evaluations: Sequence[Evaluation], looker: Looker) -> list[Look]:
+def _looks(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
     return [
-        looker.look(each.name, each.texts, sha256_of_json(plain(entry_of(each))))
+        looker.look(each.name, each.texts, sha256_of_json(to_jsonable(entry_of(each))))
         for each in evaluations
         if each.texts is not None
     ]

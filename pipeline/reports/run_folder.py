@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts.folder_lock import writer
 from tfm.pipeline.artifacts.manifest import NAME, Manifest, open_artifact
-from tfm.pipeline.artifacts.swap import left_behind
+from tfm.pipeline.artifacts.swap import leftovers_of
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
@@ -60,7 +60,7 @@ def overview(folder: Path) -> list[Part]:
 def as_json(folder: Path, parts: list[Part]) -> dict[str, Any]:
     """The same as JSON, and beside it drafts and replaced versions, which processes left that were killed."""
     names = {*ORDER, *(each.name for each in parts)}
-    rest = [path for name in sorted(names) for path in left_behind(folder / name)]
+    rest = [path for name in sorted(names) for path in leftovers_of(folder / name)]
     return {
         "path": str(folder),
         "bytes": bytes_in(folder),

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tfm.data.errors import listed
+from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.errors import DataError
@@ -40,7 +40,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Trained:
+class RunSummary:
     """A model with all that is known of it.
 
     config: every setting by dotted key. figures: by name, those of validation as valid.loss, ..., those of the main
@@ -65,7 +65,7 @@ class Trained:
         return str(self.config.get("model.task", DEFAULT_TASK))
 
 
-def read_run(folder: Path, name: str, test: str | None = None) -> Trained:
+def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     """The model in the folder of a run, or in its own; scores and curve where they lie beside it and are of it.
 
     test: the test set whose scores are read, the main one where none is named; VALID: the validation split.
@@ -90,7 +90,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> Trained:
         if metrics := metrics_of(run, model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
-    return Trained(name, model, dict(_flat(config)), figures, curve, notes, run)
+    return RunSummary(name, model, dict(_flat(config)), figures, curve, notes, run)
 
 
 def _changed(model: Manifest) -> list[str]:
@@ -210,7 +210,7 @@ def _scored(scores: Manifest, translations: Manifest | None, test: str | None, n
     with reading_scores(shown, again="score again"):
         found = {each.name: each for each in from_json(read_json(scores.folder / "scores.json", shown=shown))}
         if test is not None and test not in found:
-            notes.append(f"was not scored on {test}, but on {listed(found)}")
+            notes.append(f"was not scored on {test}, but on {format_names(found)}")
             return {}
         one = found[next(iter(found)) if test is None else test]
         about = _spelled(_texts(one.name, scores, translations))

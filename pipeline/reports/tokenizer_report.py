@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from tfm.data.lines import evened
+from tfm.data.lines import normalize_whitespace
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -31,7 +31,9 @@ class Measure:
         self.num_tokens += sum(map(len, encoded))
         self.num_unknown += sum(ids.count(UNK_ID) for ids in encoded)
         self.num_texts += len(texts)
-        self.num_changed += sum(evened(a) != evened(b) for a, b in zip(texts, decoded, strict=True))
+        self.num_changed += sum(
+            normalize_whitespace(a) != normalize_whitespace(b) for a, b in zip(texts, decoded, strict=True)
+        )
 
     @property
     def tokens_a_word(self) -> float:

@@ -5,7 +5,7 @@ from functools import cache
 
 import torch
 
-from tfm.model.layers.int8 import what_int8_lacks
+from tfm.model.layers.int8 import int8_unsupported_reason
 from tfm.pipeline.config import DecodingPrecision
 from tfm.pipeline.errors import RecipeError
 
@@ -35,7 +35,7 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
     if precision != "int8":
         return PRECISIONS[precision]
     on_cpu = torch.device(device).type == "cpu"
-    if (lacks := what_int8_lacks() if on_cpu else f"it is for CPUs, not for {device}") is not None:
+    if (lacks := int8_unsupported_reason() if on_cpu else f"it is for CPUs, not for {device}") is not None:
         raise RecipeError(f'decoding.precision "int8" is not available here: {lacks}; choose fp32 or bf16')
     return torch.int8
 

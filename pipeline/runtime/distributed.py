@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tfm.pipeline.errors import Stopped, TfmError, told_here
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
-from tfm.pipeline.runtime.torchrun import local_rank, meeting, rank_and_size
+from tfm.pipeline.runtime.torchrun import local_rank, rank_and_size, rendezvous_store
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class World:
 
 
 @contextmanager
-def join(device: torch.device) -> Iterator[World]:
+def init_world(device: torch.device) -> Iterator[World]:
     """Within, the `World` that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
     rank, size = rank_and_size()
     if size == 1:
@@ -114,7 +114,7 @@ def join(device: torch.device) -> Iterator[World]:
         torch.cuda.set_device(device)
     try:
         backend = "nccl" if device.type == "cuda" else "gloo"
-        dist.init_process_group(backend, store=meeting(), rank=rank, world_size=size)
+        dist.init_process_group(backend, store=rendezvous_store(), rank=rank, world_size=size)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise told_here(Stopped(f"the processes of this training could not connect ({reason}); try again")) from error

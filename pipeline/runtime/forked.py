@@ -30,7 +30,7 @@ def can_fork() -> bool:
 
 
 @contextmanager
-def forked(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[WorkerConnection]:
+def fork_worker(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[WorkerConnection]:
     """A process that answers, in a tuple, each question that is sent to it, by what `work` finds.
 
     What else it sends is what `work` tells on the way, or the error that it raised. It has one thread. Its life ends
@@ -51,7 +51,7 @@ def forked(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[
         process.join()
 
 
-def sent(line: WorkerConnection, question: Any, if_killed: str) -> None:
+def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> None:
     """Ask a forked process. Raises DataError with the text `if_killed` where it is no more."""
     try:
         line.send(question)
@@ -59,7 +59,7 @@ def sent(line: WorkerConnection, question: Any, if_killed: str) -> None:
         raise DataError(if_killed) from gone
 
 
-def received(line: WorkerConnection, if_killed: str) -> Any:
+def receive_from_worker(line: WorkerConnection, if_killed: str) -> Any:
     """What came from a forked process: an answer in a tuple, or what it tells.
 
     Raises the error of its work; DataError with the text `if_killed` where it is no more.

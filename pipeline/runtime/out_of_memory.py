@@ -28,7 +28,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def fits(complaint: Callable[[], str]) -> Iterator[None]:
+def oom_as_data_error(complaint: Callable[[], str]) -> Iterator[None]:
     """Within, memory that runs out raises DataError with this complaint."""
     try:
         yield

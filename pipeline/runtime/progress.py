@@ -31,7 +31,7 @@ class _QuietBar:
         pass
 
 
-class Quiet:
+class NullReporter:
     """A reporter that says nothing: for tests and for use as a library."""
 
     def line(self, text: str) -> None:

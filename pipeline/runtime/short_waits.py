@@ -20,7 +20,7 @@ MIN_NUMEL_PER_THREAD = 32768
 """Numbers for each thread, or torch uses fewer threads."""
 
 
-class ShortWaits:
+class PassiveWaiting:
     """Threads of this process spin for milliseconds before they sleep (off, as at the beginning), or hardly (on).
 
     It is off again when this object is gone. Without libgomp it changes nothing.
@@ -39,7 +39,7 @@ class ShortWaits:
         if on and self._end is None:
             began, self._end = threading.Event(), threading.Event()
             threads = torch.get_num_threads()
-            threading.Thread(target=_hold_a_team, args=(threads, began, self._end), daemon=True).start()
+            threading.Thread(target=_run_extra_team, args=(threads, began, self._end), daemon=True).start()
             weakref.finalize(self, self._end.set)
             began.wait()
         elif not on and self._end is not None:
@@ -47,7 +47,7 @@ class ShortWaits:
             self._end = None
 
 
-def _hold_a_team(threads: int, began: threading.Event, end: threading.Event) -> None:
+def _run_extra_team(threads: int, began: threading.Event, end: threading.Event) -> None:
     """Keep so many threads, beside those that compute, that libgomp has one more of them than processors. It frees them
     with the thread that made them."""
     team = max(num_processors() - threads, 0) + 2

@@ -33,7 +33,7 @@ def heeded() -> list[signal.Signals]:
 
 
 @contextmanager
-def listen(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
+def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
     """Within, SIGTERM, Ctrl-C and a closed terminal only set the `Stop` given; a second one ends the process at once.
 
     echo: seconds in which a second signal is taken for the first one passed on again, as a launcher does
@@ -44,10 +44,10 @@ def listen(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
         yield stop
         return
 
-    def wish(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
         stop.signal = stop.signal or signal.Signals(number).name
 
-    before = {number: signal.signal(number, wish) for number in heeded()}
+    before = {number: signal.signal(number, handle_signal) for number in heeded()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     watcher = threading.Thread(target=_watch, args=(reader, echo, talk), daemon=True)

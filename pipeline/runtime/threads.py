@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from tfm.pipeline.runtime.cpu import num_processors
-from tfm.pipeline.runtime.short_waits import ShortWaits
+from tfm.pipeline.runtime.short_waits import PassiveWaiting
 
 STAT = Path("/proc/stat")
 CGROUP = Path("/sys/fs/cgroup")
@@ -28,7 +28,7 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 @dataclass(frozen=True)
-class Reading:
+class CpuSample:
     """Seconds up to now: on the clock, of work on the processors that this process may use, and of its own work.
 
     Its own work counts that of the processes it started and that have ended.
@@ -52,7 +52,7 @@ def cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def read() -> Reading | None:
+def read() -> CpuSample | None:
     """How far the clocks are; None where the system does not tell."""
     try:
         lines = STAT.read_text("ascii").splitlines()
@@ -61,10 +61,10 @@ def read() -> Reading | None:
         return None
     counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in mine]
     ticks = sum(sum(each) - each[3] - each[4] for each in counts)  # all but idle, and idle while a disk is waited for
-    return Reading(time.monotonic(), ticks / TICKS, cpu_seconds())
+    return CpuSample(time.monotonic(), ticks / TICKS, cpu_seconds())
 
 
-def load_between(before: Reading, after: Reading) -> Load:
+def load_between(before: CpuSample, after: CpuSample) -> Load:
     """The mean load between two readings."""
     seconds = after.clock - before.clock
     busy, own = (after.busy - before.busy) / seconds, (after.own - before.own) / seconds
@@ -84,18 +84,18 @@ def quota(folder: Path | None = None) -> float:
     return math.inf
 
 
-def fitting(others: float, processors: int, of_container: float) -> int:
+def available_threads(others: float, processors: int, of_container: float) -> int:
     """How many threads have a processor of their own beside what others take."""
     return max(1, int(min(of_container, processors - others) + 0.5))
 
 
-def choose(device: torch.device) -> int:
+def choose_num_threads(device: torch.device) -> int:
     """How many threads to train with. `OMP_NUM_THREADS` decides where it is set; else it is measured, on the CPU."""
     ours = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
         return ours
     processors, of_container = num_processors(), quota()
-    most = min(ours, fitting(0.0, processors, of_container))
+    most = min(ours, available_threads(0.0, processors, of_container))
     if device.type != "cpu" or most == 1:
         return most
     before = read()
@@ -103,7 +103,7 @@ def choose(device: torch.device) -> int:
     after = read()
     if before is None or after is None:
         return most
-    return min(most, fitting(load_between(before, after).others, processors, of_container))
+    return min(most, available_threads(load_between(before, after).others, processors, of_container))
 
 
 class LoadWatch:
@@ -115,7 +115,7 @@ class LoadWatch:
 
     def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = SECONDS_OF_WATCH) -> None:
         self.threads, self._tell, self._seconds = threads, tell, seconds
-        self.waits = ShortWaits()
+        self.waits = PassiveWaiting()
         self._said = False
         self._before = read() if threads > 1 else None
         self._next = math.inf if self._before is None else self._before.clock + seconds

@@ -38,7 +38,7 @@ def _number(name: str, default: int) -> int:
         raise RecipeError(f"WORLD_SIZE, RANK and LOCAL_RANK are numbers that torchrun sets: {error}") from error
 
 
-def meeting() -> Any:
+def rendezvous_store() -> Any:
     """What the processes of this launch tell each other by, for one purpose: a store of keys and bytes."""
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
@@ -54,27 +54,27 @@ def meeting() -> Any:
         raise told_here(Stopped(f"the processes of this training could not connect ({reason}); try again")) from error
 
 
-def in_step(work: Callable[[], None], *, by_all: bool = False) -> None:
+def run_in_sync(work: Callable[[], None], *, by_all: bool = False) -> None:
     """Do some work in the first process, or in all; all are done when the first is, and end with its error."""
     rank, size = rank_and_size()
     if size == 1:
         work()
         return
-    store = meeting()
+    store = rendezvous_store()
     if rank:
-        _follow(store, work if by_all else None)
+        _wait_for_rank_zero(store, work if by_all else None)
         return
     try:
         work()
     except BaseException as error:
         code = Stopped.exit_code if isinstance(error, KeyboardInterrupt) else 74 if isinstance(error, OSError) else 1
         reason = str(error) or type(error).__name__
-        _tell(store, size, {"failed": reason, "exit_code": getattr(error, "exit_code", code)})
+        _publish_outcome(store, size, {"failed": reason, "exit_code": getattr(error, "exit_code", code)})
         raise
-    _tell(store, size, {})
+    _publish_outcome(store, size, {})
 
 
-def _tell(store: Any, size: int, outcome: dict[str, Any]) -> None:
+def _publish_outcome(store: Any, size: int, outcome: dict[str, Any]) -> None:
     """Say how it ended, and give the others time to hear it: this process may be the one that keeps the store."""
     until = time.monotonic() + ACK_TIMEOUT
     with suppress(RuntimeError):  # all are gone
@@ -83,7 +83,7 @@ def _tell(store: Any, size: int, outcome: dict[str, Any]) -> None:
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def _follow(store: Any, work: Callable[[], None] | None) -> None:
+def _wait_for_rank_zero(store: Any, work: Callable[[], None] | None) -> None:
     """Do a part of the work, where there is one, and wait for the first to have done all of it."""
     try:
         if work is not None:

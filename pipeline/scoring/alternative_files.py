@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tfm.data.errors import DataError, listed
+from tfm.data.errors import DataError, format_names
 from tfm.data.lines import open_lines
 from tfm.data.synthetic import registry
 
@@ -44,7 +44,7 @@ class AlternativeSet:
     items: tuple[Item, ...]
 
 
-class _Wrong(Exception):
+class _InvalidItemError(Exception):
     """What is wrong with a line."""
 
 
@@ -74,10 +74,10 @@ def item_of(row: Row, line: int, kind: Kind) -> Item:
     context, alternatives, answer = READ[kind](row)
     for number, text in enumerate(alternatives):
         if text in alternatives[:number]:
-            raise _Wrong(f"{_shown(text)} comes twice among its texts: no model can tell them apart")
+            raise _InvalidItemError(f"{_shown(text)} comes twice among its texts: no model can tell them apart")
     identity = row.get("id")
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
-        raise _Wrong(f'"id" is {_shown(identity)}, not a text or a whole number')
+        raise _InvalidItemError(f'"id" is {_shown(identity)}, not a text or a whole number')
     category = None if row.get("category") is None else _text(row, "category") or None
     known = {name: row[name] for name in KEYS[kind] if row.get(name) is not None}
     return Item(line, context, alternatives, answer, category, known)
@@ -93,26 +93,28 @@ def _items(file: Path, kind: Kind) -> Iterator[Item]:
             raise DataError(f"not JSON: {error}", file=file, line=number) from None
         try:
             if not isinstance(row, dict):
-                raise _Wrong(f"{_shown(row)} is not a JSON object")
+                raise _InvalidItemError(f"{_shown(row)} is not a JSON object")
             yield item_of(row, number, kind)
-        except _Wrong as wrong:
+        except _InvalidItemError as wrong:
             raise DataError(str(wrong), file=file, line=number) from None
 
 
 def _question(row: Row) -> tuple[str, tuple[str, ...], int]:
     context, choices = _text(row, "context"), _texts(row, "choices")
     if len(choices) < 2:
-        raise _Wrong(f'"choices" has {len(choices)} texts: give two or more')
+        raise _InvalidItemError(f'"choices" has {len(choices)} texts: give two or more')
     answer = _value(row, "answer")
     if isinstance(answer, bool) or not isinstance(answer, int) or not 0 <= answer < len(choices):
-        raise _Wrong(f'"answer" is {_shown(answer)}: give the place of the right choice, 0 to {len(choices) - 1}')
+        raise _InvalidItemError(
+            f'"answer" is {_shown(answer)}: give the place of the right choice, 0 to {len(choices) - 1}'
+        )
     return context, choices, answer
 
 
 def _contrast(row: Row) -> tuple[str, tuple[str, ...], int]:
     wrong = (_text(row, "wrong"),) if isinstance(_value(row, "wrong"), str) else _texts(row, "wrong")
     if not wrong:
-        raise _Wrong('"wrong" is empty: give one wrong text or more')
+        raise _InvalidItemError('"wrong" is empty: give one wrong text or more')
     source = "" if row.get("source") is None else _text(row, "source")
     return source, (_text(row, "right"), *wrong), 0
 
@@ -126,7 +128,7 @@ KEYS: Mapping[Kind, tuple[str, ...]] = {
 
 def _value(row: Row, key: str) -> Any:
     if key not in row:
-        raise _Wrong(f'there is no "{key}"; it has {listed(row) or "nothing"}')
+        raise _InvalidItemError(f'there is no "{key}"; it has {format_names(row) or "nothing"}')
     return row[key]
 
 
@@ -137,15 +139,15 @@ def _text(row: Row, key: str) -> str:
 def _texts(row: Row, key: str) -> tuple[str, ...]:
     values = _value(row, key)
     if not isinstance(values, list):
-        raise _Wrong(f'"{key}" is {_shown(values)}, not a list of texts')
+        raise _InvalidItemError(f'"{key}" is {_shown(values)}, not a list of texts')
     return tuple(_checked(each, f'text {number} of "{key}"') for number, each in enumerate(values, 1))
 
 
 def _checked(value: object, what: str) -> str:
     if not isinstance(value, str):
-        raise _Wrong(f"{what} is {_shown(value)}, not a text")
+        raise _InvalidItemError(f"{what} is {_shown(value)}, not a text")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise _Wrong(f"{what} contains half a surrogate pair, which is not a character")
+        raise _InvalidItemError(f"{what} contains half a surrogate pair, which is not a character")
     return value
 
 

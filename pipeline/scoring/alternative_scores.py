@@ -25,7 +25,7 @@ NOT_ALONE = "a translation has no probability without its source"
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredItem:
     """An item, and of each of its texts log p after the context, over how many pieces, and log p by itself."""
 
     item: Item
@@ -35,7 +35,7 @@ class Scored:
 
 
 @dataclass
-class Told:
+class InputWarnings:
     """What a user must know of how items were read.
 
     cut_lines: of items whose context is longer than the model reads. unknown_lines: of items with an unknown piece in a
@@ -57,7 +57,7 @@ class Told:
         return len(self.unknown_lines)
 
 
-RULES: Mapping[str, Callable[[Scored], Sequence[float]]] = {
+RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
     "sum": lambda of: of.log_probs,
     "mean": lambda of: [log_prob / pieces for log_prob, pieces in zip(of.log_probs, of.pieces, strict=True)],
     "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.alone or (), strict=True)],
@@ -74,7 +74,7 @@ class Share:
     signature: str
 
 
-def credit(values: Sequence[float], answer: int) -> float:
+def tie_split_accuracy(values: Sequence[float], answer: int) -> float:
     """1 where the answer has the greatest value, 1 / k where it shares it with k - 1 others, else 0."""
     best = max(values)
     return 1 / sum(value == best for value in values) if values[answer] == best else 0.0
@@ -118,7 +118,7 @@ def share_interval_name(count: int) -> str:
     return f"{'exact' if count < MIN_WILSON else 'modified-wilson'}-{100 * LEVEL:.0f}"
 
 
-def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[Scored], told: Told) -> dict[str, Any]:
+def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: InputWarnings) -> dict[str, Any]:
     """All that is known of a set: shares in percent by rule, the same by category, and what was missed by the sum."""
     rules = _rules(kind, scored)
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
@@ -130,18 +130,18 @@ def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[Scored], told: Told
         "cut": told.cut,
         "unknown": told.unknown,
         "categories": {name: _part(each, rules, kind, told) for name, each in by_category.items()},
-        "failures": [_failure(each) for each in scored if credit(RULES["sum"](each), each.item.answer) < 1],
+        "failures": [_failure(each) for each in scored if tie_split_accuracy(RULES["sum"](each), each.item.answer) < 1],
     }
 
 
-def _rules(kind: Kind, scored: Sequence[Scored]) -> list[str]:
+def _rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
     """The rules that apply: a contrast set is judged by the sum alone."""
     if kind == "contrast":
         return ["sum"]
     return ["sum", "mean"] if scored[0].alone is None else list(RULES)
 
 
-def _part(scored: Sequence[Scored], rules: Sequence[str], kind: Kind, told: Told) -> dict[str, Any]:
+def _part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts what of these items was read otherwise."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
     read = "end:no|pieces:of-joined-text" if scored[0].alone is not None else "end:counted"
@@ -152,14 +152,14 @@ def _part(scored: Sequence[Scored], rules: Sequence[str], kind: Kind, told: Told
     shared = f"{shared}|interval:{share_interval_name(len(scored))}"
     shares = {}
     for name in rules:
-        right = math.fsum(credit(RULES[name](each), each.item.answer) for each in scored)
+        right = math.fsum(tie_split_accuracy(RULES[name](each), each.item.answer) for each in scored)
         low, high = share_interval(right, len(scored))
         signature = f"{kind}|compared:{COMPARED[name]}|{shared}"
         shares[name] = asdict(Share(100 * right / len(scored), 100 * low, 100 * high, signature))
     return {"count": len(scored), "chance": chance, "accuracy": shares}
 
 
-def _failure(of: Scored) -> dict[str, Any]:
+def _failure(of: ScoredItem) -> dict[str, Any]:
     item, best = of.item, max(range(len(of.log_probs)), key=of.log_probs.__getitem__)
     likelier = best if best != item.answer else _tied(of)
     return {
@@ -172,12 +172,12 @@ def _failure(of: Scored) -> dict[str, Any]:
     }
 
 
-def _tied(of: Scored) -> int:
+def _tied(of: ScoredItem) -> int:
     """The other text that is as likely as the right one."""
     return next(n for n, each in enumerate(of.log_probs) if n != of.item.answer and each == max(of.log_probs))
 
 
-def line_of(of: Scored) -> dict[str, Any]:
+def line_of(of: ScoredItem) -> dict[str, Any]:
     """An item as its file has it, with the figures of its texts."""
     alone = {} if of.alone is None else {"log_probs_alone": list(of.alone)}
     return {**of.item.row, "log_probs": list(of.log_probs), "pieces": list(of.pieces), **alone}
@@ -203,7 +203,7 @@ def rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
 COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
 
 
-def warnings(told: Told, items: Sequence[Item]) -> list[str]:
+def warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
     """What a user must be told of how the items were read."""
     said, of = [], f"of {len(items):,} contexts"
     if told.cut:

@@ -19,17 +19,17 @@ import torch
 from tfm.data.errors import DataError, printable
 from tfm.data.scripts import has_spaceless
 from tfm.pipeline.decoding.teacher_forcing import (
-    forced_log_probs,
     forced_log_probs_by_steps,
     forced_text_log_probs,
     forced_text_log_probs_by_steps,
+    target_log_probs,
 )
-from tfm.pipeline.inference.generation import Reader
+from tfm.pipeline.inference.generation import PromptEncoder
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
-from tfm.pipeline.scoring.alternative_scores import Scored, Told
+from tfm.pipeline.scoring.alternative_scores import InputWarnings, ScoredItem
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID, UNK_ID
 
@@ -41,7 +41,7 @@ Request: TypeAlias = tuple[Pieces, Pieces]
 
 def score_alternatives(
     loaded: LoadedModel, items: AlternativeSet, kind: Kind, reporter: Reporter
-) -> tuple[list[Scored], Told]:
+) -> tuple[list[ScoredItem], InputWarnings]:
     """log p of every text of every item, in nats; equal pieces have equal figures.
 
     A context that is longer than the model reads is cut: for a language model from the left, by as much as the longest
@@ -51,7 +51,7 @@ def score_alternatives(
     task = loaded.config.task
     if not ABILITIES[task].writes:
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
-    told = Told()
+    told = InputWarnings()
     read = _requests_of(loaded, items, kind, told)
     requests = [each for item in items.items for each in read(item)]
     found = _log_probs(loaded, requests, reporter)
@@ -65,7 +65,7 @@ def score_alternatives(
         if _joins(loaded, kind):
             alone = tuple(found[each] for each in requests[place : place + count])
             place += count
-        scored.append(Scored(item, log_probs, pieces, alone))
+        scored.append(ScoredItem(item, log_probs, pieces, alone))
     return scored, told
 
 
@@ -74,18 +74,20 @@ def _joins(loaded: LoadedModel, kind: Kind) -> bool:
     return kind == "choices" and not ABILITIES[loaded.config.task].translates
 
 
-def _requests_of(loaded: LoadedModel, items: AlternativeSet, kind: Kind, told: Told) -> Callable[[Item], list[Request]]:
+def _requests_of(
+    loaded: LoadedModel, items: AlternativeSet, kind: Kind, told: InputWarnings
+) -> Callable[[Item], list[Request]]:
     """How the items of a set are asked of a model."""
     if ABILITIES[loaded.config.task].translates:
-        return _Translations(loaded, items.name, told).requests
-    reader = _Texts(Reader(loaded), items.name, told)
+        return _Seq2SeqRequests(loaded, items.name, told).requests
+    reader = _CausalRequests(PromptEncoder(loaded), items.name, told)
     return reader.after_context if _joins(loaded, kind) else reader.whole
 
 
-class _Translations:
+class _Seq2SeqRequests:
     """Requests of a translation model: source, and target with its end."""
 
-    def __init__(self, loaded: LoadedModel, name: str, told: Told) -> None:
+    def __init__(self, loaded: LoadedModel, name: str, told: InputWarnings) -> None:
         loaded.check_reads_text("questions and contrast sets are of texts")
         self._loaded, self._name, self._told = loaded, name, told
 
@@ -100,10 +102,10 @@ class _Translations:
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
 
-class _Texts:
+class _CausalRequests:
     """Requests of a language model."""
 
-    def __init__(self, reader: Reader, name: str, told: Told) -> None:
+    def __init__(self, reader: PromptEncoder, name: str, told: InputWarnings) -> None:
         self._reader, self._name, self._told = reader, name, told
 
     def whole(self, item: Item) -> list[Request]:
@@ -133,7 +135,7 @@ class _Texts:
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
 
 
-def _note(told: Told, item: Item, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
+def _note(told: InputWarnings, item: Item, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
     """Note whether the context of an item was cut, and whether one of its texts has an unknown piece."""
     told.cut_lines |= {item.line} if cut else set()
     told.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
@@ -195,7 +197,7 @@ def _scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArray[np
     device: torch.device = next(model.parameters()).device
     by_steps = isinstance(model, Ensemble)
     if ABILITIES[loaded.config.task].translates:
-        of_pairs = forced_log_probs_by_steps if by_steps else forced_log_probs
+        of_pairs = forced_log_probs_by_steps if by_steps else target_log_probs
         return lambda some: of_pairs(
             model, [source for source, _ in some], [target[:-1] for _, target in some], device=device
         )

@@ -9,10 +9,10 @@ from tfm.data.scripts import num_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.labels import accuracy, line_accuracy
-from tfm.pipeline.scoring.metrics.references import present
-from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_of_few, chrf, sentence_chrf
+from tfm.pipeline.scoring.metrics.references import non_blank
+from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_effective_order, chrf, sentence_chrf
 
-BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_of_few, "chrf": chrf}
+BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_order, "chrf": chrf}
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _sample(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
 ) -> Sample:
-    segment = tuple(present([each[row] for each in references]))
+    segment = tuple(non_blank([each[row] for each in references]))
     source = None if sources is None else sources[row]
     right = line_accuracy(hypotheses[row], references[0][row], config) if scores_labels(config) else None
     return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right)

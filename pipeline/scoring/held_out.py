@@ -18,7 +18,7 @@ import torch
 from tfm.data.dataset.split import Column, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.config import too_far_apart
+from tfm.pipeline.config import stride_problem
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
@@ -30,18 +30,18 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
 from tfm.pipeline.scoring.token_scores import token_scores, windows_over
 from tfm.pipeline.scoring.validation import Validator
-from tfm.pipeline.tasks.abilities import ABILITIES, Abilities
+from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
 from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.masked_language_model import HIDDEN, RANDOM
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
-from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def held_out(
+def score_likelihood(
     loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, *, stride: int | None = None
 ) -> Evaluation:
     """Perplexity and accuracy by token of a test set and, of a language model, perplexity by word and bits a character.
@@ -73,7 +73,7 @@ def held_out(
 def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
     """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read; half a character
     is U+FFFD, as tokenizers read it."""
-    lines = [spellable(line) for line in lines]
+    lines = [replace_surrogates(line) for line in lines]
     of_source = Column.from_flat(*source.encode_flat(lines))
     of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
     return Split.of_texts(of_source, of_target, lines, lines)
@@ -85,7 +85,7 @@ def _of_language_model(
     config = loaded.config
     lines: Ints = split.target_lengths + 1
     longest = loaded.model.max_length if config.block is None else config.block
-    if (reason := too_far_apart(stride, config.block, loaded.model.max_length)) is not None:
+    if (reason := stride_problem(stride, config.block, loaded.model.max_length)) is not None:
         raise RecipeError(reason)
     if not len(split):
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
@@ -129,7 +129,7 @@ def _cut(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tu
     return replace(split, source=short) if abilities.reads == "source" else replace(split, target=short), num_long
 
 
-def _read(split: Split, abilities: Abilities) -> Column:
+def _read(split: Split, abilities: TaskSpec) -> Column:
     """The side of a split that a task reads."""
     return split.source if abilities.reads == "source" else split.target
 

@@ -29,7 +29,7 @@ _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
 
 
 @dataclass(frozen=True)
-class Look:
+class LedgerEntry:
     """One scoring of one test set.
 
     texts: `fingerprint` of its references. test: its name. model: fingerprint of the model. run: the folder of its run.
@@ -47,16 +47,16 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Looker:
-    """A model of a run that is scored: the folder of the runs, and the rest as a `Look` has it."""
+class EvaluatedModel:
+    """A model of a run that is scored: the folder of the runs, and the rest as a `LedgerEntry` has it."""
 
     root: Path
     model: str
     run: str
     chosen: str
 
-    def look(self, test: str, texts: str, seen: str = "") -> Look:
-        return Look(texts, test, self.model, self.run, self.chosen, seen=seen)
+    def look(self, test: str, texts: str, seen: str = "") -> LedgerEntry:
+        return LedgerEntry(texts, test, self.model, self.run, self.chosen, seen=seen)
 
 
 def fingerprint(texts: Iterable[str]) -> str:
@@ -80,7 +80,7 @@ def fingerprint_of_pairs(sources: Sequence[str], targets: Sequence[str]) -> str:
     return fingerprint(targets if any(targets) else sources)
 
 
-def looker_of(model: Path, of: str, chosen: str) -> Looker | None:
+def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
     """Who looks at a test set through the model in a folder, whose fingerprint is `of`; None where it is of no run.
 
     The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
@@ -88,10 +88,10 @@ def looker_of(model: Path, of: str, chosen: str) -> Looker | None:
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
     if place.name != "model" or not any((place.parent / each).is_dir() for each in _KEPT_BESIDE):
         return None
-    return Looker(place.parent.parent, of, place.parent.name, chosen)
+    return EvaluatedModel(place.parent.parent, of, place.parent.name, chosen)
 
 
-def looker_of_models(models: Sequence[Manifest], chosen: str) -> Looker | None:
+def looker_of_models(models: Sequence[Manifest], chosen: str) -> EvaluatedModel | None:
     """Who looks at a test set through a model, or through several as an ensemble."""
     if len(models) == 1:
         return looker_of(models[0].path, models[0].fingerprint, chosen)
@@ -99,7 +99,7 @@ def looker_of_models(models: Sequence[Manifest], chosen: str) -> Looker | None:
     return looker_of(models[0].path, together, f"{chosen}, as an ensemble")
 
 
-def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> Looker | None:
+def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:
     """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of.
 
     That is the model beside them, in the same run, if their manifest names its fingerprint. The path in that manifest
@@ -120,7 +120,7 @@ def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> Look
     return looker_of(model, there.fingerprint, "files") if is_its_model else None
 
 
-def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:
+def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporter) -> None:
     """Append looks to the ledger of `root`; on return they are on disk.
 
     Each is one write of one line, under a lock. Where it cannot be written, a warning says so: a score is worth more
@@ -138,7 +138,7 @@ def enter(root: Path, entries: Sequence[Look], reporter: Reporter) -> None:
         reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {reason}")
 
 
-def looks(root: Path) -> list[Look]:
+def looks(root: Path) -> list[LedgerEntry]:
     """All looks in the ledger of `root`, in the order of their entries; none if there is no ledger that can be read.
 
     A line that a crash has left unfinished is passed over: its scores were never shown.
@@ -149,24 +149,24 @@ def looks(root: Path) -> list[Look]:
         return []
 
 
-def of_texts(entries: Iterable[Look], texts: str) -> list[Look]:
+def of_texts(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
     """The looks at just these test texts."""
     return [look for look in entries if are_same_texts(look.texts, texts)]
 
 
-def is_listed(entries: Iterable[Look], model: str, run: str) -> bool:
+def is_listed(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
     """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names."""
     return any(
         look.model == model or (BETWEEN_RUNS in look.run and run in look.run.split(BETWEEN_RUNS)) for look in entries
     )
 
 
-def num_looks(entries: Sequence[Look]) -> int:
+def num_looks(entries: Sequence[LedgerEntry]) -> int:
     """How often something new was seen: scores that were made again, such as after a crash, count once."""
     return len({(look.model, look.seen or str(number)) for number, look in enumerate(entries)})
 
 
-def in_words(entries: Sequence[Look]) -> str:
+def in_words(entries: Sequence[LedgerEntry]) -> str:
     """How often one test set was looked at, as in "14 times, by 9 models of this folder"; empty where never."""
     times, models = num_looks(entries), len({look.model for look in entries})
     if not times:
@@ -191,12 +191,12 @@ def _line(entry: dict[str, str]) -> bytes:
     return json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _look(line: str) -> Look | None:
+def _look(line: str) -> LedgerEntry | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    names = [each.name for each in fields(Look)]
+    names = [each.name for each in fields(LedgerEntry)]
     if not isinstance(entry, dict) or not all(isinstance(entry.get(name), str) for name in names):
         return None
-    return Look(**{name: entry[name] for name in names})
+    return LedgerEntry(**{name: entry[name] for name in names})

@@ -11,7 +11,7 @@ import numpy as np
 from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_probs_by_steps
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs_by_steps, target_log_probs
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
@@ -161,7 +161,7 @@ def _log_probs(
 ) -> Iterator[tuple[Pair, float]]:
     """log p(target, end | source) of each pair; sentences of like length share a batch."""
     device = next(loaded.model.parameters()).device
-    score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else forced_log_probs
+    score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else target_log_probs
     pairs = sorted(pairs, key=lambda pair: (len(pair.target), len(pair.source)))
     with reporter.bar("perplexity", len(pairs), "segments") as bar:
         for start in range(0, len(pairs), _CHUNK):

@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tfm.data.batching.batches import TextBatch, windows_of
+from tfm.data.batching.batches import TextBatch, make_windows
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.split import Ids, Ints
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import ROWS, token_log_probs
-from tfm.pipeline.runtime.out_of_memory import fits, too_large
+from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -77,9 +77,9 @@ def token_scores(
             inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             counted = inside >= np.repeat(contexts, lengths)
             places = (np.repeat(starts, lengths) + inside)[counted]
-            batch = windows_of(text, starts, lengths).to(device)
+            batch = make_windows(text, starts, lengths).to(device)
             what = f"a batch of {len(rows)} windows x {lengths.max()} tokens"
-            with fits(lambda what=what: too_large(what, name)):  # type: ignore[misc]
+            with oom_as_data_error(lambda what=what: too_large(what, name)):  # type: ignore[misc]
                 log_probs[places], right[places] = _of_batch(model, batch, torch.from_numpy(counted).to(device))
             bar.advance(1)
     return TokenScores(log_probs, right)

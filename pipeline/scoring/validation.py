@@ -18,9 +18,9 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.translation import one_line
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.out_of_memory import fits, too_large
+from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
-from tfm.pipeline.scoring.metrics.left_out import left_out, too_long
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics, too_long_reasons
 from tfm.pipeline.scoring.metrics.registry import Score, bleu
 from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
 from tfm.pipeline.tasks.task import Rows, Task
@@ -53,9 +53,9 @@ class Translator:
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
         self.evaluation = resolved(evaluation, self.references).model_copy(update={"metrics": ("bleu",)})
-        for reason in too_long([], self.references, self.evaluation).values():
+        for reason in too_long_reasons([], self.references, self.evaluation).values():
             raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
-        self.why_not = left_out([], self.references, self.evaluation).get("bleu")
+        self.why_not = inapplicable_metrics([], self.references, self.evaluation).get("bleu")
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
@@ -65,7 +65,9 @@ class Translator:
         share = (
             sources.of(np.array(rows, np.int64)) if isinstance(sources, RowImages) else [sources[row] for row in rows]
         )
-        with fits(lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"):
+        with oom_as_data_error(
+            lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"
+        ):
             found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
         hypotheses = [""] * len(self.sources)
@@ -110,7 +112,7 @@ class Validator:
         sums = [0.0] * 4
         for _, rows in world.share(self.batches):
             pause()
-            with fits(partial(self._too_large, rows)):
+            with oom_as_data_error(partial(self._too_large, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
             found: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
             for place, value in enumerate(found):

@@ -11,7 +11,7 @@ from tfm.pipeline.scoring.metrics.registry import SacrebleuMetric
 from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
 
-class _Counted:
+class _PrecomputedMetric:
     """A metric whose hypotheses are statistics: TER takes seconds to count them, and each test would anew."""
 
     def __init__(self, metric: SacrebleuMetric) -> None:
@@ -40,7 +40,7 @@ def sacrebleu_randomisation(baseline: SegmentStatistics, system: SegmentStatisti
 def _run(test_type: str, num_samples: int, baseline: SegmentStatistics, system: SegmentStatistics) -> Any:
     named: Any = [("baseline", baseline.rows), ("system", system.rows)]
     assert baseline.sacrebleu is not None
-    metrics: Any = {"metric": _Counted(baseline.sacrebleu)}
+    metrics: Any = {"metric": _PrecomputedMetric(baseline.sacrebleu)}
     _, scores = PairedTest(named, metrics, None, test_type=test_type, n_samples=num_samples, n_jobs=1)()
     ((_, result),) = (results for name, results in scores.items() if name != "System")
     return result

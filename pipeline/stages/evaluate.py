@@ -89,12 +89,12 @@ def evaluate_tests(
 
     def work(folder: Path | None) -> list[Evaluation]:
         if translations is None:
-            from tfm.pipeline.scoring.held_out import held_out  # here, as it needs torch
+            from tfm.pipeline.scoring.held_out import score_likelihood  # here, as it needs torch
 
             data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
             reads = _load(model, device, todo.inputs["model"])
             return [
-                held_out(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
+                score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
                 for name, split in splits_scored(data, scored).items()
             ]
         loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None

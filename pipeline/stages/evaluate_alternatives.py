@@ -9,7 +9,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.data.synthetic import registry
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish
-from tfm.pipeline.artifacts.canonical_json import JSON, plain, sha256_of_json
+from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json, to_jsonable
 from tfm.pipeline.config import Device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import (
@@ -21,7 +21,7 @@ from tfm.pipeline.scoring.alternative_files import (
 )
 from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, line_of, rows, warnings
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
-from tfm.pipeline.scoring.ledger import enter, fingerprint, in_words, looker_of_models, looks, of_texts
+from tfm.pipeline.scoring.ledger import append_entries, fingerprint, in_words, looker_of_models, looks, of_texts
 
 SCORES, LINES = "scores.json", "items.jsonl"
 MAX_BYTES = 2**30  # of a scores.json, which has every item that was missed
@@ -55,9 +55,9 @@ def evaluate_alternatives(
     def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         found, lines = _scored(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
-            seen = [sha256_of_json(plain(each)) for each in found["sets"]]
+            seen = [sha256_of_json(to_jsonable(each)) for each in found["sets"]]
             entries = [looker.look(each.name, _texts(each, kind), of) for each, of in zip(sets, seen, strict=True)]
-            enter(looker.root, entries, reporter)
+            append_entries(looker.root, entries, reporter)
         return found, lines
 
     if out is None:

@@ -50,12 +50,12 @@ def evaluate_texts(
 
     def work(_: Path | None) -> list[Evaluation]:
         from tfm.pipeline.model_io.loaded_model import load_model
-        from tfm.pipeline.scoring.held_out import held_out, split_of
+        from tfm.pipeline.scoring.held_out import score_likelihood, split_of
 
         loaded, batch_tokens = load_model(model, device, known=made.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
-            held_out(loaded, name, split_of(each, *tokenizers), batch_tokens, reporter, stride=config.stride)
+            score_likelihood(loaded, name, split_of(each, *tokenizers), batch_tokens, reporter, stride=config.stride)
             for name, each in lines.items()
         ]
 

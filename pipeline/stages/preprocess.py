@@ -12,32 +12,32 @@ import numpy as np
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import images
-from tfm.data.corpora.portions import Corpus, Portion, apart
+from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import over_budget, preflight
 from tfm.data.corpora.sources import by_words, describe, resolve, rows
 from tfm.data.corpora.splits import cut_note, has_stretches, unused_note
-from tfm.data.dataset.directions import Direction, Directions, factors
+from tfm.data.dataset.directions import Direction, Directions, temperature_weights
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.empty_texts import EmptyTexts
 from tfm.data.dataset.examples import Chunk, PairFilter, encode
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split_files import write_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about
-from tfm.data.dataset.unseen_labels import in_words, unseen
+from tfm.data.dataset.unseen_labels import format_message, unseen
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.dataset_report import MAX_CHARACTERS_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
 from tfm.data.image_config import ImagesConfig, without_images
 from tfm.data.images.augmentation import Augmentation
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageWriter, load_images
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Bar, Reporter
-from tfm.tokenizer.languages import resolved
-from tfm.tokenizer.special import token_of
+from tfm.tokenizer.languages import match_languages
+from tfm.tokenizer.special import language_token
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
 TOKENIZER_MAKERS = ("tokenize", "train")
@@ -87,7 +87,9 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
                 for name, corpora in splits.all().items()
             }
         of_train = counts["train"].corpora
-        for each, factor in zip(of_train, factors([each.rows for each in of_train], data.temperature), strict=True):
+        for each, factor in zip(
+            of_train, temperature_weights([each.rows for each in of_train], data.temperature), strict=True
+        ):
             each.factor = factor if data.temperature != 1 else 1.0
         (draft.folder / TOKENIZER_FOLDER).mkdir()
         save_pair(*tokenizers, draft.folder / TOKENIZER_FOLDER)
@@ -101,7 +103,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         )
         if data.images is not None:
             of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
-            Preparation(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
+            ImageTransform(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
         report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
         if data.images is not None:  # how many tokens an image is depends on the model, and so do batches
             del report["batches"]
@@ -153,7 +155,7 @@ def _encode(
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     is_test = name not in ("train", "valid")
     with write_files(folder, training=training, words=tokenizers[1].names == "tags", images=data.images) as written:
-        for corpus in apart(corpora) if data.target_languages else corpora:
+        for corpus in split_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
             refused = written.num_refused
             for chunk in _chunks(corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None):
@@ -210,13 +212,15 @@ def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
     if corpus.languages is None:
         return source
     own, target = corpus.languages
-    codes = [resolved(each, source.languages) for each in ((target, own) if source.names_texts else (target,))]
+    codes = [match_languages(each, source.languages) for each in ((target, own) if source.names_texts else (target,))]
     for asked, found in zip((target, own), codes, strict=False):
         if len(found) > 1:
             problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"
             raise DataError(problem, file=describe(corpus))
         if not found:
-            problem = f"the tokenizer has no token {token_of(asked)}: make one with a recipe that has this language"
+            problem = (
+                f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
+            )
             raise DataError(problem, file=describe(corpus))
     return source.towards(*(code for (code,) in codes))
 
@@ -248,7 +252,7 @@ def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> lis
     """Warnings of names in other splits that training does not have, where targets are names."""
     others = [name for name in splits if name != "train"] if target.names is not None else []
     found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
-    return [in_words(names, f"the {name} split") for name, names in found.items() if names]
+    return [format_message(names, f"the {name} split") for name, names in found.items() if names]
 
 
 def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:

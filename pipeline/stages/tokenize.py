@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Corpus, Portion, apart
+from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
 from tfm.data.image_config import without_images
-from tfm.data.lines import portions
+from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
@@ -126,7 +126,7 @@ def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str
 
 def _texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
     """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
-    for corpus in apart(corpora) if data.target_languages else corpora:
+    for corpus in split_portions(corpora) if data.target_languages else corpora:
         found = pairs(corpus, online=data.online)
         yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
 
@@ -142,7 +142,7 @@ def _learn(
     of_columns = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
         for rows, languages in corpora:
-            for batch in portions(rows, AT_ONCE):
+            for batch in chunk_rows(rows, AT_ONCE):
                 for row in batch:
                     for number, text in enumerate(row):
                         of_columns[number % len(of_columns)].add(text, languages[number])
@@ -237,7 +237,7 @@ def _measure(
     measures = {side: SideMeasure() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
         for rows, languages in corpora:
-            for batch in portions(rows, AT_ONCE):
+            for batch in chunk_rows(rows, AT_ONCE):
                 for column, texts in enumerate(zip(*batch, strict=True)):
                     side = list(tokenizers)[column % len(tokenizers)]
                     measures[side].add(texts, tokenizers[side], languages[column])

@@ -10,10 +10,10 @@ from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
-from tfm.pipeline.runtime.progress import Quiet, Reporter
+from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.early_stopping import ValidationCallback
-from tfm.pipeline.training.init_from import check_adapts, check_fits, keeps_statistics, with_shape_of
+from tfm.pipeline.training.init_from import check_adapts, check_fits, config_from_pretrained, keeps_statistics
 from tfm.pipeline.training_config import TrainingConfig
 
 # Where training is done and what is shown of it does not change what is trained.
@@ -86,12 +86,14 @@ def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[s
     """
     parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
     if evaluation.bleu_tokenize == "auto":
-        from tfm.data.dataset.directions import rows_of
+        from tfm.data.dataset.directions import rows_by_direction
         from tfm.data.dataset.store import load_dataset
         from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
         data = load_dataset(dataset)
-        of_directions = [data.valid.of_rows(rows) for rows in rows_of(data.directions.get("valid", ())).values()]
+        of_directions = [
+            data.valid.of_rows(rows) for rows in rows_by_direction(data.directions.get("valid", ())).values()
+        ]
         if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [data.valid]):
             parts["bleu_tokenize"] = "13a"
     return {key: value for key, value in parts.items() if value not in ("13a", False)}
@@ -115,10 +117,10 @@ def train(
     Goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun, every process
     calls this. heard: called with the figures of each validation. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
     """
-    talk = reporter if os.environ.get("RANK", "0") == "0" else Quiet()
+    talk = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
     first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
     if first is not None:
-        model = with_shape_of(first, model)
+        model = config_from_pretrained(first, model)
         check_adapts(first, model, config.lora)
     todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
     if is_fresh(todo, talk):

@@ -31,7 +31,7 @@ class ByProbability:
 
 
 @dataclass(frozen=True)
-class Abilities:
+class TaskSpec:
     """What a task can do.
 
     reads: the side of each pair whose texts it reads (first). figures: those of a test set that stand in a comparison,
@@ -83,15 +83,15 @@ class Abilities:
 
 _OF_LABELS: tuple[EvaluationMetric, ...] = ("accuracy", "macro_f1", "exact_match")
 
-ABILITIES: Mapping[str, Abilities] = {
-    "translation": Abilities(
+ABILITIES: Mapping[str, TaskSpec] = {
+    "translation": TaskSpec(
         reads="source",
         figures=("bleu", "exact_match"),
         translates=True,
         writes=True,
         flat_layout=True,
     ),
-    "language_model": Abilities(
+    "language_model": TaskSpec(
         reads="target",
         figures=("perplexity", "word_perplexity", "token_accuracy", "bits_per_character"),
         writes=True,
@@ -99,14 +99,14 @@ ABILITIES: Mapping[str, Abilities] = {
         by_probability=ByProbability(long_texts="lines-in-windows"),
         instead="use `tfm generate`",
     ),
-    "masked_language_model": Abilities(
+    "masked_language_model": TaskSpec(
         reads="source",
         figures=("perplexity", "token_accuracy"),
         hides_pieces=True,
         by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
         instead="it is for starting other trainings (--init-from)",
     ),
-    "span_corruption": Abilities(
+    "span_corruption": TaskSpec(
         reads="target",
         figures=("perplexity", "token_accuracy"),
         flat_layout=True,
@@ -114,15 +114,15 @@ ABILITIES: Mapping[str, Abilities] = {
         by_probability=ByProbability(unit="hidden-token", unknown="unknown-in-text", long_texts="cut"),
         instead="it is for starting other trainings (--init-from)",
     ),
-    "classification": Abilities(reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_OF_LABELS),
-    "tagging": Abilities(
+    "classification": TaskSpec(reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_OF_LABELS),
+    "tagging": TaskSpec(
         reads="source",
         figures=("accuracy", "macro_f1"),
         labels="tags",
         of_words=True,
         metrics=_OF_LABELS,
     ),
-    "word_vectors": Abilities(
+    "word_vectors": TaskSpec(
         reads="target",
         figures=("perplexity", "token_accuracy", "loss"),
         within_window=True,
@@ -133,7 +133,7 @@ ABILITIES: Mapping[str, Abilities] = {
 }
 
 
-def tasks_that(can: Callable[[Abilities], object]) -> tuple[str, ...]:
+def tasks_that(can: Callable[[TaskSpec], object]) -> tuple[str, ...]:
     """The names of the tasks that can do something, in the order of the table."""
     return tuple(name for name, abilities in ABILITIES.items() if can(abilities))
 

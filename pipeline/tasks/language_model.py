@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tfm.data.batching.batches import TextBatch, make_texts, windows_of
-from tfm.data.batching.buckets import cut
+from tfm.data.batching.batches import TextBatch, make_texts, make_windows
+from tfm.data.batching.buckets import split_by_budget
 from tfm.data.dataset.split import Dataset, Ids, Ints, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
@@ -72,7 +72,7 @@ class RunningText(LanguageModel):
         self._texts: list[tuple[Split, Ids]] = []
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return windows_of(self._text(split), rows, self.block)
+        return make_windows(self._text(split), rows, self.block)
 
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         length = len(self._text(split))
@@ -123,7 +123,7 @@ class RunningText(LanguageModel):
         return self._texts[-1][1]
 
     def _cut(self, starts: Rows, budget: int) -> Sequence[Rows]:
-        return cut(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
+        return split_by_budget(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
 
 
 def running_text(split: Split) -> Ids:

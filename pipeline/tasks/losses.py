@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
-from tfm.model.layers.linear import LOW_PRECISION, Linear, topped_up
+from tfm.model.layers.linear import LOW_PRECISION, Linear, pad_rows
 
 CHUNK = 512
 BLOCK = 64
@@ -44,7 +44,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         chosen = weight.index_select(0, targets)
         for_hidden, for_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         chosen_p = hidden.new_empty(len(hidden), 1)
-        rows = topped_up(hidden, dtype)
+        rows = pad_rows(hidden, dtype)
         memory = rows.new_empty(min(CHUNK, len(rows)), len(weight))
         for first in range(0, len(hidden), CHUNK):
             chunk, low_hidden = slice(first, min(first + CHUNK, len(hidden))), rows[first : first + CHUNK]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, OutputLayer
-from tfm.model.layers.linear import LOW_PRECISION, topped_up
+from tfm.model.layers.linear import LOW_PRECISION, pad_rows
 from tfm.pipeline.tasks.losses import CHUNK, as_product
 
 
@@ -38,7 +38,7 @@ class _TwoCrossEntropies(torch.autograd.Function):
         counts: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         passes, low_weight = (first, second), weight.to(dtype)
-        low_passes = [topped_up(each, dtype) if dtype != each.dtype else each for each in passes]
+        low_passes = [pad_rows(each, dtype) if dtype != each.dtype else each for each in passes]
         for_passes, for_weight = [torch.empty_like(each) for each in passes], torch.zeros_like(weight)
         own = [first.new_empty(len(first), 1) for _ in passes]
         cost, nll = first.new_empty(len(first)), first.new_empty(len(first))

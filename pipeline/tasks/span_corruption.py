@@ -94,7 +94,7 @@ class SpanCorruption(PairTask):
     def corrupted(self, batch: TextBatch, keys: Keys) -> PairBatch:
         """Texts as sources with their spans hidden, and these as targets; a text's key (B,) says which."""
         device = batch.tokens_out.device
-        source, target, *sizes = spans_apart(batch.lengths.numpy(), self.spans, keys)
+        source, target, *sizes = split_spans(batch.lengths.numpy(), self.spans, keys)
         source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)
         # what both sides are taken from: the texts, then each sentinel, then the start token
         before = torch.cat([self.sentinels, torch.tensor([BOS_ID])]).to(device, non_blocking=True)
@@ -123,7 +123,7 @@ def num_spans(length: int, config: SpanCorruptionConfig) -> int:
     return int(num_hidden(np.array([length]), config)[1][0])
 
 
-def spans_apart(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tuple[Ints, Ints, Ints, Ints]:
+def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tuple[Ints, Ints, Ints, Ints]:
     """What the sources and targets of texts are made of: places in the N tokens of all texts, from N on the sentinels.
 
     lengths (B,): of each text with its end token, which is never hidden and ends both sides. keys (B,): of the draws.

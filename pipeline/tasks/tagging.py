@@ -23,9 +23,9 @@ from tfm.pipeline.tasks.task import (
     Loss,
     PairTask,
     TaskContext,
+    best_label,
     check_known,
     counts_of_labels,
-    likeliest,
 )
 from tfm.tokenizer.special import EOS_ID
 
@@ -65,7 +65,7 @@ class Tagging(PairTask):
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
         """The likeliest tag of each word of each source: one tagging of each, whatever n_best."""
-        log_probs, tags = likeliest(model.output(self._hidden(model, batch)))
+        log_probs, tags = best_label(model.output(self._hidden(model, batch)))
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)

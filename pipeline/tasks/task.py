@@ -71,7 +71,7 @@ class Labels:
     log_prob: float
 
 
-def likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
+def best_label(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability and id (n,) of the likeliest label of each row (n, V); control tokens are none."""
     log_probs, labels = logits.log_softmax(-1)[:, len(SPECIALS) :].max(-1)
     return log_probs, labels + len(SPECIALS)
@@ -89,7 +89,7 @@ def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
     """-log p and accuracy of labels (n,) under logits (n, V), by what would be given."""
     known = (labels != UNK_ID).nonzero().squeeze(1)
     nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
-    return Counts(nll, (likeliest(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
+    return Counts(nll, (best_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
 
 
 def check_sources(data: Dataset, task: str) -> None:

@@ -81,7 +81,7 @@ class WordVectorTask(PairTask):
         keys, lengths = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
-            chance = keeping(model.frequencies, self.config.subsample)[batch.tokens_out]
+            chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
             draws = torch.from_numpy(uniform(keys_of_tokens(keys, lengths, _KEPT)))
             drawn = kept & (draws < chance.cpu()).to(kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
@@ -221,7 +221,7 @@ def noise_words(frequencies: Tensor, wanted: Tensor, count: int, keys: Keys) -> 
     return torch.searchsorted(ends, drawn, right=True).clamp_(max=len(ends) - 1)
 
 
-def keeping(frequencies: Tensor, threshold: float) -> Tensor:
+def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:
     """(V,) how probably a word is kept, sqrt(t / f) and at most 1: 1 - P of Mikolov et al. 2013b, eq. 5."""
     return (threshold / frequencies.clamp_min(threshold)).sqrt()
 

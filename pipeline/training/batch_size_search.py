@@ -54,13 +54,13 @@ def largest_budget(
     def holds_all(budget: int) -> bool:
         return len(make_task(budget).ordered(split, budget)) == 1
 
-    with _as_it_was(model):
-        found: int = min(world.gather(largest(fits, least, holds_all)))
+    with _preserving_state(model):
+        found: int = min(world.gather(search_maximum(fits, least, holds_all)))
     reporter.line(f"training: batches of {found:,} tokens fit")
     return found
 
 
-def largest(fits: Callable[[int], bool], least: int, is_enough: Callable[[int], bool]) -> int:
+def search_maximum(fits: Callable[[int], bool], least: int, is_enough: Callable[[int], bool]) -> int:
     """The largest number that fits, to an eighth: `least` doubled until one does not, and then halved between.
 
     `least` is not asked about. No number beyond the first that is enough is.
@@ -81,7 +81,7 @@ def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     """Whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with the one of
     the longest examples."""
     try:
-        _take(gradients, largest_batches)
+        _simulate_update(gradients, largest_batches)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error) and LAUNCH_ERROR not in str(error):
             raise
@@ -92,7 +92,7 @@ def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     return True
 
 
-def _take(gradients: Gradients, batches: Sequence[Rows]) -> None:
+def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
     """Take as much memory as an optimiser and an average, what is to be left free, and gradients of these batches."""
     device = gradients.world.device
     taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATE_COPIES)]
@@ -104,7 +104,7 @@ def _take(gradients: Gradients, batches: Sequence[Rows]) -> None:
 
 
 @contextmanager
-def _as_it_was(model: nn.Module) -> Iterator[None]:
+def _preserving_state(model: nn.Module) -> Iterator[None]:
     """Within, the model may be trained; then its mode is as before, and so is what it had counted."""
     was, before = model.training, {name: each.clone() for name, each in model.named_buffers()}
     model.train()

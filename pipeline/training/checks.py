@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tfm.model.config import ONE_STACK, ModelConfig, VisionConfig
-from tfm.model.vision.image_shape import ImageShape, no_fit, num_tokens
+from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
 from tfm.pipeline.errors import CannotWrite, RecipeError
 from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.tokenizer.code_points import CodePoints
@@ -38,7 +38,7 @@ def check_sources(image: ImageShape | None, vision: VisionConfig | None, config:
     if image is None or vision is None:
         has, needs = ("texts", "without") if image is None else ("images", "with")
         raise RecipeError(f"the sources of the dataset are {has}: it needs a model {needs} model.vision")
-    if (reason := no_fit(vision, image)) is not None:
+    if (reason := shape_problem(vision, image)) is not None:
         raise RecipeError(reason)
     if config.layout == "flat":
         raise RecipeError('training.layout = "flat" is for texts, and the sources of the dataset are images')

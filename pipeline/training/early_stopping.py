@@ -10,7 +10,7 @@ from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.training_config import Metric
 
 
-class Figures(BaseModel):
+class ValidationMetrics(BaseModel):
     """What validation finds of a model. Loss is a target token's, in nats."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,7 +28,7 @@ class Figures(BaseModel):
         return f"loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}"
 
 
-class Validation(Figures):
+class Validation(ValidationMetrics):
     """Figures of one validation, after `step` updates, in epoch `epoch` (from 1).
 
     directions: those of each direction by its name ("eng-deu"), where there are several; the others are their means.
@@ -36,7 +36,7 @@ class Validation(Figures):
 
     step: int
     epoch: int
-    directions: dict[str, Figures] = Field(default_factory=dict)
+    directions: dict[str, ValidationMetrics] = Field(default_factory=dict)
 
     def badness(self, metric: Metric) -> float:
         """The metric turned so that lower is better; a figure that is missing or not a number is worst."""
@@ -62,7 +62,7 @@ class Validation(Figures):
         return [f"step {self.step:,}: validation {self.in_words()}{of}{best}", *parts]
 
 
-def _numbers(figures: Figures) -> dict[str, Any]:
+def _numbers(figures: ValidationMetrics) -> dict[str, Any]:
     return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"})
 
 

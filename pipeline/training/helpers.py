@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.config import ModelConfig
-from tfm.model.layers.derived_weights import weights_may_have_changed
+from tfm.model.layers.derived_weights import invalidate_derived_weights
 from tfm.model.word_vectors import READINGS
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, forked, received, sent
+from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, fork_worker, receive_from_worker, send_to_worker
 from tfm.pipeline.tasks.task import Rows
 
 ALIGNMENT = 64
@@ -33,7 +33,7 @@ KILLED = (
 )
 
 
-def no_helpers(model: ModelConfig, world: World) -> str | None:
+def workers_unsupported_reason(model: ModelConfig, world: World) -> str | None:
     """Why several processes cannot share an update of this model; None where they can."""
     if world.device.type != "cpu":
         return f"they share updates on the CPU, not on {world.device.type}"
@@ -48,7 +48,7 @@ def no_helpers(model: ModelConfig, world: World) -> str | None:
     return None
 
 
-def worth_helpers(model: ModelConfig, threads: int, update_tokens: int) -> bool:
+def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> bool:
     """Whether so many processes are faster than so many threads: not where their shares are small, and hardly where
     products are large, which threads do as fast and in less memory. The gradient of word vectors is mostly zeros, and
     all of it would be added up."""
@@ -57,7 +57,7 @@ def worth_helpers(model: ModelConfig, threads: int, update_tokens: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Share:
+class BatchShard:
     """What one process computes of the batch in place `place` of an update: share `number` of `count`.
 
     repeats: how often each row occurred before in the update; none: never.
@@ -70,9 +70,9 @@ class Share:
     repeats: Rows | None = None
 
 
-def divided(
+def shard(
     batches: Sequence[tuple[int, Rows]], count: int, repeats: Sequence[Rows] | None = None
-) -> list[list[Share]]:
+) -> list[list[BatchShard]]:
     """For each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
 
     Rows of a batch are sorted by length, so every count-th of them makes shares of equal lengths.
@@ -83,24 +83,24 @@ def divided(
         repeats: For each place how often its rows occurred before in the update; none: never.
     """
 
-    def share(place: int, rows: Rows, number: int) -> Share:
+    def share(place: int, rows: Rows, number: int) -> BatchShard:
         some = None if repeats is None else repeats[place][number::count]
-        return Share(place, rows[number::count], number, count, some)
+        return BatchShard(place, rows[number::count], number, count, some)
 
     return [[share(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)]
 
 
-class Computes(Protocol):
+class GradientSource(Protocol):
     """What helpers need of what computes gradients."""
 
     model: Any
     parameters: list[nn.Parameter]
 
     def forget(self) -> None: ...
-    def add_shares(self, shares: Sequence[Share], step: int, sums: Tensor) -> str | None: ...
+    def add_shares(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None: ...
 
 
-class Helpers:
+class GradientWorkers:
     """Processes that compute a part of each gradient; without lines to any, there is none and nothing is done.
 
     gradients: of each process those of all parameters, in memory that is shared with it.
@@ -112,10 +112,10 @@ class Helpers:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def ask(self, shares: Sequence[Sequence[Share]], step: int) -> None:
+    def ask(self, shares: Sequence[Sequence[BatchShard]], step: int) -> None:
         """Let each begin with its shares of an update."""
         for line, some in zip(self._lines, shares, strict=True):
-            sent(line, (some, step), KILLED)
+            send_to_worker(line, (some, step), KILLED)
 
     def wait(self, sums: Tensor) -> str | None:
         """Wait for all of them, and add up their sums; what did not fit in memory, where something did not.
@@ -124,7 +124,7 @@ class Helpers:
         """
         problem = None
         for line in self._lines:
-            theirs, failed = received(line, KILLED)[0]
+            theirs, failed = receive_from_worker(line, KILLED)[0]
             sums += torch.tensor(theirs, dtype=sums.dtype)
             problem = problem or failed
         return problem
@@ -148,29 +148,29 @@ class Helpers:
 
 
 @contextmanager
-def helping(gradients: Computes, count: int) -> Iterator[Helpers]:
+def gradient_workers(gradients: GradientSource, count: int) -> Iterator[GradientWorkers]:
     """So many processes that help to compute these gradients; within, each process has one thread.
 
     Its parameters move to memory that is shared.
     """
     if count == 0:
-        yield Helpers()
+        yield GradientWorkers()
         return
     threads = torch.get_num_threads()
     parameters = gradients.parameters
-    for parameter, place in zip(parameters, shared_like(parameters), strict=True):
+    for parameter, place in zip(parameters, shared_zeros_like(parameters), strict=True):
         parameter.data = place.copy_(parameter.data)
-    shared = [shared_like(parameters) for _ in range(count)]
+    shared = [shared_zeros_like(parameters) for _ in range(count)]
     with ExitStack() as stack:
         try:
             torch.set_num_threads(1)
-            lines = [stack.enter_context(forked(_computing(gradients, each))) for each in shared]
-            yield Helpers(lines, shared)
+            lines = [stack.enter_context(fork_worker(_computing(gradients, each))) for each in shared]
+            yield GradientWorkers(lines, shared)
         finally:
             torch.set_num_threads(threads)
 
 
-def shared_like(tensors: Sequence[Tensor]) -> list[Tensor]:
+def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Zeros of the shapes and types of these, in memory that forked processes share."""
     sizes = [-(-each.nbytes // ALIGNMENT) * ALIGNMENT for each in tensors]
     memory = mmap.mmap(-1, sum(sizes))
@@ -180,11 +180,11 @@ def shared_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def _computing(gradients: Computes, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
+def _computing(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
     """What such a process does: the gradient of its shares, with the weights as they are now, into its places."""
 
-    def work(question: tuple[Sequence[Share], int], _: object) -> tuple[list[float], str | None]:
-        weights_may_have_changed()
+    def work(question: tuple[Sequence[BatchShard], int], _: object) -> tuple[list[float], str | None]:
+        invalidate_derived_weights()
         gradients.model.train()
         gradients.forget()
         sums = torch.zeros(5, dtype=torch.float64)

@@ -26,7 +26,7 @@ TASK_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corrupt
 """Keys of which a model of another task tells nothing."""
 
 
-def is_whole(given: ModelConfig, model: ModelConfig) -> bool:
+def loads_all_weights(given: ModelConfig, model: ModelConfig) -> bool:
     """Whether all weights of a given model are of use; of others the encoder is, without the head."""
     return given.task == model.task or given.architecture == model.architecture != "encoder_only"
 
@@ -37,7 +37,7 @@ def encoder_of(given: ModelConfig) -> ModelConfig:
     return given.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
 
 
-def with_shape_of(first: Manifest, model: ModelConfig) -> ModelConfig:
+def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
     """The config of a model that starts from another, which was verified: keys that the recipe names, else its.
 
     Raises RecipeError where the recipe names another shape, or no task where the other model learned another.
@@ -71,7 +71,7 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
     Images may have other means and deviations, which `training.image_statistics` is about, but no other shape.
     """
     given = config_of(first)
-    whole = is_whole(given, model)
+    whole = loads_all_weights(given, model)
     check_image_shape(first, dataset)
     if not whole and model.vision is not None:
         return
@@ -81,7 +81,7 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
         else:
             check_source_tokenizer(first, dataset)
     except DataError:
-        if not has_grown(first, dataset, whole=whole):
+        if not has_extended_vocab(first, dataset, whole=whole):
             raise
         if given.has_tails:
             raise RecipeError(
@@ -107,7 +107,7 @@ def keeps_statistics(first: Manifest, dataset: Manifest, asked: str) -> bool:
     return has_images and asked == "model"
 
 
-def has_grown(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:
+def has_extended_vocab(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:
     """Whether a dataset's tokenizers are those of a model, one of them at least with more pieces, of both sides or of
     the source alone."""
     before, after = load_pair(first.folder), load_pair(dataset.folder / TOKENIZER_FOLDER)
@@ -119,7 +119,7 @@ def has_grown(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:
 
 def check_adapts(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
     """Raise RecipeError where adapters alone would be trained, and a head beside them would stay as it was drawn."""
-    if lora is not None and not is_whole(config_of(first), model):
+    if lora is not None and not loads_all_weights(config_of(first), model):
         raise RecipeError(
             f"training.lora trains adapters alone, and {first.path} lacks weights of a model for {model.task}: "
             "train all weights for it first"

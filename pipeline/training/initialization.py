@@ -10,29 +10,31 @@ from torch import Tensor, nn
 from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.model.layers.lora import parted
-from tfm.model.word_vectors import table_of
+from tfm.model.layers.lora import split_adapters
+from tfm.model.word_vectors import embedding_table
 from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, untied
 from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.checkpoints.train_state import TrainState
-from tfm.pipeline.training.init_from import is_whole
-from tfm.tokenizer.growth.extension import replaced_by
+from tfm.pipeline.training.init_from import loads_all_weights
+from tfm.tokenizer.growth.extension import old_segmentations
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 ENCODER = ("embedding", "encoder", "encoder_norm")
 
 
-def begin(state: TrainState, task: Task, about: TaskContext, data: Dataset, reporter: Reporter) -> None:
+def initialize(state: TrainState, task: Task, about: TaskContext, data: Dataset, reporter: Reporter) -> None:
     """Give a training that begins what it begins with. Raises DataError where vectors do not fit."""
     task.begin(state.model, data)
     for side, place in places_of(about.model).items():
         tokenizer = about.source if side == "source" else about.target
-        table = table_of(state.model, side)
+        table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
-        num_found = start_embedding(table, tokenizer, find_vectors(place, side, table.embedding_dim, words(tokenizer)))
+        num_found = load_word_vectors(
+            table, tokenizer, find_vectors(place, side, table.embedding_dim, words(tokenizer))
+        )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
         kept = ", and are not trained" if side in about.model.frozen_sides else ""
@@ -42,7 +44,7 @@ def begin(state: TrainState, task: Task, about: TaskContext, data: Dataset, repo
         state.ema.load(untied(state.model.state_dict()))
 
 
-def start_from(
+def load_pretrained(
     state: TrainState, model: ModelConfig, first: Path, tokenizers: tuple[Tokenizer, Tokenizer], reporter: Reporter
 ) -> None:
     """Give a training that begins the weights of a published model: all, or of another task's all but its head.
@@ -50,12 +52,12 @@ def start_from(
     tokenizers: of source and target, those of that model or grown ones; a row of a new piece is the mean of the rows of
     the pieces that it takes the place of.
     """
-    loaded, (own, adapters) = load_model(first, "cpu"), parted(state.model.state_dict())
+    loaded, (own, adapters) = load_model(first, "cpu"), split_adapters(state.model.state_dict())
     body, theirs = untied(own), untied(loaded.model.state_dict())
-    whole = is_whole(loaded.config, model)
+    whole = loads_all_weights(loaded.config, model)
     if not whole:
         body, theirs = encoder_weights(body), encoder_weights(theirs)
-    num_new = add_rows(theirs, body, loaded, tokenizers, model, whole=whole)
+    num_new = resize_embeddings(theirs, body, loaded, tokenizers, model, whole=whole)
     shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
     check_fit(shapes, found, first)
     with torch.no_grad():
@@ -74,7 +76,7 @@ def start_from(
         state.ema.load(untied(state.model.state_dict()))
 
 
-def add_rows(
+def resize_embeddings(
     theirs: dict[str, Tensor],
     body: Mapping[str, Tensor],
     loaded: LoadedModel,
@@ -89,7 +91,7 @@ def add_rows(
     """
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
     read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
-    new_pieces = {side: replaced_by(new, old) for side, old, new in read if new.vocab_size > old.vocab_size}
+    new_pieces = {side: old_segmentations(new, old) for side, old, new in read if new.vocab_size > old.vocab_size}
     only_source = not whole or model.architecture == "encoder_only"
     for name, weight in theirs.items():
         if name in body and body[name].shape[:1] != weight.shape[:1]:  # what has a row for each piece
@@ -117,7 +119,7 @@ def words(tokenizer: Tokenizer) -> set[str]:
 
 
 @torch.no_grad()
-def start_embedding(table: nn.Embedding, tokenizer: Tokenizer, vectors: Any) -> int:
+def load_word_vectors(table: nn.Embedding, tokenizer: Tokenizer, vectors: Any) -> int:
     """Set the rows of pieces that spell a word which has a vector; how many there are."""
     num_found = 0
     for number in range(len(SPECIALS), tokenizer.vocab_size):

@@ -12,12 +12,12 @@ from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.pipeline.runtime.stop_signal import Stop
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
-from tfm.pipeline.training.checkpoints.train_state import Line, TrainState
+from tfm.pipeline.training.checkpoints.train_state import RunningSums, TrainState
 from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first, is_exhausted
 from tfm.pipeline.training.metrics_log import MetricsLog
-from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_unless
+from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_or_skip
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
-from tfm.pipeline.training.update import Begun, Gradients, Update
+from tfm.pipeline.training.update import Gradients, PendingUpdate, Update
 from tfm.pipeline.training_config import TrainingConfig
 
 MAX_NON_FINITE = 5
@@ -61,7 +61,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
         self._noted = -math.inf
-        self._begun: Begun | None = None
+        self._begun: PendingUpdate | None = None
         self._clock = 0.0
         self._all_stop = False
         self._reads_later = self.world.device.type in ASYNC_DEVICES and can_skip(self.state.optimizer)
@@ -141,9 +141,9 @@ class Trainer:
             self.settle()
         set_learning_rate(self.state.optimizer, rate)
         if self._reads_later:
-            step_unless(self.state.optimizer, gradient.is_useless())
+            step_or_skip(self.state.optimizer, gradient.is_useless())
         progress.step += 1
-        self._begun = Begun(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
+        self._begun = PendingUpdate(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
         self.advance(len(group))
         if not self._reads_later:
             self.settle()
@@ -189,7 +189,7 @@ class Trainer:
         course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
         return SCHEDULES[schedule.name](step, schedule, course)
 
-    def apply(self, begun: Begun) -> None:
+    def apply(self, begun: PendingUpdate) -> None:
         """Change the weights by the gradient, where the device has not done so, and their average."""
         self.state.progress.not_finite = 0
         if not self._reads_later:
@@ -197,7 +197,7 @@ class Trainer:
         if self.state.ema is not None:
             self.state.ema.update(begun.step)
 
-    def leave_out(self, begun: Begun) -> None:
+    def leave_out(self, begun: PendingUpdate) -> None:
         """Pass over an update whose loss or gradient is not finite; DataError after several in a row."""
         progress = self.state.progress
         progress.not_finite += 1
@@ -217,7 +217,7 @@ class Trainer:
             f"{saved}) and start another training from it (--init-from)"
         )
 
-    def account(self, update: Update, begun: Begun, seconds: float) -> None:
+    def account(self, update: Update, begun: PendingUpdate, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due."""
         progress, line = self.state.progress, self.state.progress.line
         progress.seconds += seconds
@@ -228,9 +228,9 @@ class Trainer:
             where = {"event": "train", "step": begun.step, "epoch": begun.epoch}
             rest = {"learning_rate": begun.rate, "gradient_norm": update.norm, "seconds": progress.seconds}
             self.write({**where, **line.means(), **rest})
-            progress.line = Line()
+            progress.line = RunningSums()
 
-    def note(self, update: Update, begun: Begun, seconds: float) -> str:
+    def note(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
         """What is shown beside the bar, at most twice a second."""
         if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
             return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.files import beginning, replace_text, writing
+from tfm.pipeline.artifacts.files import as_cannot_write, naming_path, replace_text
 from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
@@ -20,7 +20,7 @@ Figures = Mapping[str, Any]
 SECONDS_BETWEEN_CURVES = 30.0
 
 
-class Mirror(Protocol):
+class MetricsSink(Protocol):
     """Where figures go besides metrics.jsonl."""
 
     def append(self, line: Figures) -> None: ...
@@ -32,7 +32,7 @@ class MetricsLog:
     It lies in a folder of the run's; the run's own folder may be a link, nothing below it is followed.
     """
 
-    def __init__(self, file: Path, mirrors: Sequence[Mirror] = ()) -> None:
+    def __init__(self, file: Path, mirrors: Sequence[MetricsSink] = ()) -> None:
         self.file, self.mirrors = file, mirrors
         self.run = file.parent.parent
         self.lines: list[Figures] = []
@@ -48,7 +48,7 @@ class MetricsLog:
                         self.lines.append(line)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the rest of a line that a crash cut
-        with beginning(self.file.parent):
+        with as_cannot_write(self.file.parent):
             make_below(self.run, self.file.parent)
             replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 
@@ -58,7 +58,7 @@ class MetricsLog:
             key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
         }
         self.lines.append(line)
-        with writing(self.file), self._open() as stream:
+        with naming_path(self.file), self._open() as stream:
             stream.write(json.dumps(line) + "\n")
         for mirror in self.mirrors:
             mirror.append(line)
@@ -69,7 +69,7 @@ class MetricsLog:
 
     def sync(self) -> None:
         """Make sure that all lines are on the disk: before the checkpoint that counts on them."""
-        with writing(self.file), self._open() as stream:
+        with naming_path(self.file), self._open() as stream:
             os.fsync(stream.fileno())
 
     def _open(self) -> IO[str]:
@@ -86,7 +86,7 @@ class TensorBoard:
             raise RecipeError(
                 f"training.tensorboard needs a package that is not installed: {install_command('tensorboard')}"
             ) from error
-        with beginning(folder):
+        with as_cannot_write(folder):
             make_below(folder.parent.parent, folder)
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 

@@ -36,7 +36,7 @@ def step_after(num_batches: int, step: int, config: TrainingConfig, world_size: 
     return step - (-num_batches // (config.accumulate_at(step + 1) * world_size))
 
 
-def agree_on_end(
+def resolve_total_steps(
     progress: Progress, config: TrainingConfig, num_batches: NumBatches, *, before: Mapping[str, Any], folder: Path
 ) -> int:
     """The step at which a training that begins or goes on ends; the progress gets to know it.
@@ -50,22 +50,22 @@ def agree_on_end(
     if progress.step and config.schedule.name in NEEDS_TOTAL_STEPS:
         agreed = progress.total_steps
         if not agreed:  # a checkpoint of a version that did not write it down
-            agreed = last_step(_ending_as(before, config), num_batches, world_size)
+            agreed = last_step(_with_end_of(before, config), num_batches, world_size)
         if asked not in (agreed, progress.step):
-            raise RecipeError(_refusal(progress.step, agreed, asked, config, folder))
+            raise RecipeError(_changed_end_message(progress.step, agreed, asked, config, folder))
         progress.total_steps = agreed
     else:
         progress.total_steps = asked
     return asked
 
 
-def _ending_as(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
+def _with_end_of(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
     """The config with the end that a plan has."""
     ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
     return TrainingConfig.model_validate({**config.model_dump(), **ends})
 
 
-def _refusal(step: int, agreed: int, asked: int, config: TrainingConfig, folder: Path) -> str:
+def _changed_end_message(step: int, agreed: int, asked: int, config: TrainingConfig, folder: Path) -> str:
     publish = f"publish it as it is (training.max_steps = {step}); " if step < agreed else ""
     return (
         f"{folder}: has done {step:,} of {agreed:,} updates of a {config.schedule.name} schedule, which decays "

@@ -138,7 +138,7 @@ def can_skip(optimizer: torch.optim.Optimizer) -> bool:
     return isinstance(optimizer, (torch.optim.Adam, torch.optim.AdamW)) and bool(optimizer.defaults["fused"])
 
 
-def step_unless(optimizer: torch.optim.Optimizer, is_useless: Tensor) -> None:
+def step_or_skip(optimizer: torch.optim.Optimizer, is_useless: Tensor) -> None:
     """Change the weights by the gradient, or change nothing where `is_useless` (), float32, is 1.
 
     The device reads that, not the program. Only where `can_skip`.

@@ -10,7 +10,7 @@ PARAMETERS_PER_TOKEN = 1000
 it."""
 
 
-def doubts(
+def recipe_warnings(
     schedule: ScheduleConfig,
     growth: BatchGrowthConfig | None = None,
     *,

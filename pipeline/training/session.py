@@ -15,27 +15,27 @@ from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.preparation import read_preparation
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
-from tfm.model.layers.lora import parted, with_adapters, with_merged_adapters
+from tfm.model.layers.lora import merge_adapters, split_adapters, with_merged_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
-from tfm.pipeline.artifacts.files import beginning, replace_bytes
+from tfm.pipeline.artifacts.files import as_cannot_write, replace_bytes
 from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
 from tfm.pipeline.reports.training_curves import draw
 from tfm.pipeline.runtime.devices import resolve_device
-from tfm.pipeline.runtime.distributed import World, join
-from tfm.pipeline.runtime.out_of_memory import fits
+from tfm.pipeline.runtime.distributed import World, init_world
+from tfm.pipeline.runtime.out_of_memory import oom_as_data_error
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.runtime.stop_signal import listen
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 from tfm.pipeline.training.assembly.assemble import assemble
 from tfm.pipeline.training.assembly.parts import Session, training_folder
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
-from tfm.pipeline.training.checkpoints.resume import choose
+from tfm.pipeline.training.checkpoints.resume import find_resume_step
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
 from tfm.pipeline.training.early_stopping import ValidationCallback, best_first
-from tfm.pipeline.training.helpers import helping
+from tfm.pipeline.training.helpers import gradient_workers
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.recipe_warnings import divergence_problem
 from tfm.pipeline.training_config import TrainingConfig
@@ -59,23 +59,25 @@ def make_model(
 
     Raises CannotWrite, before any work, if anything in the folder of the training is a link or special file.
     """
-    with join(resolve_device(config.device)) as world, ExitStack() as held:
+    with init_world(resolve_device(config.device)) as world, ExitStack() as held:
         world.lead(lambda: check_tree(training_folder(todo)))
         data = read_artifact(dataset, lambda _: read_data(dataset), known=todo.inputs["dataset"])
         session = Session(todo, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.lead(lambda: held.enter_context(lock(session.folder)))
         world.lead(lambda: check_place(todo))
-        step = world.lead(lambda: choose(checkpoints, todo, config, reporter))
+        step = world.lead(lambda: find_resume_step(checkpoints, todo, config, reporter))
         session = replace(session, data=as_first_model_reads(session))
         world.lead(lambda: keep_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
-        with fits(lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"):
+        with oom_as_data_error(
+            lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
+        ):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
-            listen(echo=echo, talk=world.leads) as trainer.stop,
-            helping(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
+            catch_stop_signals(echo=echo, talk=world.leads) as trainer.stop,
+            gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
         ):
             trainer.run()
         if world.leads:
@@ -123,7 +125,7 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
             elif wanted != there:
                 replace_bytes(kept / name, wanted, root=session.run)
 
-    with beginning(session.folder):
+    with as_cannot_write(session.folder):
         make_below(session.run, kept)
     read_artifact(dataset, copy, known=session.todo.inputs["dataset"])
 
@@ -131,13 +133,13 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
 def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:
     """Write the model; its adapters, if it has some, merged into it or in files of their own. How many weights those
     are."""
-    lora, (frozen, adapters) = session.config.lora, parted(weights)
+    lora, (frozen, adapters) = session.config.lora, split_adapters(weights)
     if lora is not None:
         about = AdapterSettings(rank=lora.rank, alpha=lora.scale)
         if lora.publish == "adapter":
             save_adapter(folder, adapters, about)
         else:
-            frozen = with_adapters(frozen, adapters, about.factor)
+            frozen = merge_adapters(frozen, adapters, about.factor)
     save_model(folder, session.model, frozen, session.data.tokenizer_folder)
     return sum(each.numel() for each in adapters.values())
 

@@ -20,7 +20,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
-from tfm.pipeline.training.helpers import Helpers, Share, divided
+from tfm.pipeline.training.helpers import BatchShard, GradientWorkers, shard
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -43,7 +43,7 @@ class Update:
         return math.isfinite(self.loss) and math.isfinite(self.norm)
 
 
-def _copied_from_gpu(sums: Tensor) -> Callable[[], list[float]]:
+def _async_copy_to_cpu(sums: Tensor) -> Callable[[], list[float]]:
     """Copies them as soon as they are there; to read them waits for the copy, and for nothing that comes after it."""
     copy, is_there = sums.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
     is_there.record()
@@ -56,12 +56,12 @@ def _copied_from_gpu(sums: Tensor) -> Callable[[], list[float]]:
     return read
 
 
-ASYNC_READERS: dict[str, Callable[[Tensor], Callable[[], list[float]]]] = {"cuda": _copied_from_gpu}
+ASYNC_READERS: dict[str, Callable[[Tensor], Callable[[], list[float]]]] = {"cuda": _async_copy_to_cpu}
 """By kind of device, how sums are read that are computed there; elsewhere they are read when they are asked for."""
 
 
 @dataclass(frozen=True)
-class Unread:
+class PendingGradient:
     """A gradient that a device may still be computing.
 
     sums: (6,) on the device: loss, -log p, tokens, stop, failures, norm. read_sums: waits for them, and reads them.
@@ -87,13 +87,13 @@ class Unread:
 
 
 @dataclass(frozen=True)
-class Begun:
+class PendingUpdate:
     """Update number `step`, at this rate, of these batches, of which nothing has been read yet.
 
     epoch, first: the epoch and the number in it of the first of the batches, both from 1.
     """
 
-    gradient: Unread
+    gradient: PendingGradient
     group: Sequence[Rows]
     rate: float
     step: int
@@ -125,7 +125,7 @@ class Gradients:
     world: World
     resegmentation: Resegmentation | None = None
     at_step: Callable[[Any, int], Any] = lambda split, step: split
-    helpers: Helpers = field(default_factory=Helpers)
+    helpers: GradientWorkers = field(default_factory=GradientWorkers)
 
     def __post_init__(self) -> None:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
@@ -134,7 +134,7 @@ class Gradients:
         """As `begin`, and what came of it."""
         return self.begin(group, step, stop=stop).read()
 
-    def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> Unread:
+    def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         """The clipped gradient of update number `step`; `group` holds the batches of all processes.
 
         stop: the wish of this process, which all get to know. Raises DataError where memory runs out, and there is no
@@ -155,14 +155,14 @@ class Gradients:
         norm = self._finish(sums[2])
         sums = torch.cat([sums, norm.to(sums)[None]])
         reading = ASYNC_READERS.get(device.type)
-        return Unread(sums, sums.tolist if reading is None else reading(sums), problem, self.world)
+        return PendingGradient(sums, sums.tolist if reading is None else reading(sums), problem, self.world)
 
     def try_out(self, batches: Sequence[Rows]) -> None:
         """Gradients of some batches, added up and forgotten: an error if memory runs out."""
         try:
             with self.model.noise.leaving_out_nothing():
                 for rows in batches:
-                    self._backward(Share(0, rows), 1, torch.zeros(5, device=self.world.device))
+                    self._backward(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
         finally:
             self.forget()
 
@@ -176,14 +176,14 @@ class Gradients:
 
         That is no error yet: the other processes wait for this one's sums, and have to know.
         """
-        own, *others = divided(self.world.share(group), 1 + len(self.helpers), occurrences(group))
+        own, *others = shard(self.world.share(group), 1 + len(self.helpers), occurrences(group))
         self.helpers.ask(others, step)
         problems = self.add_shares(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):
             self.helpers.add_to(self.parameters)
         return problems[0] or problems[1]
 
-    def add_shares(self, shares: Sequence[Share], step: int, sums: Tensor) -> str | None:
+    def add_shares(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None:
         """Add the gradients and losses of these; what did not fit in memory, where something did not."""
         for share in shares:
             try:
@@ -194,7 +194,7 @@ class Gradients:
                 return too_large(self.task.what(self.split, share.rows), f"step {step}")
         return None
 
-    def _backward(self, share: Share, step: int, sums: Tensor) -> None:
+    def _backward(self, share: BatchShard, step: int, sums: Tensor) -> None:
         """Add the gradient of one batch, or of a share of it, and its loss to the sums.
 
         Dropout is drawn by the batch's place in the update, whichever process has it, and what concerns single examples
@@ -208,7 +208,7 @@ class Gradients:
             sums[1] += loss.nll
             sums[2] += loss.count
 
-    def _batches(self, share: Share, step: int) -> Iterator[Any]:
+    def _batches(self, share: BatchShard, step: int) -> Iterator[Any]:
         """The batch of a share's rows at an update; the parts of it where other pieces make it too large."""
         split, rows, repeats = self.at_step(self.split, step), share.rows, share.repeats
         if self.resegmentation is None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.credentials import credential_problem
-from tfm.pipeline.recipes.error_messages import explain
+from tfm.pipeline.recipes.error_messages import recipe_error
 from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import Metric
 
@@ -154,7 +154,9 @@ def load_search(path: Path) -> SearchConfig:
     try:
         config = SearchConfig.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
-        raise explain(error.errors(include_url=False), SearchConfig, ("search",), {}, lambda _: str(path)) from None
+        raise recipe_error(
+            error.errors(include_url=False), SearchConfig, ("search",), {}, lambda _: str(path)
+        ) from None
     if (credential := credential_problem(config, ("search",))) is not None:
         raise RecipeError(f"{path}: {'.'.join(credential[0])} {credential[1]}")
     return config

@@ -17,7 +17,7 @@ from optuna.storages.journal import BaseJournalBackend
 
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import open_regular
-from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.files import as_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_below
 from tfm.pipeline.errors import DataError, TfmError
 
@@ -33,7 +33,7 @@ REMEDY = "move that folder away, or remove what is wrong there"
 @contextmanager
 def waiting_for(file: Path) -> Iterator[None]:
     """Within, this process alone holds the lock on a file; others wait. A killed worker leaves none behind."""
-    with beginning(file.parent):
+    with as_cannot_write(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = open_below(file.parent, file, "a")
     with stream:
@@ -100,7 +100,7 @@ class JournalFile(BaseJournalBackend):
         """Write operations behind the last whole line: the writer of a line without its end died, or had no room."""
         text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in logs)
         with waiting_for(self.file.with_name(".trials.lock")):
-            with beginning(self.file.parent), open_below(self.file.parent, self.file, "ab"):
+            with as_cannot_write(self.file.parent), open_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
             with open_below(self.file.parent, self.file, "r+b") as stream:
                 _cut_torn_line(stream)

@@ -13,15 +13,15 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from tfm.data.config import DataConfig
-from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale
-from tfm.pipeline.artifacts.canonical_json import plain
-from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
+from tfm.pipeline.artifacts.canonical_json import to_jsonable
+from tfm.pipeline.artifacts.files import as_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import empty_fold_problem
-from tfm.pipeline.recipes.error_messages import explain, field_at, model_of
-from tfm.pipeline.recipes.final_scores import check_unused, score_finally
+from tfm.pipeline.recipes.error_messages import field_at, model_of, recipe_error
+from tfm.pipeline.recipes.final_scores import check_unused, score_tests_once
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.several_recipes import plan_of
 from tfm.pipeline.runtime.progress import Reporter
@@ -184,7 +184,7 @@ def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
             of.validate_json(json.dumps(value), strict=True)
             return
         except ValidationError as error:
-            problem = problem or explain(
+            problem = problem or recipe_error(
                 error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: place
             )
     raise RecipeError(f"{str(problem).splitlines()[0]}{remedy}")
@@ -232,7 +232,7 @@ def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
-def _is_other(recipe: Recipe, run: chain.Run) -> bool:
+def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
     """Whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
@@ -241,10 +241,10 @@ def _is_other(recipe: Recipe, run: chain.Run) -> bool:
         todo = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
     except DataError:
         return False
-    return any(map(stale, shared)) or (made.config, made.seed) != (plain(todo.config), todo.seed)
+    return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(todo.config), todo.seed)
 
 
-def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
+def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
     """Make the best trial a whole run, NAME-final, beside the search, and score its tests; the folder of that run.
 
     Raises DataError where no trial is finished, RecipeError where a ledger says that these tests were scored so before,
@@ -264,14 +264,14 @@ def finish(search: Search, command: Sequence[str], reporter: Reporter, *, again:
     if search.config.folds is None and not target.exists() and (first / "model").exists():  # else trained on all folds
         draft = target.with_name(f".{target.name}.draft")
         check_tree(first)
-        with beginning(target):
+        with as_cannot_write(target):
             remove_below(draft.parent, draft)
             shutil.copytree(first, draft)
             draft.rename(target)
-    if not again and _is_other(recipe, chain.Run(target)):
-        check_unused(chain.Run(target), again=False)  # before its model, whose scores were looked at, makes room
+    if not again and _is_other(recipe, chain.RunPaths(target)):
+        check_unused(chain.RunPaths(target), again=False)  # before its model, whose scores were looked at, makes room
     chain.run(recipe, root=target.parent, command=command, reporter=reporter)
-    score_finally(
+    score_tests_once(
         [target],
         again=again,
         named=recipe.evaluation,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from tfm.data.errors import listed
+from tfm.data.errors import format_names
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import ParameterConfig, Value
 
@@ -96,7 +96,7 @@ def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]
                     f"{place} has no steps, so that it is never exactly {value!r}: give it step or factor"
                 )
             if value not in values:
-                raise RecipeError(f"{place} is never {value!r}; it is {listed(map(_shown, values))}")
+                raise RecipeError(f"{place} is never {value!r}; it is {format_names(map(_shown, values))}")
             for first, needed in needs[other].items():
                 if needs[key].setdefault(first, needed) != needed:
                     both = f"{first} = {_shown(needed)} and {first} = {_shown(needs[key][first])}"
@@ -135,7 +135,7 @@ def _steps(key: str, config: ParameterConfig, low: float, high: float) -> list[V
     return [int(each) for each in rounded] if all(each.is_integer() for each in rounded) else list(rounded)
 
 
-def drawn(parameters: Sequence[Parameter], trial: "Trial") -> Configuration:
+def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Configuration:
     """The configuration of a trial: a value for each key whose condition holds."""
     found: Configuration = {}
     for parameter in parameters:

@@ -18,8 +18,8 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from tfm.data.errors import listed
-from tfm.pipeline.artifacts.files import beginning
+from tfm.data.errors import format_names
+from tfm.pipeline.artifacts.files import as_cannot_write
 from tfm.pipeline.artifacts.folder_lock import lock
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
 from tfm.pipeline.errors import CannotWrite, DataError
@@ -42,7 +42,7 @@ MAX_IDLE_TRIALS = 100
 
 
 @dataclass(frozen=True)
-class Claimed:
+class ClaimedTrial:
     """A trial that this worker runs. number: from 0; earlier: what it had done when another worker left it."""
 
     trial: Trial
@@ -107,7 +107,7 @@ class Trials:
         return None
 
     @contextmanager
-    def claim(self) -> Iterator[Claimed | None]:
+    def claim(self) -> Iterator[ClaimedTrial | None]:
         """A trial for this worker: one that another left unfinished, or else a new one; None where there is none.
 
         Within, no other worker takes it.
@@ -117,7 +117,7 @@ class Trials:
                 found = self._left(held) or self._new(held)
             yield found
 
-    def _left(self, held: ExitStack) -> Claimed | None:
+    def _left(self, held: ExitStack) -> ClaimedTrial | None:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
         been lowered."""
         trials = self.all()
@@ -137,7 +137,7 @@ class Trials:
         self._be_about(left.number)
         trial = Trial(self.study, left._trial_id)
         self._draw_again(trial, left)
-        return Claimed(trial, self.place(left.number), dict(left.user_attrs))
+        return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
 
     def _is_free(self, number: int, held: ExitStack) -> bool:
         """Whether this worker could take a trial, whose lock it now has until `held` ends."""
@@ -160,10 +160,10 @@ class Trials:
             if of is not None and not of.single() and each.key not in trial.relative_params:
                 self.study.sampler.sample_independent(self.study, left, each.key, of)
 
-    def _new(self, held: ExitStack) -> Claimed | None:
+    def _new(self, held: ExitStack) -> ClaimedTrial | None:
         if self.over() is not None:
             return None
-        with beginning(self.folder):
+        with as_cannot_write(self.folder):
             make_below(self.folder, self.folder / "trials")
         self._be_about(len(self.all()))
         trial = self.study.ask()
@@ -173,7 +173,7 @@ class Trials:
             raise CannotWrite(f"{place}: another search writes there; give this one another name")
         make_below(self.folder, place)
         trial.set_user_attr("began", time.time())
-        return Claimed(trial, place, {})
+        return ClaimedTrial(trial, place, {})
 
 
 def _take(place: Path, held: ExitStack) -> bool:
@@ -230,7 +230,7 @@ def open_trials(
         changed = ["direction"]
     if changed:
         raise DataError(
-            f"holds the trials of another search, which differs in {listed(changed[:3])}; give this one another "
+            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give this one another "
             "name, or move that folder away",
             file=folder,
         )

@@ -15,21 +15,21 @@ from pathlib import Path
 from optuna.trial import TrialState
 
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.files import as_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.chain import Run, run_stage
+from tfm.pipeline.recipes.chain import RunPaths, run_stage
 from tfm.pipeline.recipes.cross_validation import without_fold
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
-from tfm.pipeline.recipes.several_recipes import plan_of, take_over
+from tfm.pipeline.recipes.several_recipes import copy_from_sibling, plan_of
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning.inputs import check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
-from tfm.pipeline.tuning.space import Configuration, drawn
-from tfm.pipeline.tuning.study import Claimed, Trials, same_as
+from tfm.pipeline.tuning.space import Configuration, suggest_configuration
+from tfm.pipeline.tuning.study import ClaimedTrial, Trials, same_as
 from tfm.pipeline.tuning.trial_log import TrialLog
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME
 
@@ -38,7 +38,7 @@ PRUNE_ATTR = "behind"
 """The attribute of a trial that is to be pruned."""
 
 
-class _Pruned(Exception):
+class _TrialPruned(Exception):
     """Raised within a training that falls behind the others."""
 
 
@@ -56,14 +56,14 @@ class Outcome:
 
 
 def run_trial(
-    trials: Trials, claimed: Claimed, base: Path, sets: Sequence[str], *, command: Sequence[str], log: TrialLog
+    trials: Trials, claimed: ClaimedTrial, base: Path, sets: Sequence[str], *, command: Sequence[str], log: TrialLog
 ) -> Outcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
     Raises Stopped and what has nothing to do with the configuration (no data, a full disk): the trial then stays as it
     is, and the next worker goes on with it.
     """
-    configuration = drawn(trials.parameters, claimed.trial)
+    configuration = suggest_configuration(trials.parameters, claimed.trial)
     claimed.trial.set_user_attr(CONFIGURATION, configuration)
     earlier = same_as(trials, claimed.number, configuration)
     if earlier is not None:
@@ -74,7 +74,7 @@ def run_trial(
     claimed.trial.set_user_attr("ended", outcome.ended)
     claimed.trial.set_user_attr("reason", outcome.reason)
     trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED else None, state=outcome.state)
-    bound_disk(trials)
+    prune_artifacts(trials)
     return outcome
 
 
@@ -96,7 +96,7 @@ def recipe_of(
 
 def _run(
     trials: Trials,
-    claimed: Claimed,
+    claimed: ClaimedTrial,
     configuration: Configuration,
     base: Path,
     sets: Sequence[str],
@@ -110,7 +110,7 @@ def _run(
         return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
     check_inputs(trials, recipe, configuration)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
-    account = Account(trials, claimed)
+    account = TrialProgress(trials, claimed)
     values = []
     for number, one in enumerate(runs_of(recipe, trials.config.folds, trials.config.repeats)):
         try:
@@ -122,7 +122,7 @@ def _run(
         account.begin(one.name, is_first=number == 0)
         try:
             values.append(_train(trials, one, account, command, log))
-        except _Pruned:
+        except _TrialPruned:
             return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
         except RecipeError as error:  # what is seen only when the model is built
             return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
@@ -148,8 +148,8 @@ def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
 def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: Reporter) -> None:
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
-    place = Run(run_folder(recipe, root))
-    with beginning(place.folder):
+    place = RunPaths(run_folder(recipe, root))
+    with as_cannot_write(place.folder):
         make_below(trials.folder, place.folder)
     for stage in ("tokenize", "preprocess"):
         with waiting_for(trials.folder / ".share.lock"):
@@ -157,14 +157,14 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
             assert todo is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
             others = sorted(each for each in folders if each != place.folder)
-            take_over(todo, [each / todo.folder.name for each in others], command, reporter, link_or_copy)
+            copy_from_sibling(todo, [each / todo.folder.name for each in others], command, reporter, link_or_copy)
             # made while others wait: they are likely to need the same
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 
 
-def _train(trials: Trials, recipe: Recipe, account: "Account", command: Sequence[str], log: TrialLog) -> float:
+def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Sequence[str], log: TrialLog) -> float:
     """Train one fold with one seed from where it is; its figure of validation."""
-    place = Run(run_folder(recipe, trials.folder / "trials"))
+    place = RunPaths(run_folder(recipe, trials.folder / "trials"))
     account.go_on()
     log.updates = 0
     try:
@@ -191,10 +191,10 @@ def _train(trials: Trials, recipe: Recipe, account: "Account", command: Sequence
     return float(validation[trials.config.metric])  # infinity is a text in a manifest
 
 
-class Account:
+class TrialProgress:
     """What a trial has spent and how it did, kept in the study as it goes on; and whether it is worth going on."""
 
-    def __init__(self, trials: Trials, claimed: Claimed) -> None:
+    def __init__(self, trials: Trials, claimed: ClaimedTrial) -> None:
         self._trial, self._metric = claimed.trial, trials.config.metric
         self._prunes = trials.config.pruning != "none"
         self._seconds = float(claimed.earlier.get("seconds", 0.0))
@@ -217,7 +217,7 @@ class Account:
     def go_on(self) -> None:
         """Raise _Pruned where this was decided before, and the worker died before it was told."""
         if self._is_behind:
-            raise _Pruned
+            raise _TrialPruned
 
     def spend(self, updates: int) -> None:
         """Write down that the present run has had so many updates, and the seconds since this was last done."""
@@ -249,7 +249,7 @@ class Account:
         is_newest = place == len(self._validated)
         if self._prunes and is_newest and not is_last and self._trial.should_prune():
             self._trial.set_user_attr(PRUNE_ATTR, True)
-            raise _Pruned
+            raise _TrialPruned
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -263,7 +263,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 BULKY = ("tokenizer", "dataset", "model", "training/checkpoints", "training/tokenizer")
 
 
-def bound_disk(trials: Trials) -> None:
+def prune_artifacts(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
     with waiting_for(trials.folder / ".share.lock"):
         trained = [each.number for each in trials.finished() if SAME not in each.user_attrs]

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import IO
 
 from tfm.pipeline.errors import as_message
-from tfm.pipeline.runtime.progress import Bar, Quiet
+from tfm.pipeline.runtime.progress import Bar, NullReporter
 
 
-class TrialLog(Quiet):
+class TrialLog(NullReporter):
     """Writes lines down, and counts updates. updates: those of the training that ran last."""
 
     def __init__(self, file: IO[str]) -> None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tfm.pipeline.artifacts.files import beginning
+from tfm.pipeline.artifacts.files import as_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.space import Configuration
-from tfm.pipeline.tuning.study import Claimed, Trials
-from tfm.pipeline.tuning.trial import Outcome, bound_disk, run_trial
+from tfm.pipeline.tuning.study import ClaimedTrial, Trials
+from tfm.pipeline.tuning.trial import Outcome, prune_artifacts, run_trial
 from tfm.pipeline.tuning.trial_log import TrialLog
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -26,7 +26,7 @@ BAR = "searching"
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkerJob:
     """What a worker works on: the trials, the recipe they vary, and what is said about them."""
 
     trials: Trials
@@ -36,7 +36,7 @@ class Work:
     reporter: Reporter
 
 
-def work(of: Work) -> None:
+def work(of: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
     done = sum(each.state.is_finished() for each in of.trials.all())
     total = most(of.trials.config.trials, done)
@@ -44,7 +44,7 @@ def work(of: Work) -> None:
         while True:
             with of.trials.claim() as claimed:
                 if claimed is None:
-                    bound_disk(of.trials)  # whoever ended the last trial may have been killed before it did so
+                    prune_artifacts(of.trials)  # whoever ended the last trial may have been killed before it did so
                     of.reporter.line(f"the search is over: {of.trials.over()}")
                     return
                 outcome = _one(of, claimed)
@@ -57,15 +57,15 @@ def most(limit: int | None, done: int) -> int | None:
     return None if limit is None else max(limit, done)
 
 
-def _one(of: Work, claimed: Claimed) -> Outcome:
+def _one(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
     place = claimed.folder
-    with beginning(place):
+    with as_cannot_write(place):
         make_below(of.trials.folder, place)
         with open_below(of.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
 
 
-def in_words(trials: Trials, claimed: Claimed, outcome: Outcome) -> str:
+def in_words(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
     """The line about a trial that has ended."""
     found = next(each for each in trials.all() if each.number == claimed.number)
     settings = settings_in_words(found.user_attrs.get("configuration", {}))
@@ -90,7 +90,7 @@ def best_in_words(trials: Trials) -> str:
     return f"{best}, {running} running"
 
 
-def work_together(of: Work, num_workers: int, arguments: Sequence[str]) -> None:
+def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
     """Run the same command in several processes, each a worker with its share of the processors, and wait for them.
 
     arguments: those of `tfm` for one worker. Raises Stopped where one was stopped, TfmError where one failed.

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from tests.cli.user import tfm, write_lines
-from tfm.cli.app import _again, app
+from tfm.cli.app import _resume_hint, app
 from tfm.cli.commands.recipes.search import _of_one_worker
 from tfm.data.credentials import mask_command
 from tfm.pipeline.artifacts.artifact import open_artifact
@@ -37,10 +37,10 @@ def test_no_artifact_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_command_to_repeat_is_printed_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tfm", *TYPED])
-    assert "hush" not in _again()
-    assert "not printed" in _again()
+    assert "hush" not in _resume_hint()
+    assert "not printed" in _resume_hint()
     monkeypatch.setattr(sys, "argv", ["tfm", "train"])
-    assert _again() == ":\n  tfm train"
+    assert _resume_hint() == ":\n  tfm train"
 
 
 def test_an_error_does_not_name_them() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.damage import DAMAGES, damaged, files_of, listing
-from tfm.pipeline.artifacts.artifact import Plan, open_artifact, stale
+from tfm.pipeline.artifacts.artifact import Plan, open_artifact, stale_reason
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.promise("damaged")
@@ -39,7 +39,7 @@ ALSO: dict[str, list[Callable[[Path], tuple[str | Path, ...]]]] = {
 }  # fmt: skip
 
 
-class Warnings(Quiet):
+class Warnings(NullReporter):
     def __init__(self) -> None:
         self.found: list[str] = []
 
@@ -89,19 +89,19 @@ def test_every_file_in_every_way_is_refused_by_every_reader(
     names = files_of(run / artifact)
     whole = open_artifact(run / artifact)
     todo = Plan(whole.stage, run / artifact, whole.config, whole.inputs, whole.seed)
-    assert stale(todo) is None
+    assert stale_reason(todo) is None
     for name in names:
         for damage in DAMAGES.values():
             with damaged((run / artifact).resolve() / name, damage):
                 before = listing(made)
                 for command in commands:
                     refused(tfm(*command), artifact, name)
-                reason = stale(todo)
+                reason = stale_reason(todo)
                 assert reason is not None
                 assert reason.startswith("damaged: ")
                 assert name in reason
                 assert listing(made) == before
-    assert stale(todo) is None
+    assert stale_reason(todo) is None
     record_property("files", len(names))
     record_property("damages", len(names) * len(DAMAGES))
 
@@ -155,7 +155,7 @@ def test_a_damaged_checkpoint_costs_its_steps_and_is_named(
                 (warning,) = reporter.found
                 assert checkpoints.place(newest).name in warning
                 assert name in warning
-    found = checkpoints.newest(Quiet())
+    found = checkpoints.newest(NullReporter())
     assert found is not None
     assert found.step == newest
     record_property("files", len(names))
@@ -199,4 +199,4 @@ def test_where_no_checkpoint_is_whole_training_stops_rather_than_starting_over(
     assert listing(copy / "training") == before
     assert not (copy / "model").exists()
     with pytest.raises(DataError, match="can be read"):
-        checkpoints.newest(Quiet())
+        checkpoints.newest(NullReporter())

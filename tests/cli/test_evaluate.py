@@ -12,7 +12,7 @@ from tests.cli.user import Stages, commands_of, tfm, write_lines
 from tests.rounding import assert_rounds_like
 from tfm.data.typing_errors import mistyped_lines
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.perplexity import perplexity
 
 CPU = ("--device", "cpu")
@@ -94,7 +94,7 @@ def test_perplexity_of_an_ensemble_is_of_the_mean_of_probabilities(
     both = scores("--model", stages.folder, "--ensemble", other, *texts)["perplexity"]
     lines = [(corpora / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en")]
     exact, _ = perplexity(
-        load_model(stages.folder / "model", "cpu", torch.float64), lines[0], [lines[1]], reporter=Quiet()
+        load_model(stages.folder / "model", "cpu", torch.float64), lines[0], [lines[1]], reporter=NullReporter()
     )
     in_float64 = torch.tensor([exact["perplexity"].score], dtype=torch.float64)
     assert_rounds_like(torch.tensor([same]), torch.tensor([one]), in_float64)

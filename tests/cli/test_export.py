@@ -18,7 +18,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io import export
 from tfm.pipeline.model_io.export import to_ctranslate2, vocabulary
@@ -75,7 +75,7 @@ def test_it_translates_and_scores_as_here(kind: str, tmp_path: Path) -> None:
 
     log_probs = [sum(scored.log_probs) for scored in engine.score_batch(*spelled)]
     models = ours.model, copy.deepcopy(ours.model).double()
-    plain, exact = (forced_log_probs(model, sources, targets) for model in models)
+    plain, exact = (target_log_probs(model, sources, targets) for model in models)
     assert_rounds_like(torch.tensor(log_probs), torch.from_numpy(plain).float(), torch.from_numpy(exact))
 
 
@@ -104,8 +104,8 @@ LACKING: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", LACKING)
 def test_parts_that_are_not_written_are_named(what: str) -> None:
-    assert what in str(export.not_written(ModelConfig.model_validate(LACKING[what])))
-    assert export.not_written(ModelConfig()) is None
+    assert what in str(export.unsupported_part(ModelConfig.model_validate(LACKING[what])))
+    assert export.unsupported_part(ModelConfig()) is None
 
 
 def test_the_missing_package_is_named_with_the_command_that_installs_it(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.user import ROOT, tfm, write_lines
 from tfm.pipeline.external_metric import ExternalMetric
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.metrics.external import external_scores
 
 COMET = ROOT / "docs" / "external" / "comet_scores.py"
@@ -133,7 +133,7 @@ def test_the_script_for_comet_calls_its_package_as_that_wants(tmp_path: Path, mo
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     comet = ExternalMetric(name="comet", command=(sys.executable, "-S", str(COMET), "--batch-size", "4"))
     references = [["abc", "a", "ab"], ["abcd", "", "a"]]
-    found = external_scores([comet], "test", ["ab", "", "ק"], ["a", "bc", ""], references, Quiet())
+    found = external_scores([comet], "test", ["ab", "", "ק"], ["a", "bc", ""], references, NullReporter())
     assert list(found.numbers["comet"]) == pytest.approx([2.14, 0.21, 1.02], rel=1e-12)
-    without = external_scores([comet], "test", None, ["a"], [["a"]], Quiet())
+    without = external_scores([comet], "test", None, ["a"], [["a"]], NullReporter())
     assert without.missing["comet"] == "ended with exit code 1: COMET needs sources: give --source FILE"

@@ -17,7 +17,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.inference import few_lines
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 PROGRAM = """
 import json, sys
@@ -183,7 +183,7 @@ def test_lines_that_wait_together_are_decoded_together(
         lambda: load_model(stages.folder / "model", "cpu"),
         left,
         DecodingConfig(),
-        reporter=Quiet(),
+        reporter=NullReporter(),
         ready=lambda: next(told),
     )
     assert len(list(found)) == count

@@ -9,14 +9,14 @@ import pytest
 from tests.cli.user import tfm, write_lines
 from tests.unit.pipeline.judging import panel
 from tfm.pipeline.judging.campaign import Campaign, Kind, write_campaign
-from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
+from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 
 JUDGES = [panel.careful, panel.careful, panel.upside_down]
 
 
 def judged(folder: Path, kind: Kind, segments: int = 20) -> tuple[Campaign, list[Path]]:
     """A campaign in a folder, and what three judges sent back, of whom the last took 1 for the best mark."""
-    campaign = make_campaign(Wanted(kind, segments, len(JUDGES), each=2, seed=4), panel.systems(segments, 4))
+    campaign = make_campaign(CampaignSpec(kind, segments, len(JUDGES), each=2, seed=4), panel.systems(segments, 4))
     write_campaign(campaign, folder / "campaign.json")
     return campaign, panel.answer(campaign, JUDGES, folder, 4)
 

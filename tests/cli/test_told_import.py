@@ -14,7 +14,7 @@ from tests.huggingface_languages import END, GERMAN, KINDS, LONGEST, language, l
 from tests.tiny_model import TEXTS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.tokenizer.special import UNK_ID
 
@@ -107,7 +107,7 @@ def test_fine_tuning_has_the_languages_in_its_sources_or_is_refused(model: Any, 
     assert trained.code == 0, trained.err
     after = load_model(tmp_path / "run" / "model", "cpu", torch.float64).towards("deu", "eng")
     source, target = after.source_tokenizer.encode("a dog runs"), after.target_tokenizer.encode("ein Hund rennt")
-    before, now = (forced_log_probs(each.model, [source], [target])[0] for each in (ours, after))
+    before, now = (target_log_probs(each.model, [source], [target])[0] for each in (ours, after))
     assert now > before + 0.5
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tfm.data.batching.buckets import batches, copies, num_drawn, ordered_batches, padding
-from tfm.data.batching.padding_cost import Lengths, cost
+from tfm.data.batching.buckets import batches, num_extra_copies, ordered_batches, padding, repeat_by_weight
+from tfm.data.batching.padding_cost import LengthCounts, cost
 
 BUDGET = 60
 sizes = st.integers(0, 300)
@@ -53,7 +53,7 @@ def test_ordered_batches_hold_every_row_once_and_only_single_rows_exceed_the_bud
 
 @given(st.lists(st.sampled_from([0.25, 1.0, 1.5, 3.0]), max_size=200), draws, draws)
 def test_weights_give_whole_copies_and_a_share_of_the_rest(weights, seed, epoch):
-    rows = copies(np.array(weights), seed=seed, epoch=epoch)
+    rows = repeat_by_weight(np.array(weights), seed=seed, epoch=epoch)
     times = np.bincount(rows, minlength=len(weights))
     for weight in set(weights):
         same = times[np.array(weights) == weight]
@@ -66,7 +66,7 @@ def test_weights_give_whole_copies_and_a_share_of_the_rest(weights, seed, epoch)
 def test_over_many_epochs_rows_come_as_often_as_their_weight_asks(weight, num_rows, seed, epochs):
     """However few the rows and however small the weight: the sum is right to one row, from the first epoch on."""
     at = range(epochs) if epochs < 50 else sorted(np.random.default_rng(seed).integers(0, epochs, 50).tolist())
-    drawn = [num_drawn(weight, num_rows, seed=seed, epoch=epoch) for epoch in at]
+    drawn = [num_extra_copies(weight, num_rows, seed=seed, epoch=epoch) for epoch in at]
     share = weight % 1 * num_rows
     assert all(max(np.floor(share - 1e-6), 0) <= each <= min(np.ceil(share + 1e-6), num_rows) for each in drawn)
     if epochs < 50:
@@ -77,7 +77,9 @@ def test_over_many_epochs_rows_come_as_often_as_their_weight_asks(weight, num_ro
 def test_each_row_comes_as_often_as_another(weight, num_rows):
     """In the mean over 4,000 epochs, which is the weight; of a corpus beside others."""
     weights = np.concatenate([np.full(num_rows, weight), np.full(5, 0.5), np.ones(3)])
-    times = sum(np.bincount(copies(weights, seed=7, epoch=epoch), minlength=len(weights)) for epoch in range(4000))
+    times = sum(
+        np.bincount(repeat_by_weight(weights, seed=7, epoch=epoch), minlength=len(weights)) for epoch in range(4000)
+    )
     mean = times / 4000
     assert mean[:num_rows].mean() == pytest.approx(weight, abs=1 / 4000 / num_rows + 1e-9)
     rest = weight % 1
@@ -88,9 +90,9 @@ def test_each_row_comes_as_often_as_another(weight, num_rows):
 
 @given(st.integers(1, 300), st.floats(0.001, 3.7), draws, st.integers(0, 50))
 def test_an_epoch_is_counted_to_cost_what_is_drawn_for_it(num_rows, weight, seed, epoch):
-    found = Lengths()
+    found = LengthCounts()
     found.add(np.full(num_rows, 3), np.full(num_rows, 4), weight)
-    rows = copies(np.full(num_rows, weight), seed=seed, epoch=epoch)
+    rows = repeat_by_weight(np.full(num_rows, weight), seed=seed, epoch=epoch)
     assert cost(found, budget=64, seed=seed, epoch=epoch).rows == len(rows)
 
 

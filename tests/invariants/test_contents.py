@@ -23,7 +23,7 @@ from PIL import Image
 from tests.cli.user import tfm
 from tests.tiny_images import idx_bytes
 from tests.tiny_wordnet import SYNSETS, write_wordnet
-from tfm.data.corpora.sources import identity, pairs
+from tfm.data.corpora.sources import content_fingerprints, pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_split
 from tfm.model.config import ModelConfig
@@ -181,11 +181,11 @@ def test_a_corpus_is_its_contents(name: str, in_place: bool, tmp_path: Path, mon
         age(tmp_path / word)
     shutil.copytree(tmp_path / "one", tmp_path / "corpus")
     corpus = corpus_in(tmp_path / "corpus", about)
-    before = [part[2] for part in identity(corpus)], list(pairs(corpus))
-    assert before == ([part[2] for part in identity(corpus)], list(pairs(corpus)))
+    before = [part[2] for part in content_fingerprints(corpus)], list(pairs(corpus))
+    assert before == ([part[2] for part in content_fingerprints(corpus)], list(pairs(corpus)))
     time.sleep(0.02)  # a tick of the clock that stamps files
     replace(tmp_path / "corpus", tmp_path / "two", in_place=in_place)
-    after = [part[2] for part in identity(corpus)], list(pairs(corpus))
+    after = [part[2] for part in content_fingerprints(corpus)], list(pairs(corpus))
     assert after[0] != before[0]
     assert after[1] == list(pairs(corpus_in(tmp_path / "two", about))) or name in OF_PIXELS
     assert (after[1] != before[1]) == (name not in OF_PIXELS)
@@ -197,7 +197,7 @@ def test_another_separator_is_another_corpus(tmp_path: Path) -> None:
     for mark in (",", ";"):
         card = f'---\nconfigs:\n- config_name: default\n  data_files: train.csv\n  sep: "{mark}"\n---\n'
         (tmp_path / "README.md").write_text(card, "utf-8")
-        found.append({part[2] for part in identity(corpus_in(tmp_path, {**HUB, "target": "target"}))})
+        found.append({part[2] for part in content_fingerprints(corpus_in(tmp_path, {**HUB, "target": "target"}))})
     assert found[0] != found[1]
 
 

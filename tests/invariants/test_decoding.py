@@ -24,13 +24,13 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, stepped_log_probs
+from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -283,7 +283,7 @@ def test_beam_1_is_greedy(model):
     lengths = [len(source) + 1 for source in sources]
     flat = torch.tensor([token for source in sources for token in (*source, EOS_ID)])
     with torch.inference_mode():
-        rules = LogitsRules.of(lengths, config, model.max_length)
+        rules = LogitsProcessor.of(lengths, config, model.max_length)
         searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1, most=5)
     assert_same(searched, plain)
 
@@ -305,7 +305,7 @@ def test_forced_log_probs_are_those_of_the_search():
     sources = draw_sources(30, seed=4)
     found = decode(model, sources, DecodingConfig(beam=4, n_best=4))
     pairs = [(source, each) for source, n_best in zip(sources, found, strict=True) for each in n_best]
-    forced = forced_log_probs(model, [source for source, _ in pairs], [each.ids for _, each in pairs])
+    forced = target_log_probs(model, [source for source, _ in pairs], [each.ids for _, each in pairs])
     np.testing.assert_allclose(forced, [each.log_prob for _, each in pairs], atol=1e-9, rtol=0)
 
 
@@ -612,7 +612,7 @@ def test_float32_differs_only_in_near_ties(law, beam):
     assert len(different) <= 1
     for hypotheses in (found, others):
         best = [each for (each,) in hypotheses]
-        plain, exact = (forced_log_probs(model, sources, [each.ids for each in best]) for model in (single, double))
+        plain, exact = (target_log_probs(model, sources, [each.ids for each in best]) for model in (single, double))
         in_float64 = torch.from_numpy(exact)
         assert_rounds_like(torch.tensor([each.log_prob for each in best]), torch.from_numpy(plain).float(), in_float64)
         assert [each.score for each in best] == [divide(config, each.log_prob, each.num_tokens) for each in best]

@@ -19,7 +19,7 @@ from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.progress import Bar, Quiet
+from tfm.pipeline.runtime.progress import Bar, NullReporter
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
@@ -185,7 +185,7 @@ def trained(name: str, device: str, folder: Path, *, layout: str = "padded", fak
         validator=Validator(task, split, task.ordered(split, BUDGET), None),
         checkpoints=Checkpoints(folder / "checkpoints"),
         log=MetricsLog(folder / "metrics.jsonl"),
-        reporter=Quiet(),
+        reporter=NullReporter(),
         total_steps=UPDATES,
         width=8,
         world=world,

@@ -33,13 +33,23 @@ from tfm.pipeline.tasks.span_corruption import SpanCorruption
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vectors import NegativeSampling, WordVectorTask
-from tfm.pipeline.training.helpers import MAX_WIDTH, MIN_TOKENS, divided, helping, no_helpers, worth_helpers
+from tfm.pipeline.training.helpers import (
+    MAX_WIDTH,
+    MIN_TOKENS,
+    gradient_workers,
+    shard,
+    workers_pay_off,
+    workers_unsupported_reason,
+)
 from tfm.pipeline.training.update import Gradients
 
 ALONE = World()
 ROOT = Path(__file__).parents[2]
 pytestmark = [
-    pytest.mark.skipif(no_helpers(MODEL, ALONE) is not None, reason=f"no helpers here: {no_helpers(MODEL, ALONE)}"),
+    pytest.mark.skipif(
+        workers_unsupported_reason(MODEL, ALONE) is not None,
+        reason=f"no helpers here: {workers_unsupported_reason(MODEL, ALONE)}",
+    ),
     pytest.mark.usefixtures("no_curves", "threads_as_they_were"),
 ]
 TWO: dict[str, Any] = {"threads": 2, "parallel": "processes"}
@@ -108,7 +118,7 @@ def test_a_row_that_occurs_twice_in_an_update_hides_something_else_each_time(dat
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_each_row_is_in_one_share_and_shares_are_equal(count: int) -> None:
     batches = [(0, np.arange(10)), (3, np.arange(20, 22)), (4, np.arange(30, 44))]
-    shares = divided(batches, count)
+    shares = shard(batches, count)
     assert len(shares) == count
     for place, rows in batches:
         found = [share for some in shares for share in some if share.place == place]
@@ -138,7 +148,7 @@ def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str,
     sums, parts = torch.zeros(5, dtype=torch.float64), []
     for step in range(1, 5):
         of_shares = []
-        for shares in divided(list(enumerate(group)), 3):
+        for shares in shard(list(enumerate(group)), 3):
             of_update.forget()
             assert of_update.add_shares(shares, step, sums) is None
             of_shares.append(total(of_update))
@@ -146,7 +156,7 @@ def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str,
         if step == 1:
             assert not all(map(torch.equal, of_shares[0], of_shares[1]))
     loss = 0.0
-    with helping(of_update, 2) as of_update.helpers:
+    with gradient_workers(of_update, 2) as of_update.helpers:
         for step, expected in enumerate(parts, 1):
             update = of_update.compute(group, step, stop=False)
             loss += update.loss
@@ -181,7 +191,7 @@ def test_what_fails_in_one_of_them_is_raised_here(
 ) -> None:
     """Where memory has run out, no gradient is added up, which would take more of it."""
     of_update = gradients_of(dataset, FailsIn(where, error))
-    with helping(of_update, 2) as of_update.helpers, pytest.raises(raised, match=text):
+    with gradient_workers(of_update, 2) as of_update.helpers, pytest.raises(raised, match=text):
         of_update.compute([np.arange(12)], 1, stop=False)
     if where == "leader":
         assert all(each.grad is None for each in of_update.parameters)
@@ -190,7 +200,7 @@ def test_what_fails_in_one_of_them_is_raised_here(
 
 def test_a_killed_helper_is_told(dataset: Path) -> None:
     of_update = gradients_of(dataset)
-    with helping(of_update, 2) as of_update.helpers:
+    with gradient_workers(of_update, 2) as of_update.helpers:
         of_update.compute([np.arange(12)], 1, stop=False)
         child = multiprocessing.active_children()[0]
         child.kill()
@@ -203,13 +213,13 @@ def test_a_killed_helper_is_told(dataset: Path) -> None:
 def test_threads_are_one_while_they_help_and_all_while_they_rest(dataset: Path) -> None:
     torch.set_num_threads(3)
     of_update = gradients_of(dataset)
-    with helping(of_update, 2) as helpers:
+    with gradient_workers(of_update, 2) as helpers:
         assert torch.get_num_threads() == 1
         with helpers.resting():
             assert torch.get_num_threads() == 3
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 3
-    with helping(of_update, 0) as helpers, helpers.resting():
+    with gradient_workers(of_update, 0) as helpers, helpers.resting():
         assert torch.get_num_threads() == 3
 
 
@@ -287,11 +297,11 @@ def test_processes_are_refused_where_they_cannot_be(
 
 
 def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert no_helpers(MODEL, ALONE) is None
-    assert "not on cuda" in str(no_helpers(MODEL, World(device=torch.device("cuda"))))
-    assert "torchrun" in str(no_helpers(MODEL, World(0, 2)))
+    assert workers_unsupported_reason(MODEL, ALONE) is None
+    assert "not on cuda" in str(workers_unsupported_reason(MODEL, World(device=torch.device("cuda"))))
+    assert "torchrun" in str(workers_unsupported_reason(MODEL, World(0, 2)))
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    assert "CUDA_VISIBLE_DEVICES" in str(no_helpers(MODEL, ALONE))
+    assert "CUDA_VISIBLE_DEVICES" in str(workers_unsupported_reason(MODEL, ALONE))
 
 
 @pytest.mark.parametrize(
@@ -306,7 +316,7 @@ def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_processes_are_chosen_where_they_are_faster(width: int, threads: int, tokens: int, found: bool) -> None:
     stack = {"dim": width, "heads": 2}
-    assert worth_helpers(ModelConfig.model_validate({"decoder": stack, "encoder": stack}), threads, tokens) is found
+    assert workers_pay_off(ModelConfig.model_validate({"decoder": stack, "encoder": stack}), threads, tokens) is found
 
 
 def test_a_training_of_enough_tokens_has_them_by_itself(dataset: Path, tmp_path: Path) -> None:

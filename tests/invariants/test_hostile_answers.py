@@ -24,11 +24,11 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Answer
 from tfm.pipeline.judging.campaign import Campaign, Kind, read_campaign, write_campaign
-from tfm.pipeline.judging.findings import find
+from tfm.pipeline.judging.findings import analyze
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.forms.pearmut import campaign_id
 from tfm.pipeline.judging.forms.spreadsheet import as_table
-from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
+from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 
 pytestmark = pytest.mark.promise("hostile")
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
@@ -45,7 +45,7 @@ Judged = tuple[Campaign, list[Path]]
 @pytest.fixture(params=KINDS)
 def judged(request: pytest.FixtureRequest, tmp_path: Path) -> Judged:
     """A small campaign in a folder, and what two judges sent back."""
-    campaign = make_campaign(Wanted(request.param, 3, 2, seed=4, checks=0.4, repeats=0), panel.systems(6, 4))
+    campaign = make_campaign(CampaignSpec(request.param, 3, 2, seed=4, checks=0.4, repeats=0), panel.systems(6, 4))
     write_campaign(campaign, tmp_path / "campaign.json")
     return campaign, panel.answer(campaign, [panel.careful] * 2, tmp_path, 4)
 
@@ -68,7 +68,7 @@ def scored(campaign: Campaign, answers: Sequence[Answer]) -> None:
     """All that is said of answers can be computed and shown."""
     if not any(answer.item.counts for answer in answers):
         return
-    found = find(campaign, answers)
+    found = analyze(campaign, answers)
     assert tables(found)
     json.dumps(found.as_json(), allow_nan=False)
 
@@ -203,7 +203,7 @@ def no_files(file: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", ["campaign.json", "judge-1.json"])
 def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, name: str) -> None:
-    campaign = make_campaign(Wanted("likert", 2, 1, seed=4), panel.systems(6, 4))
+    campaign = make_campaign(CampaignSpec("likert", 2, 1, seed=4), panel.systems(6, 4))
     write_campaign(campaign, tmp_path / "campaign.json")
     panel.answer(campaign, [panel.careful], tmp_path, 4)
     (tmp_path / name).unlink()
@@ -217,7 +217,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, name: str) -
 
 
 def test_a_link_in_the_folder_of_a_campaign_is_not_followed(tmp_path: Path) -> None:
-    campaign = make_campaign(Wanted("likert", 2, 1, seed=4), panel.systems(6, 4))
+    campaign = make_campaign(CampaignSpec("likert", 2, 1, seed=4), panel.systems(6, 4))
     (tmp_path / "sent").mkdir()
     write_campaign(campaign, tmp_path / "elsewhere.json")
     (tmp_path / "sent" / "campaign.json").symlink_to(tmp_path / "elsewhere.json")
@@ -235,7 +235,7 @@ def cpu_seconds() -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["campaign.json", "judge-1.json"])
 def test_memory_is_bounded(tmp_path: Path, name: str) -> None:
-    campaign = make_campaign(Wanted("best", 2, 1, seed=4), panel.systems(6, 4))
+    campaign = make_campaign(CampaignSpec("best", 2, 1, seed=4), panel.systems(6, 4))
     write_campaign(campaign, tmp_path / "campaign.json")
     panel.answer(campaign, [panel.careful], tmp_path, 4)
     size = 31 * 2**20

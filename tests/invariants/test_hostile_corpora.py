@@ -27,10 +27,10 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora import sources
 from tfm.data.corpora.portions import Portion
 from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.sources import Splits, identity, pairs, resolve
+from tfm.data.corpora.sources import Splits, content_fingerprints, pairs, resolve
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, TfmError
-from tfm.data.images.decoding import Shape, decoded
+from tfm.data.images.decoding import Shape, decode_image
 from tfm.data.images.image_column import read_image_column
 from tfm.data.images.imagefolder import read_imagefolder
 from tfm.pipeline.errors import RecipeError
@@ -87,7 +87,7 @@ def read_all(folder: Path) -> list[tuple[str, str]]:
     splits = resolve(DataConfig(path=str(folder)))
     (corpus,) = (each.corpora[0] if isinstance(each, Portion) else each for each in splits.train)
     preflight(Splits((corpus,), (corpus,), {}))
-    identity(corpus)
+    content_fingerprints(corpus)
     return list(pairs(corpus))
 
 
@@ -340,7 +340,7 @@ def test_images_are_refused_or_read_within_bounds(tmp_path: Path, monkeypatch: p
         file = tmp_path / "a.png"
         file.write_bytes(data)
         try:
-            found = decoded(file, str(file), Shape(3, 4, 3)).pixels
+            found = decode_image(file, str(file), Shape(3, 4, 3)).pixels
         except DataError as error:
             text = str(error)
         else:
@@ -351,7 +351,7 @@ def test_images_are_refused_or_read_within_bounds(tmp_path: Path, monkeypatch: p
         assert "\n" not in text, kind
     file.unlink()
     os.mkfifo(file)
-    said(lambda: decoded(file, str(file), Shape(3, 4, 3)), folder=tmp_path)
+    said(lambda: decode_image(file, str(file), Shape(3, 4, 3)), folder=tmp_path)
 
 
 # Recipes
@@ -416,7 +416,7 @@ def test_corpora_that_are_no_files_are_refused_without_waiting(format_: str, tmp
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / ("x" * 300)):
         places = {"source": str(path), "target": str(path)} if format_ == "text" else {"path": str(path)}
         corpus = CorpusConfig.model_validate({"format": format_, **places})
-        for read in (lambda c: list(pairs(c)), identity):
+        for read in (lambda c: list(pairs(c)), content_fingerprints):
             said(lambda read=read, corpus=corpus: read(corpus), folder=Path(str(path)[:200]))  # type: ignore[misc]
 
 

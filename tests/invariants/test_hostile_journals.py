@@ -19,7 +19,7 @@ from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import page
 from tfm.pipeline.tuning.results import not_worse, results
-from tfm.pipeline.tuning.space import drawn, parameters_of
+from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
 from tfm.pipeline.tuning.study import Trials, open_trials
 
 pytestmark = pytest.mark.promise("hostile")
@@ -46,7 +46,7 @@ def searched(folder: Path, url: str | None = None) -> Trials:
     for number, state in enumerate((TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)):
         with trials.claim() as mine:
             assert mine is not None
-            mine.trial.set_user_attr("configuration", drawn(trials.parameters, mine.trial))
+            mine.trial.set_user_attr("configuration", suggest_configuration(trials.parameters, mine.trial))
             spent = {"updates_of": {"0000": 30}, "updates": 30, "seconds": 1.5, "validated": [10, 20]}
             for key, value in spent.items():
                 mine.trial.set_user_attr(key, value)
@@ -70,7 +70,7 @@ def used(trials: Trials, *, with_page: bool = False) -> None:
     trials.over()
     with trials.claim() as mine:
         if mine is not None:
-            drawn(trials.parameters, mine.trial)
+            suggest_configuration(trials.parameters, mine.trial)
             mine.trial.report(0.7, 9)
             mine.trial.should_prune()
 

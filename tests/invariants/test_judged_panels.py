@@ -12,11 +12,11 @@ from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import Kind
-from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, find
+from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze
 from tfm.pipeline.judging.findings_tables import tables
-from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
+from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metrics_beside_judges import references_of, with_correlations
-from tfm.pipeline.judging.statistics.careless import Conduct, verdicts
+from tfm.pipeline.judging.statistics.careless import JudgeStats, verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
@@ -55,10 +55,10 @@ JUDGES: dict[str, panel.Judge] = {
 
 
 def findings(folder: Path, kind: Kind, judges: list[str], segments: int, each: int | None, seed: int) -> Findings:
-    wanted = Wanted(kind, segments=segments, judges=len(judges), each=each, seed=seed)
+    wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, SYSTEMS))
     files = panel.answer(campaign, [JUDGES[name] for name in judges], folder, seed)
-    return find(campaign, read_answers(campaign, files))
+    return analyze(campaign, read_answers(campaign, files))
 
 
 def check_ranks(found: Findings) -> None:
@@ -143,6 +143,6 @@ def test_verdicts_on_any_values(values: list[list[float]]) -> None:
         for number, row in enumerate(values)
         for line, value in enumerate(row)
     ]
-    conducts = [Conduct(f"judge-{number}", 12, 12) for number in range(len(values))]
+    conducts = [JudgeStats(f"judge-{number}", 12, 12) for number in range(len(values))]
     for verdict in verdicts(conducts, given_):
         assert verdict.correlation is None or -1 - 1e-9 <= verdict.correlation <= 1 + 1e-9

@@ -13,7 +13,7 @@ from tfm.data.dataset.curriculum import CorpusEpochs
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.task import PairTask
@@ -75,7 +75,7 @@ def trained(config: TrainingConfig, task: PairTask, split: Split, budget: int, s
     quiet = config.model_copy(update={"log_every": 10**9})
     trainer = Trainer(
         config=quiet, state=state, gradients=Instantly(), batches=epochs, validator=Nothing(),  # type: ignore[arg-type]
-        checkpoints=Nothing(), log=Nothing(), reporter=Quiet(), total_steps=total, width=16, world=world,  # type: ignore[arg-type]
+        checkpoints=Nothing(), log=Nothing(), reporter=NullReporter(), total_steps=total, width=16, world=world,  # type: ignore[arg-type]
     )  # fmt: skip
     trainer.validate = lambda: None  # type: ignore[method-assign]
     trainer.save = lambda: None  # type: ignore[method-assign]

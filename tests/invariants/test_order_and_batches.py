@@ -23,10 +23,10 @@ from tfm.pipeline.decoding import teacher_forcing
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import alternatives
 from tfm.pipeline.scoring.alternative_files import AlternativeSet, Kind, item_of
-from tfm.pipeline.scoring.held_out import held_out
+from tfm.pipeline.scoring.held_out import score_likelihood
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import TASKS
@@ -126,12 +126,12 @@ BY_PROBABILITY = [name for name in CASES if not ABILITIES[CASES[name]["task"]].g
 @pytest.mark.parametrize("name", BY_PROBABILITY)
 def test_scores_of_a_test_set_follow_from_its_texts(name: str) -> None:
     loaded, task, split = made(name)
-    expected = held_out(loaded, "main", split, 4096, Quiet()).scores
+    expected = score_likelihood(loaded, "main", split, 4096, NullReporter()).scores
     others = [(split, 40)]
     if name != "running text":
         others.append((rows_of(split, range(len(LINES))[::-1]), 64))
     for some, budget in others:
-        found = held_out(loaded, "main", some, budget, Quiet()).scores
+        found = score_likelihood(loaded, "main", some, budget, NullReporter()).scores
         assert {each: score.signature for each, score in found.items()} == {
             each: score.signature for each, score in expected.items()
         }
@@ -145,15 +145,15 @@ def test_scores_of_a_test_set_follow_from_its_texts(name: str) -> None:
 def test_signatures_say_how_many_draws_there_are_and_what_is_counted() -> None:
     loaded, _, split = made("encoder_only masked_language_model")
     count = int(split.source_lengths.sum())
-    signature = held_out(loaded, "main", split, 64, Quiet()).scores["perplexity"].signature
+    signature = score_likelihood(loaded, "main", split, 64, NullReporter()).scores["perplexity"].signature
     wanted = f"unit:chosen-token|count:{count}|end:none|context:line|chosen:each-once|draws:7|hidden:0.8|random:0.1"
     assert signature.startswith(wanted)
     loaded, _, split = made("transformer span_corruption")
-    signature = held_out(loaded, "main", split, 64, Quiet()).scores["perplexity"].signature
+    signature = score_likelihood(loaded, "main", split, 64, NullReporter()).scores["perplexity"].signature
     assert "|end:counted|sentinels:counted|hidden:0.15-in-spans-of-3|draws:7" in signature
     loaded, _, split = made("cbow word_vectors negatives+shrink+subsample")
-    assert "|window:each-of-1-to-3|noise-words:2-others|draws:3" in held_out(
-        loaded, "main", split, 64, Quiet()
+    assert "|window:each-of-1-to-3|noise-words:2-others|draws:3" in score_likelihood(
+        loaded, "main", split, 64, NullReporter()
     ).scores["loss"].signature  # fmt: skip
 
 
@@ -177,7 +177,7 @@ def test_alternatives_do_not_see_each_other(name: str, kind: Kind, monkeypatch: 
         of = replace(of, items=tuple(replace(each, context="a dog") for each in of.items))
 
     def log_probs(items: AlternativeSet) -> list[list[float]]:
-        scored, _ = alternatives.score_alternatives(loaded, items, kind, Quiet())
+        scored, _ = alternatives.score_alternatives(loaded, items, kind, NullReporter())
         return [[*each.log_probs, *(each.alone or ())] for each in scored]
 
     expected = log_probs(of)
@@ -201,7 +201,9 @@ def test_recorded_attention_does_not_see_other_sentences(tmp_path: Path) -> None
     files = [tmp_path / name for name in ("all", "first", "second")]
     for file, part in zip(files, (lines[::-1], lines[:9], lines[9:]), strict=True):
         file.write_text("\n".join(part) + "\n", encoding="utf-8")
-    whole, parts = (measure(loaded, some, DecodingConfig(), Quiet()).as_json() for some in (files[:1], files[1:]))
+    whole, parts = (
+        measure(loaded, some, DecodingConfig(), NullReporter()).as_json() for some in (files[:1], files[1:])
+    )
     assert_same(numbers(whole), numbers(parts))
 
 

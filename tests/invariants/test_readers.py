@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.tiny_training import write_dataset
 from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.corpora.sources import identity, pairs
+from tfm.data.corpora.sources import content_fingerprints, pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_split, read_about
 from tfm.data.lines import check_lines, open_lines
@@ -219,7 +219,7 @@ def read_saved(num_inputs: int, folder: Path) -> None:
         file.write_bytes(mutated(valid[file], draw))
         found, error = [], None
         try:
-            identity(corpus)
+            content_fingerprints(corpus)
             found = list(pairs(corpus))
         except DataError as caught:
             error = str(caught)

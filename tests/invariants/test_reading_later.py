@@ -12,7 +12,7 @@ from tests.killing import TIMES, result
 from tests.tiny_training import run, training
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import DataError, Stopped
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import loop
@@ -35,7 +35,7 @@ CONFIG = {
 }
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     """What a training said, and how many lines it had logged after each update."""
 
     def __init__(self) -> None:

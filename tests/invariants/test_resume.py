@@ -16,7 +16,7 @@ import pytest
 from tests.killing import Killed, result
 from tests.tiny_training import run, training
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
-from tfm.pipeline.runtime.progress import Bar, Quiet
+from tfm.pipeline.runtime.progress import Bar, NullReporter
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.task import Counts
 from tfm.pipeline.tasks.translation import Translation
@@ -46,7 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-class SignalAt(Quiet):
+class SignalAt(NullReporter):
     """Sends this process a signal when the bar has moved to a step."""
 
     def __init__(self, step: int, number: signal.Signals) -> None:

@@ -12,9 +12,9 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import forbidden_pieces, forced_pieces
 from tfm.pipeline.decoding.constraints.spellings import is_of_word
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.generation import Reader, Writer
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.train import train
@@ -42,14 +42,14 @@ def spells(tokenizer, text):
 def test_what_is_to_be_written_is_written_or_refused(kind):
     tokenizer = tokenizer_of(kind)
     loaded = tiny_model(tokenizer=tokenizer)
-    writer = Writer(
-        Reader(tiny_model(tokenizer=tokenizer, task="language_model", architecture="decoder_only")),
+    writer = TextGenerator(
+        PromptEncoder(tiny_model(tokenizer=tokenizer, task="language_model", architecture="decoder_only")),
         SHORT,
-        Quiet(),
+        NullReporter(),
     )
     ways = {
         "a prefix": lambda text: (
-            next(translate_lines(loaded, ["a dog"], SHORT, reporter=Quiet(), prefixes=[text]))[0].text
+            next(translate_lines(loaded, ["a dog"], SHORT, reporter=NullReporter(), prefixes=[text]))[0].text
         ),
         "the target": lambda text: attend(loaded, "a dog", text, SHORT).target,
         "the prompt": lambda text: writer.shown(text) + writer.texts(text)[0].text,
@@ -64,7 +64,7 @@ def test_what_is_to_be_written_is_written_or_refused(kind):
 
 
 def test_a_prompt_in_python_is_refused_too():
-    model = Model(tiny_model(task="language_model", architecture="decoder_only"), Quiet())
+    model = Model(tiny_model(task="language_model", architecture="decoder_only"), NullReporter())
     with pytest.raises(DataError, match='the prompt holds "Ж"'):
         model.generate(UNKNOWN)
 
@@ -104,7 +104,7 @@ def check_phrases(kind, script, seed, most):
     size = 400 if kind == "byte" else 70
     settings = {"kind": kind, "min_frequency": 1, "vocab_size": size}
     loaded = tiny_model(tokenizer=train(texts, TokenizerConfig.model_validate(settings)))
-    model = Model(loaded, Quiet())
+    model = Model(loaded, NullReporter())
     said = model.translate(texts, beam=2, max_length=10)
     for phrase in rng.sample(known := phrases_of([*said, *texts], rng), min(most, len(known))):
         for text in model.translate(texts, beam=2, max_length=10, forbidden=[phrase]):

@@ -24,7 +24,7 @@ from tfm.pipeline.tasks.tagging import Tagging
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
-from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import NamesTrainer, train
@@ -121,7 +121,7 @@ def test_the_ids_of_ordinary_text_are_those_of_the_whole_text(which: tuple[Kind,
     tokenizer = TAGGERS[which].source_tokenizer
     for text in [*TEXTS, "  the  dog\tsees\u00a0cats ", "Ångström ﬁne 한국", "a"]:
         words = tokenizer.encode_words([text])[0]
-        assert len(words) == len(words_of(text)) == len(text.split())
+        assert len(words) == len(split_words(text)) == len(text.split())
         assert [number for ids in words for number in ids] == tokenizer.encode(text)
 
 

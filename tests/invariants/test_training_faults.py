@@ -14,7 +14,7 @@ from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.model.config import StackConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import validation
 from tfm.pipeline.tasks import task
 from tfm.pipeline.tasks.task import Loss
@@ -77,7 +77,7 @@ def test_what_is_not_finite_changes_nothing(
 
     monkeypatch.setattr(Translation, "loss", loss)
     warned: list[str] = []
-    monkeypatch.setattr(Quiet, "warn", lambda _, text: warned.append(text))
+    monkeypatch.setattr(NullReporter, "warn", lambda _, text: warned.append(text))
     run(dataset, tmp_path, training(max_steps=8, ema=0.9, optimizer={"name": "adamw", "weight_decay": 0.1}))
     unchanged = [
         step

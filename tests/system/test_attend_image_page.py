@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.browser import Browser
-from tfm.pipeline.attention_page.attended import Attention, Axes, Image, Kind, Reading, Token
+from tfm.pipeline.attention_page.attended import Attention, AttentionTrace, Axes, Image, Kind, Token
 from tfm.pipeline.attention_page.page import render
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,7 @@ PIXELS = np.random.default_rng(1).integers(0, 256, (3, 6, 3), np.uint8)  # 2 x 3
 CELLS = tuple(Token(f"row {row}, column {column}", False) for row in (1, 2) for column in (1, 2, 3))
 
 
-def reading() -> Reading:
+def reading() -> AttentionTrace:
     draw = np.random.default_rng(2)
     words = tuple(Token(text, False) for text in WORDS)
     axes: dict[Kind, Axes] = {
@@ -28,7 +28,7 @@ def reading() -> Reading:
         Attention(kind, kind, 1, draw.dirichlet([1] * len(each.keys), (1, len(each.queries))).astype(np.float32))
         for kind, each in axes.items()
     )
-    return Reading(NAME, "a dog", axes, found, Image(PIXELS, 2, 3, 2))
+    return AttentionTrace(NAME, "a dog", axes, found, Image(PIXELS, 2, 3, 2))
 
 
 READ = reading()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser import Browser
 from tfm.pipeline.api.attention import Attention as InNotebook
-from tfm.pipeline.attention_page.attended import Attention, Axes, Kind, Reading, Token
+from tfm.pipeline.attention_page.attended import Attention, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View
@@ -27,7 +27,7 @@ def shares(seed: int, heads: int, queries: int, keys: int) -> np.ndarray:
     return (np.array(whole) / 1000).astype(np.float32)
 
 
-def reading() -> Reading:
+def reading() -> AttentionTrace:
     source, target = (tuple(Token(text, False) for text in texts) for texts in (SOURCE, TARGET))
     axes: dict[Kind, Axes] = {
         "encoder": Axes(source, source, ("",) * 5),
@@ -39,7 +39,7 @@ def reading() -> Reading:
         for n, (kind, each) in enumerate(axes.items())
         for layer in range(2)
     ]
-    return Reading(TEXTS[0], TEXTS[1], axes, tuple(attentions))
+    return AttentionTrace(TEXTS[0], TEXTS[1], axes, tuple(attentions))
 
 
 READ = reading()

@@ -23,14 +23,14 @@ UNKNOWN = "<unk>"
 
 
 @dataclass(frozen=True)
-class Sized:
+class LanguageVocabulary:
     """A vocabulary of a language: log probabilities of its pieces, and its term of the sum, q^β · ALP."""
 
     pieces: Mapping[str, float]
     term: float
 
 
-Sizes = Callable[[int], Sized]
+Sizes = Callable[[int], LanguageVocabulary]
 """The vocabulary of a language after so many steps."""
 
 
@@ -50,7 +50,7 @@ def term(share: float, alp: float) -> float:
     return float(share**BETA * alp)
 
 
-def allocate(languages: Mapping[str, Sizes], size: int) -> dict[str, Sized]:
+def allocate(languages: Mapping[str, Sizes], size: int) -> dict[str, LanguageVocabulary]:
     """The vocabulary of each language, as large as it gets; together they have `size` pieces, or somewhat more.
 
     Fewer where no language has more pieces. Of equal gains the first language takes the step.

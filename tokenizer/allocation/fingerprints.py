@@ -24,7 +24,7 @@ def fingerprints(vocabularies: Mapping[str, Mapping[str, float]]) -> Vectors:
     return np.array(rows, np.float64)
 
 
-def clusters_of(vocabularies: Mapping[str, Mapping[str, float]], count: int) -> list[list[str]]:
+def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: int) -> list[list[str]]:
     """The languages in so many clusters, or fewer where languages have the same fingerprint; in the languages' order.
 
     No draw is in it: k-means starts once from each language, the other centres each as far as can be from those before
@@ -35,8 +35,8 @@ def clusters_of(vocabularies: Mapping[str, Mapping[str, float]], count: int) -> 
     for first in range(len(vectors)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of clusters that lost all their languages: then there are fewer
-            _, labels = kmeans2(vectors, far_apart(vectors, first, count), iter=ITERATIONS, minit="matrix")
-        if (spread := within(vectors, labels)) < least - 1e-9:
+            _, labels = kmeans2(vectors, farthest_first_centers(vectors, first, count), iter=ITERATIONS, minit="matrix")
+        if (spread := inertia(vectors, labels)) < least - 1e-9:
             best, least = labels, spread
     found: dict[int, list[str]] = {}
     for language, label in zip(vocabularies, best.tolist(), strict=True):
@@ -44,7 +44,7 @@ def clusters_of(vocabularies: Mapping[str, Mapping[str, float]], count: int) -> 
     return [*found.values()]
 
 
-def far_apart(vectors: Vectors, first: int, count: int) -> Vectors:
+def farthest_first_centers(vectors: Vectors, first: int, count: int) -> Vectors:
     """(count, pieces) the vector of a row, and in turn the one that is farthest from all before; fewer where none is
     left that differs."""
     chosen = [first]
@@ -55,7 +55,7 @@ def far_apart(vectors: Vectors, first: int, count: int) -> Vectors:
     return vectors[chosen]
 
 
-def within(vectors: Vectors, labels: NDArray[np.integer]) -> float:
+def inertia(vectors: Vectors, labels: NDArray[np.integer]) -> float:
     """The sum over all vectors of the squared distance from the mean of their cluster."""
     parts = (vectors[labels == label] for label in np.unique(labels))
     return float(sum(np.square(part - part.mean(0)).sum() for part in parts))

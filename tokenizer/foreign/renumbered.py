@@ -22,7 +22,7 @@ ROLE_PRECEDENCE = (EOS, BOS, UNK, PAD)
 
 
 @dataclass(frozen=True)
-class Renumbered:
+class RenumberedTokenizer:
     """document: tokenizer.json. rows: by our id the id there. nowhere: those of our ids that stand for none of theirs;
     their row is that of the token whose role they have."""
 
@@ -31,7 +31,7 @@ class Renumbered:
     nowhere: list[int]
 
 
-def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) -> Renumbered:
+def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> RenumberedTokenizer:
     """The tokenizer with our control tokens, for a model that has rows for `size` pieces.
 
     roles: the ids there of what begins and ends a text, of padding and of what is unknown, by our token. Raises
@@ -44,7 +44,7 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
         raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
     names = {number: pieces.get(number, unused_name(number)) for number in range(size)}
     if [names[number] for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
-        return Renumbered({**document, "post_processor": None}, list(range(size)), [])
+        return RenumberedTokenizer({**document, "post_processor": None}, list(range(size)), [])
     kept: dict[str, int] = {}
     for role in ROLE_PRECEDENCE:
         if roles.get(role) is not None and roles[role] not in kept.values():
@@ -55,7 +55,7 @@ def renumbered(document: dict[str, Any], roles: Mapping[str, int], size: int) ->
     called = [*SPECIALS, *(_free(names[number], number) for number in rest)]
     nowhere = [number for number, role in enumerate(SPECIALS) if role not in kept]
     rows += rest
-    return Renumbered(_written(document, called, rows, nowhere), rows, nowhere)
+    return RenumberedTokenizer(_written(document, called, rows, nowhere), rows, nowhere)
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:

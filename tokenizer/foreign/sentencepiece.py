@@ -165,7 +165,7 @@ def with_whole_model(document: dict[str, Any], model: SentencePiece) -> dict[str
     return with_unnumbered(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 
-def numbered_alike(one: Tokenizer, other: Tokenizer) -> bool:
+def have_same_ids(one: Tokenizer, other: Tokenizer) -> bool:
     """Whether each id is the same piece in both, though they may split texts differently, as Marian's two do."""
     if one is other or one.vocab_size != other.vocab_size:
         return one is other

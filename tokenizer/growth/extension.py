@@ -21,7 +21,7 @@ Document = dict[str, Any]
 """What tokenizer.json has."""
 
 
-def extended(document: Document, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()) -> Document:
+def append_pieces(document: Document, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()) -> Document:
     """tokenizer.json with more pieces behind all others, and with more merges behind the others.
 
     pieces: with their log probabilities, which only a unigram model has a use for; none is below its lowest one, from
@@ -41,7 +41,7 @@ def extended(document: Document, pieces: Mapping[str, float], merges: Sequence[t
     return {**document, "model": model}
 
 
-def spelled_control(document: Document) -> str | None:
+def exposed_control_token(document: Document) -> str | None:
     """A control token that texts could spell once it is named among the pieces of the model; None: there is none such.
 
     Byte-pair encoding makes pieces by merges alone; other models look for whole pieces in what a text is split into.
@@ -66,7 +66,7 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     names = pieces_of(theirs)
     if any(new.piece(number) != names[number] for number in range(old.vocab_size)):
         return False
-    (mine, added), (own, control) = (_taken_apart(each) for each in (ours, theirs))
+    (mine, added), (own, control) = (_split_pieces(each) for each in (ours, theirs))
     vocab, known = ours["model"]["vocab"], theirs["model"]["vocab"]
     scored = isinstance(known, list)
     merges, first = ours["model"].get("merges", []), theirs["model"].get("merges", [])
@@ -80,14 +80,14 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     )
 
 
-def _taken_apart(document: Document) -> tuple[Document, dict[str, str]]:
+def _split_pieces(document: Document) -> tuple[Document, dict[str, str]]:
     """A tokenizer.json without its pieces and merges, and its control tokens, each spelled out."""
     model = {key: value for key, value in document["model"].items() if key not in ("vocab", "merges")}
     tokens = {each["content"]: json.dumps(each, sort_keys=True) for each in document["added_tokens"]}
     return {**document, "model": model, "added_tokens": []}, tokens
 
 
-def replaced_by(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
+def old_segmentations(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
     """By new piece, in the order of their ids, the ids of the pieces that the old tokenizer has in its place."""
     document = old.document
     whole = tokenizers.Tokenizer.from_str(json.dumps(document))

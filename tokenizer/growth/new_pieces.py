@@ -14,26 +14,26 @@ from itertools import groupby
 import tokenizers
 
 from tfm.tokenizer.foreign.renumbered import pieces_of
-from tfm.tokenizer.growth.extension import Document, extended
+from tfm.tokenizer.growth.extension import Document, append_pieces
 from tfm.tokenizer.learn import MAX_WORD, Words, most_frequent, unigram_pieces
-from tfm.tokenizer.likelihood import Pair, PieceCounts, joined, ranked_joins
+from tfm.tokenizer.likelihood import Pair, PieceCounts, best_merges, merged_piece
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
 
 BYTE = r"<0x[0-9A-F]{2}>"
 """A piece that stands for a byte of an unknown letter; of several no new piece is made."""
 
 
-def more_merges(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+def grow_bpe(document: Document, words: Words, count: int, min_frequency: int) -> Document:
     """Byte-pair encoding with further merges, behind all others: they join what is left of a text after those.
 
     Each makes a new piece: none makes an old one in another way, and no two make the same.
     """
     letters = _new_letters(document, words, min_frequency)[:count]
-    lettered = extended(document, dict.fromkeys(letters, 0.0))
+    lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
     if document["pre_tokenizer"] is None and not document["model"]["merges"]:
         return lettered  # one piece a character
     pairs = list(_joins(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
-    return extended(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
+    return append_pieces(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
 
 
 def more_words_and_ends(document: Document, words: Words, count: int, min_frequency: int) -> Document:
@@ -43,9 +43,9 @@ def more_words_and_ends(document: Document, words: Words, count: int, min_freque
     for letter in _new_letters(document, words, min_frequency):
         lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known]
         letters += lacked if len(letters) + len(lacked) <= count else []
-    lettered = extended(document, dict.fromkeys(letters, 0.0))
-    pairs = _joins(lettered, words, count - len(letters), min_frequency, joined)
-    return extended(lettered, {joined(*pair): 0.0 for pair in pairs})
+    lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
+    pairs = _joins(lettered, words, count - len(letters), min_frequency, merged_piece)
+    return append_pieces(lettered, {merged_piece(*pair): 0.0 for pair in pairs})
 
 
 def more_probable_pieces(document: Document, words: Words, count: int, min_frequency: int) -> Document:
@@ -64,18 +64,18 @@ def more_probable_pieces(document: Document, words: Words, count: int, min_frequ
 
     new = [piece for piece, score in learned.items() if piece not in known and score > parts(piece)]
     kept = sorted(new, key=lambda piece: len(piece) > 1)[:count]  # letters first, then by probability
-    return extended(document, {piece: learned[piece] for piece in kept})
+    return append_pieces(document, {piece: learned[piece] for piece in kept})
 
 
 def more_whole_words(document: Document, words: Words, count: int, min_frequency: int) -> Document:
     """A vocabulary of words with the most frequent ones that it does not know."""
     known = {*pieces_of(document).values()}
     short = {word: times for word, times in words.items() if word not in known and len(word) <= MAX_WORD}
-    return extended(document, dict.fromkeys(most_frequent(short, count, min_frequency), 0.0))
+    return append_pieces(document, dict.fromkeys(most_frequent(short, count, min_frequency), 0.0))
 
 
 GROWERS: Mapping[str, Callable[[Document, Words, int, int], Document]] = {
-    "BPE": more_merges,
+    "BPE": grow_bpe,
     "WordPiece": more_words_and_ends,
     "Unigram": more_probable_pieces,
     "WordLevel": more_whole_words,
@@ -107,7 +107,7 @@ def _joins(
     def score(pair: Pair) -> float:
         return 0 if union(*pair) in known else counts.pairs[pair]
 
-    for pair in ranked_joins(counts, score, min_frequency, min_score=1):
+    for pair in best_merges(counts, score, min_frequency, min_score=1):
         if not count:
             return
         known.add(union(*pair))

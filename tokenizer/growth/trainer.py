@@ -8,9 +8,9 @@ import tokenizers
 
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.foreign.unnumbered import has_unnumbered
-from tfm.tokenizer.growth.extension import Document, spelled_control
+from tfm.tokenizer.growth.extension import Document, exposed_control_token
 from tfm.tokenizer.growth.new_pieces import GROWERS
-from tfm.tokenizer.normalization import spellable
+from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.special import CONTINUATION_PREFIX
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -26,7 +26,7 @@ class GrowthTrainer:
     """
 
     def __init__(self, old: Tokenizer, count: int, min_frequency: int) -> None:
-        if (reason := no_growth(old)) is not None:
+        if (reason := growth_problem(old)) is not None:
             raise ValueError(f"cannot grow: {reason}")
         self.old, self.count, self.num_new = old, count, 0
         self._min_frequency = min_frequency
@@ -36,7 +36,7 @@ class GrowthTrainer:
 
     def add(self, text: str, language: str | None = None) -> None:
         """Count the words of one text, whatever its language."""
-        text = spellable(text)
+        text = replace_surrogates(text)
         if self._whole.normalizer is not None:
             text = self._whole.normalizer.normalize_str(text)
         if self._whole.pre_tokenizer is not None:
@@ -58,7 +58,7 @@ class GrowthTrainer:
         return grown
 
 
-def no_growth(old: Tokenizer) -> str | None:
+def growth_problem(old: Tokenizer) -> str | None:
     """Why a tokenizer cannot be given more pieces; None if it can."""
     if isinstance(old, CodePoints):
         return "it has every character of Unicode, and no pieces"
@@ -75,6 +75,6 @@ def no_growth(old: Tokenizer) -> str | None:
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
         if model["type"] == "BPE" and model.get(key):
             return f"its merges have {key} = {model[key]!r}"
-    if (name := spelled_control(document)) is not None:
+    if (name := exposed_control_token(document)) is not None:
         return f"a text that spells {name} would become that control token, which is behind the pieces of the model"
     return None

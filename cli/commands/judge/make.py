@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tfm.cli.options import refuse
+from tfm.cli.options import reject_flags
 
 if TYPE_CHECKING:
     from tfm.pipeline.judging.campaign import Campaign
@@ -70,20 +70,22 @@ def make(
     """
     files = dict(_system(each) for each in system or ())
     if runs:
-        refuse({"--source": source, "--reference": reference}, "not allowed with RUN, which has sources and references")
+        reject_flags(
+            {"--source": source, "--reference": reference}, "not allowed with RUN, which has sources and references"
+        )
     else:
-        refuse({"--test": test}, "give RUN, whose test set it names")
+        reject_flags({"--test": test}, "give RUN, whose test set it names")
         if not files or source is None:
             raise typer.BadParameter("give it, or --source FILE and --system NAME=FILE", param_hint="RUN")
     if len(files) < len(system or ()):
         raise typer.BadParameter("two systems have the same name", param_hint="--system")
     from tfm.cli.console import reporter
-    from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
+    from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
     from tfm.pipeline.judging.making.folder import write_folder
     from tfm.pipeline.judging.making.texts import systems_of
 
     systems = systems_of(runs or (), files, test=test, source=source, references=reference or ())
-    wanted = Wanted(kind, segments, judges, each, repeats, checks, seed, show_reference)
+    wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
     campaign = make_campaign(wanted, systems)
     write_folder(campaign, out)
     talk = reporter()

@@ -42,7 +42,7 @@ def score(
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.judging.answer_files import read_answers
     from tfm.pipeline.judging.campaign import read_campaign
-    from tfm.pipeline.judging.findings import find
+    from tfm.pipeline.judging.findings import analyze
     from tfm.pipeline.judging.findings_tables import tables
     from tfm.pipeline.judging.metrics_beside_judges import (
         METRICS,
@@ -56,7 +56,7 @@ def score(
     asked = read_campaign(campaign)
     references = references_of(asked) if reference is None else references_from(asked, reference)
     config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
-    found = find(asked, read_answers(asked, files, partial=True), without or ())
+    found = analyze(asked, read_answers(asked, files, partial=True), without or ())
     noted, notes = noted_metrics(run or (), texts_of(found))
     talk, num = reporter(), len(noted) + (len(config.metrics) if references else 0)
     with talk.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:

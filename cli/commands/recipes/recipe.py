@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import Sets, refuse
+from tfm.cli.options import Sets, reject_flags
 from tfm.cli.streams import print_json
 
 
@@ -16,7 +16,7 @@ def recipe(
 ) -> None:
     """Print a recipe with all defaults filled in, as JSON."""
     if schema:
-        refuse({"RECIPE": file, "--set": sets}, "not allowed with --schema, which is the same for all recipes")
+        reject_flags({"RECIPE": file, "--set": sets}, "not allowed with --schema, which is the same for all recipes")
     elif file is None:
         raise typer.BadParameter("give a recipe, or --schema", param_hint="RECIPE")
     from tfm.pipeline.recipes.recipe import load_recipe

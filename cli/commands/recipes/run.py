@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import IO_ERROR, Device, Sets, argv, refuse
+from tfm.cli.options import IO_ERROR, Device, Sets, argv, reject_flags
 from tfm.cli.streams import print_json
 from tfm.pipeline.errors import TfmError
 
@@ -48,7 +48,9 @@ def run(
     The table of scores goes to stdout.
     """
     if folds is None:
-        refuse({"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json")
+        reject_flags(
+            {"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json"
+        )
     from tfm.cli.console import reporter
     from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, seeds_of
 
@@ -79,7 +81,7 @@ def _cross_validate(
     as_json: bool,
 ) -> None:
     from tfm.cli.console import reporter
-    from tfm.pipeline.artifacts.canonical_json import plain
+    from tfm.pipeline.artifacts.canonical_json import to_jsonable
     from tfm.pipeline.recipes.cross_validation import STAGES, load_folds, read_folds
     from tfm.pipeline.recipes.several_recipes import run_recipes
     from tfm.pipeline.runtime.torchrun import rank_and_size
@@ -91,7 +93,7 @@ def _cross_validate(
     if rank_and_size()[0] == 0:
         found = [read_folds(name, each) for name, each in whole.items()]
         if as_json:
-            print_json([plain(each.as_json()) for each in found], indent=1)
+            print_json([to_jsonable(each.as_json()) for each in found], indent=1)
         else:
             for each in found:
                 reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))

@@ -66,8 +66,8 @@ def search(
     if again and not final:
         raise typer.BadParameter("is for --final", param_hint="--again")
     try:
-        from tfm.pipeline.tuning.search import finish, open_search, publish_results
-        from tfm.pipeline.tuning.worker import Work, work, work_together
+        from tfm.pipeline.tuning.search import open_search, publish_results, train_best
+        from tfm.pipeline.tuning.worker import WorkerJob, run_workers, work
     except ModuleNotFoundError as error:
         if error.name not in ("optuna", "sklearn"):
             raise
@@ -77,17 +77,17 @@ def search(
     talk = reporter(tables_on_stdout=not as_json)
     found = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
     if not report and not final:
-        job = Work(found.trials, found.base, found.sets, argv(), talk)
+        job = WorkerJob(found.trials, found.base, found.sets, argv(), talk)
         if found.config.method == "grid":
             talk.line(f"grid: {len(found.trials.all()):,} configurations")
         if workers > 1:
             if storage is not None:
                 os.environ[STORAGE] = storage
-            work_together(job, workers, _of_one_worker(sys.argv[1:]))
+            run_workers(job, workers, _of_one_worker(sys.argv[1:]))
         else:
             work(job)
     if final:
-        finish(found, argv(), talk, again=again)
+        train_best(found, argv(), talk, again=again)
     results = publish_results(found, argv(), talk)
     if as_json:
         print_json(results.as_json(), indent=1)

@@ -109,7 +109,7 @@ def by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown
     return Breakdown("F1 by label", "label", "in the references", rows)
 
 
-def most_apart(found: Breakdown, most: int) -> Breakdown:
+def largest_differences(found: Breakdown, most: int) -> Breakdown:
     """The rows, at most so many, in which a system is farthest from the first, these first; of equals as they were."""
 
     def apart(row: Row) -> float:

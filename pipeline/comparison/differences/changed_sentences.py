@@ -23,7 +23,7 @@ MAX_DIFF_WORDS = 2000  # of a text are matched; what comes after them is not mar
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TextSpan:
     """A part of a text, and whether the other text lacks it."""
 
     text: str
@@ -38,8 +38,8 @@ class Change:
     line: int
     source: str | None
     references: tuple[str, ...]
-    before: Sequence[Stretch]
-    after: Sequence[Stretch]
+    before: Sequence[TextSpan]
+    after: Sequence[TextSpan]
     scores: tuple[float, float]
 
     @property
@@ -77,7 +77,7 @@ def changes(
             references = tuple(each[row] for i, each in enumerate(before.references) if each[row] or not i)
             scores = score(one, references, config), score(other, references, config)
             source = None if before.sources is None else before.sources[row]
-            found.append(Change(row + 1, source, references, [Stretch(one, False)], [Stretch(other, False)], scores))
+            found.append(Change(row + 1, source, references, [TextSpan(one, False)], [TextSpan(other, False)], scores))
         on_done(1)
     better = sorted((each for each in found if each.gain > 0), key=lambda each: -each.gain)
     worse = sorted((each for each in found if each.gain < 0), key=lambda each: each.gain)
@@ -97,7 +97,7 @@ def _right_labels(hypothesis: str, references: Sequence[str], config: Evaluation
     return 100 * line_accuracy(hypothesis, references[0], config)
 
 
-def marked_words(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
+def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Both texts in stretches, marked where they differ: words and signs that difflib leaves unmatched.
 
     Of texts of more than MAX_DIFF_WORDS the beginnings are matched.
@@ -110,20 +110,20 @@ def marked_words(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
     return _stretches(one, ours, mine), _stretches(other, theirs, yours)
 
 
-def marked_labels(one: str, other: str) -> tuple[list[Stretch], list[Stretch]]:
+def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Both lines of labels in stretches, marked where the label at the same place is another."""
     ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
     return _stretches(one, ours, differ), _stretches(other, theirs, differ)
 
 
-def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[Stretch]:
+def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:
     """The text, cut where marked words begin and end; neighbours and the space between them are one stretch."""
     found, end = [], 0
     for differs, run in groupby(range(len(words)), key=marked.__contains__):
         if differs:
             rows = list(run)
             begin, stop = words[rows[0]].start(), words[rows[-1]].end()
-            found += [Stretch(text[end:begin], False), Stretch(text[begin:stop], True)]
+            found += [TextSpan(text[end:begin], False), TextSpan(text[begin:stop], True)]
             end = stop
-    return [each for each in [*found, Stretch(text[end:], False)] if each.text]
+    return [each for each in [*found, TextSpan(text[end:], False)] if each.text]

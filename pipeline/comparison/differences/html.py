@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
-from tfm.pipeline.comparison.differences.changed_sentences import Change, Changes, Stretch
+from tfm.pipeline.comparison.differences.changed_sentences import Change, Changes, TextSpan
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.page_frame import as_html, text_as_html
 
@@ -89,7 +89,7 @@ def _sentence(change: Change, base: str, name: str, by: str) -> str:
     return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
 
 
-def _marked(stretches: Sequence[Stretch], tag: str) -> str:
+def _marked(stretches: Sequence[TextSpan], tag: str) -> str:
     texts = ((text_as_html(each.text), each.differs) for each in stretches)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 

@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.differences.breakdowns import (
     by_ngram_order,
     by_source_length,
     folded,
-    most_apart,
+    largest_differences,
 )
 from tfm.pipeline.comparison.differences.changed_sentences import Changes, changes
 from tfm.pipeline.comparison.differences.word_frequency import (
@@ -22,15 +22,15 @@ from tfm.pipeline.comparison.differences.word_frequency import (
     word_splitter,
     words_in,
 )
-from tfm.pipeline.comparison.systems import System, texts_differ
+from tfm.pipeline.comparison.systems import System, text_mismatch
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import scores_labels
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
-from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
 
 MAX_ROWS = 40  # of a table, where there are many labels
 MAX_SENTENCES = 10
@@ -63,7 +63,7 @@ class TrainingWords:
     split: Split
 
 
-def differences(rows: Mapping[str, Sequence[System]], baseline: Trained, reporter: Reporter) -> list[Differences]:
+def differences(rows: Mapping[str, Sequence[System]], baseline: RunSummary, reporter: Reporter) -> list[Differences]:
     """What differs on each test set of the baseline, the main one first.
 
     rows: by name the runs of a system, the baseline first; nothing is found where that has none. Figures are means over
@@ -79,7 +79,7 @@ def differences(rows: Mapping[str, Sequence[System]], baseline: Trained, reporte
 
 
 def _training_words(
-    rows: Mapping[str, Sequence[System]], baseline: Trained, notes: list[str], reporter: Reporter
+    rows: Mapping[str, Sequence[System]], baseline: RunSummary, notes: list[str], reporter: Reporter
 ) -> TrainingWords | None:
     """Counts of the words of all test sets in the training targets of the baseline."""
     known, folder = baseline.model.inputs.get("dataset"), baseline.folder
@@ -116,7 +116,7 @@ def _on_test(
         told += [] if systems else [NO_TEST_TRANSLATIONS.format(name)]
         for system in systems:
             theirs = system.tests.get(test)
-            if why := f"has no translations of {test}" if theirs is None else texts_differ(theirs, base):
+            if why := f"has no translations of {test}" if theirs is None else text_mismatch(theirs, base):
                 told.append(f"{system.name} is left out: {why}")
             elif theirs is not None:
                 kept.setdefault(name, []).append(theirs)
@@ -125,7 +125,7 @@ def _on_test(
     tables = [folded(each, groups) for each in _tables(texts, config, told, test, reporter)]
     long = [each for each in tables if len(each.rows) > MAX_ROWS]
     told += [f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
-    tables = [most_apart(each, MAX_ROWS) if each in long else each for each in tables]
+    tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
     words = [] if training is None else by_training_frequency(texts, training.counts, training.split)
     words = [folded(each, groups) for each in words]
     told += [FIRST_RUNS] if any(len(runs) > 1 for runs in kept.values()) else []
@@ -145,7 +145,7 @@ def _tables(
     without: dict[str, str] = {}
     if not scores_labels(config):
         for each in texts:
-            without |= left_out(each.hypotheses, each.references, by_texts)
+            without |= inapplicable_metrics(each.hypotheses, each.references, by_texts)
         notes += [f"{label(name)} is not shown: {why}" for name, why in without.items()]
     with reporter.bar(f"scoring {test} by length", len(texts), "runs") as bar:
         tables = by_source_length(texts, config, without, bar.advance)

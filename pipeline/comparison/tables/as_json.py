@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tfm.pipeline.artifacts.canonical_json import plain
-from tfm.pipeline.comparison.metric_tests import Measured, Outcome, settings_of_tests
+from tfm.pipeline.artifacts.canonical_json import to_jsonable
+from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate, settings_of_tests
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.comparison.tables.columns import signature
-from tfm.pipeline.reports.run_summary import Trained
+from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.ledger import num_looks
 from tfm.pipeline.significance.agreement_with_people import SOURCE, Agreement
 from tfm.pipeline.significance.paired_tests import Difference
@@ -43,7 +43,7 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
     }
 
 
-def _run(found: Comparison, tested: Outcome, run: Trained) -> dict[str, Any]:
+def _run(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, Any]:
     return {
         "name": run.name,
         "model": str(run.model.path),
@@ -51,10 +51,10 @@ def _run(found: Comparison, tested: Outcome, run: Trained) -> dict[str, Any]:
         "architecture": run.architecture,
         "task": run.task,
         "seed": run.model.seed,
-        "differs": plain(found.differs[run.name]),
+        "differs": to_jsonable(found.differs[run.name]),
         "figures": {
             name: {
-                "value": plain(figure.score),
+                "value": to_jsonable(figure.score),
                 "signature": figure.signature,
                 "comparable": found.compares(run, name),
                 **_tests(found, name, run.name, tested.runs),
@@ -70,10 +70,10 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
         "name": row.name,
         "runs": [run.name for run in row.runs],
         "seeds": row.seeds,
-        "differs": plain(found.row_differs(row)),
+        "differs": to_jsonable(found.row_differs(row)),
         "figures": {
             name: {
-                "mean": plain(row.mean(name)),
+                "mean": to_jsonable(row.mean(name)),
                 "deviation": row.deviation(name),
                 "num_runs": len(row.values(name)),
                 "comparable": found.row_compares(row, name),
@@ -84,13 +84,19 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
     }
 
 
-def _tests(found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, Measured]]) -> dict[str, Any]:
+def _tests(
+    found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
+) -> dict[str, Any]:
     """The 95 % interval (low, high) and the test of a figure, where there are any; spread: what a table has after ±."""
     part, _, metric = figure.partition(".")
     measured = tests.get(metric, {}).get(name) if part == "test" else None
     if measured is None:
         return {}
-    interval = {"low": plain(measured.low), "high": plain(measured.high), "spread": plain(measured.spread)}
+    interval = {
+        "low": to_jsonable(measured.low),
+        "high": to_jsonable(measured.high),
+        "spread": to_jsonable(measured.spread),
+    }
     if measured.versus is None:
         return interval
     people = people_agree(metric, signature(found, metric), measured.versus.difference)
@@ -100,7 +106,7 @@ def _tests(found: Comparison, figure: str, name: str, tests: Mapping[str, Mappin
 def _versus(versus: Difference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
     """A test as JSON: its fields, whether the difference stands, and the chance that people agree."""
     return {
-        **{name: plain(value) for name, value in asdict(versus).items()},
+        **{name: to_jsonable(value) for name, value in asdict(versus).items()},
         "stands": versus.stands,
         "people_agree": None
         if people is None

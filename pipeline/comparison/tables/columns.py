@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tfm.data.errors import listed
+from tfm.data.errors import format_names
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison, is_lower_better
@@ -14,7 +14,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS
-from tfm.pipeline.significance.holm import p_shown
+from tfm.pipeline.significance.holm import format_p
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
@@ -71,7 +71,7 @@ def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
     names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
     for name in names:
         if name not in known:
-            raise RecipeError(f"--metric {name}: these runs have {listed(known) or 'no scores'}")
+            raise RecipeError(f"--metric {name}: these runs have {format_names(known) or 'no scores'}")
     return names
 
 
@@ -222,4 +222,4 @@ def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
 
 
 def _p(value: float | None) -> str:
-    return EMPTY_CELL if value is None else p_shown(value)
+    return EMPTY_CELL if value is None else format_p(value)

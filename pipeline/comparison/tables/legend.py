@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfm.pipeline.comparison.metric_tests import Measured, Outcome
+from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, SIGNIFICANT_MARK, Column, signature
@@ -21,7 +21,7 @@ def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: 
     return [*marks, *tested.without_interval]
 
 
-def of_people(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
+def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
     """The sentence for the chance that people agree, where that is shown."""
     shown = (
         people_agree(metric, signature(found, metric), each.versus.difference)
@@ -32,7 +32,7 @@ def of_people(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> lis
     return [PEOPLE] if any(each is not None for each in shown) else []
 
 
-def _of(tested: Outcome, metric: str) -> list[Measured]:
+def _of(tested: Outcome, metric: str) -> list[ScoreEstimate]:
     return list(tested.rows.get(metric, {}).values())
 
 

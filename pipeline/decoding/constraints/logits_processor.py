@@ -13,12 +13,12 @@ from torch import Tensor
 
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases, Pieces
-from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, most_pieces
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
 @dataclass(frozen=True)
-class LogitsRules:
+class LogitsProcessor:
     """The rules of B sentences. Held on the CPU: what they forbid at a step is known without asking the device."""
 
     shortest: Tensor
@@ -43,7 +43,7 @@ class LogitsRules:
         bans: BannedPieces | None = None,
         forced: Sequence[Sequence[Pieces]] | None = None,
         continuing: Sequence[int] = (),
-    ) -> "LogitsRules":
+    ) -> "LogitsProcessor":
         """The rules of a batch from its source lengths (end token included) and the model's `max_length`.
 
         A prefix longer than the sentence's limit moves the limit to its own length, and forced phrases move it to where
@@ -60,7 +60,7 @@ class LogitsRules:
                 raise ValueError(f"{given} of {least} pieces; the model reads at most {max_length - 1}")
             if not {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(prefix):
                 raise ValueError("a prefix contains a control token")
-            longest.append(max(most_pieces(num_tokens, config, max_length), least))
+            longest.append(max(max_pieces(num_tokens, config, max_length), least))
         limits = torch.tensor(longest, dtype=torch.int64)
         width = max((len(prefix) for prefix in prefixes), default=0)
         table = torch.tensor([[*prefix] + [-1] * (width - len(prefix)) for prefix in prefixes], dtype=torch.int64)
@@ -70,11 +70,11 @@ class LogitsRules:
             limits.clamp(max=config.min_length), limits, table, divisors, bans, ForcedPhrases.of(forced, continuing)
         )
 
-    def select(self, sentences: Tensor | slice) -> "LogitsRules":
+    def select(self, sentences: Tensor | slice) -> "LogitsProcessor":
         """The rules of some of the sentences; `sentences` (B',) on the CPU, or consecutive ones."""
         limits, prefixes = (self.shortest[sentences], self.longest[sentences]), self.prefixes[sentences]
         forced = None if self.forced is None else self.forced.at(sentences)
-        return LogitsRules(*limits, prefixes, self.divisors, self.bans, forced)
+        return LogitsProcessor(*limits, prefixes, self.divisors, self.bans, forced)
 
     def are_idle(self, num_pieces: Tensor) -> bool:
         """Whether after so many pieces (B,) nothing is forbidden but what never comes."""
@@ -94,7 +94,7 @@ class LogitsRules:
             assert pieces is not None
             self._look_back(log_probs, num_pieces, pieces if pieces.dim() == 3 else pieces.unsqueeze(1))
         if self.prefixes.size(1):
-            _only(log_probs, *self._begun(num_pieces))
+            _force_token(log_probs, *self._begun(num_pieces))
         if (early := num_pieces < self.shortest).any():
             rows = early.nonzero().squeeze(1).to(log_probs.device)
             ends = log_probs[rows, :, EOS_ID]
@@ -104,7 +104,7 @@ class LogitsRules:
                 log_probs[rows, :, EOS_ID] = ends.where(stuck, NEG_INF)
         if (late := num_pieces >= self.longest).any():
             rows = late.nonzero().squeeze(1)
-            _only(log_probs, rows, torch.full_like(rows, EOS_ID))
+            _force_token(log_probs, rows, torch.full_like(rows, EOS_ID))
 
     def _begun(self, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
         """The sentences whose prefix is not complete, and its next piece."""
@@ -141,7 +141,7 @@ class LogitsRules:
         log_probs.scatter_(2, wanted, own.where(due.unsqueeze(2), log_probs.gather(2, wanted)))
 
 
-def _only(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:
+def _force_token(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:
     """Leave of each of these sentences only one token; sentences and tokens (n,) on the CPU."""
     if not len(sentences):
         return

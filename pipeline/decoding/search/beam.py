@@ -21,10 +21,10 @@ from torch import Tensor
 
 from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
-from tfm.pipeline.decoding.search.beam_allocation import best_that_may_end, continuations_in_banks
-from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, Reals, ended, stay
+from tfm.pipeline.decoding.search.beam_allocation import banked_continuations, best_finishable
+from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, Reals, eos_mask, top_unfinished
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
 from tfm.pipeline.decoding.search.greedy import exact_dtype
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
@@ -36,7 +36,7 @@ def beam_search(
     stepper: Stepper[StateT],
     source: Tensor,
     layout: Layout,
-    rules: LogitsRules,
+    rules: LogitsProcessor,
     *,
     beam: int,
     n_best: int,
@@ -57,12 +57,12 @@ def beam_search(
         predict, slots.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), slots.state)
         values, parents, tokens = _continuations(predict, slots.rules, slots.num_pieces, beams, beam, device)
         divisors = norms[slots.num_pieces.numpy() + 1]
-        ends = ended(values, tokens)
+        ends = eos_mask(values, tokens)
         finished = ends[:, :beam]
         if finished.any():
             beams.count(finished, values[:, :beam] / divisors[:, None])
             _collect(found, beams, slots, finished, values, parents, norms)
-        rows, stays = np.arange(len(ends))[:, None], stay(ends, beam)
+        rows, stays = np.arange(len(ends))[:, None], top_unfinished(ends, beam)
         parents = parents[rows, stays]
         grown = beams.grown(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
         done = grown.are_done(divisors, beam, _may_end(grown, slots.rules, slots.num_pieces, device))
@@ -88,26 +88,26 @@ def beam_search(
 
 
 def _continuations(
-    predict: LogProbFn, rules: LogitsRules, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
+    predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
     """Values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
     sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))
     looks_back = rules.bans is not None or rules.forced is not None
     pieces = torch.from_numpy(beams.pieces).to(device) if looks_back else None
     if rules.forced is not None and pieces is not None:
-        found = continuations_in_banks(predict, rules, num_pieces, pieces, sums, beam)
+        found = banked_continuations(predict, rules, num_pieces, pieces, sums, beam)
     else:
         found = best_continuations(predict, rules, num_pieces, pieces, sums, beam)
     values, parents, tokens = (each.cpu().numpy() for each in found)
     return values, parents, tokens
 
 
-def _may_end(grown: Beams, rules: LogitsRules, num_pieces: Tensor, device: torch.device) -> Reals:
+def _may_end(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
     """(B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece more."""
     if rules.forced is None:
         return grown.sums[:, 0]
     pieces, sums = torch.from_numpy(grown.pieces).to(device), torch.from_numpy(grown.sums).to(device)
-    may_end: Reals = best_that_may_end(rules.forced, num_pieces + 1, pieces, sums).cpu().numpy()
+    may_end: Reals = best_finishable(rules.forced, num_pieces + 1, pieces, sums).cpu().numpy()
     return may_end
 
 

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from tfm.model.layers.log_probs import LogProbFn
 from tfm.pipeline.decoding.constraints.lexical import ForcedPhrases
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.top_k import best_candidates
 from tfm.tokenizer.special import EOS_ID
 
 
-def continuations_in_banks(
-    predict: LogProbFn, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
+def banked_continuations(
+    predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may continue
     with. First the end tokens that finish a hypothesis, then the `beam` that stay, best first, then nothing: value
@@ -35,14 +35,14 @@ def continuations_in_banks(
     needed = _needed_after(forced, num_pieces, pieces, parents, tokens)
     live, ends = values > NEG_INF, tokens == EOS_ID
     finished = live & ends & (_places(live, needed) < beam)
-    stays = take_turns(live & ~ends, needed, beam)
+    stays = round_robin(live & ~ends, needed, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
     left_out = order.values[:, : 2 * beam] == 2
     return values.gather(1, chosen).masked_fill(left_out, NEG_INF), parents.gather(1, chosen), tokens.gather(1, chosen)
 
 
-def best_that_may_end(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
+def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
     """(B,) the largest of the sums (B, W) of hypotheses that lack nothing."""
     lacking = forced.standing(num_pieces, pieces).lacking
     return sums.masked_fill(lacking > 0, NEG_INF).amax(1)
@@ -75,7 +75,7 @@ def _needed_after(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, par
     return forced.standing(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
 
 
-def take_turns(live: Tensor, needed: Tensor, beam: int) -> Tensor:
+def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:
     """(B, Q) which `beam` of the live candidates (B, Q), best first, are taken: the best of each bank, then the second
     of each, and so on, the bank that needs least first."""
     turns = _places(live, needed) * (int(needed.max()) + 1) + needed

@@ -95,12 +95,12 @@ class Beams:
         return done
 
 
-def ended(values: Reals, tokens: Ids) -> Flags:
+def eos_mask(values: Reals, tokens: Ids) -> Flags:
     """Which continuations (B, 2 W), of these log-probabilities and pieces, end a hypothesis."""
     ends: Flags = (tokens == EOS_ID) & (values != NEG_INF)
     return ends
 
 
-def stay(ends: Flags, beam: int) -> Ids:
+def top_unfinished(ends: Flags, beam: int) -> Ids:
     """(B, W): the best continuations that do not end, as ends (B, 2 W) says; they stay in the beam."""
     return np.argsort(ends, axis=1, kind="stable")[:, :beam]

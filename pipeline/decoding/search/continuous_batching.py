@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 
 GROUP = 32
@@ -28,7 +28,9 @@ class BatchSlots(Generic[StateT]):
     Slots change in groups, an eighth of them at a time: each change copies what the model remembers.
     """
 
-    def __init__(self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsRules, most: int) -> None:
+    def __init__(
+        self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsProcessor, most: int
+    ) -> None:
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist() if source.dim() == 1 else 1)
         self._waiting = deque(range(layout.batch))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.pipeline.decoding.stepper import StateT, Stepper
@@ -26,17 +26,17 @@ def likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple
     return best, tokens
 
 
-def piece_by_piece(
+def single_hypothesis_search(
     stepper: Stepper[StateT],
     source: Tensor,
     layout: Layout,
-    rules: LogitsRules,
+    rules: LogitsProcessor,
     *,
     choose: TokenSelector = likeliest,
     most: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
-    """One hypothesis a sentence, of the pieces that `choose` takes.
+    """One hypothesis a sentence, of the pieces that `find_resume_step` takes.
 
     source (N,) holds the ids of the sentences, end tokens included, as `layout` says; at most `most` are searched for
     at a time. `on_done` is told how many more are finished.
@@ -75,7 +75,7 @@ def _collect(
     ended: Tensor,
     pieces: Tensor,
     sums: Tensor,
-    rules: LogitsRules,
+    rules: LogitsProcessor,
 ) -> None:
     """Add to `found` the hypotheses of the slots that have ended (B,)."""
     out = ended.to(pieces.device)

@@ -8,8 +8,8 @@ import numpy as np
 
 from tfm.model.numpy_inference.transformer import Transformer, select
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, most_pieces
-from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, ended, stay
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
+from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.tokenizer.special import EOS_ID
 
@@ -27,7 +27,7 @@ def is_plain(config: DecodingConfig) -> bool:
 
 def search_one(network: Transformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
     """The `config.n_best` hypotheses that a beam finds, best score first. source: ids, end token included."""
-    longest = most_pieces(len(source), config, network.max_length)
+    longest = max_pieces(len(source), config, network.max_length)
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
     beam, found = config.beam, list[Hypothesis]()
     beams = Beams.start(config.n_best, norms[[longest + 1]])
@@ -37,7 +37,7 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
         forbid(log_probs, num_pieces, (min(config.min_length, longest), longest))
         values, parents, tokens = best_candidates(log_probs, beams.sums[0], 2 * beam)
         divisors = norms[[num_pieces + 1]]
-        ends = ended(values, tokens)
+        ends = eos_mask(values, tokens)
         finished = ends[:, :beam]
         if finished.any():
             beams.count(finished, values[:, :beam] / divisors[:, None])
@@ -45,7 +45,7 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
                 found.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
-        stays = stay(ends, beam)[0]
+        stays = top_unfinished(ends, beam)[0]
         beams = beams.grown(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
         if beams.are_done(divisors, beam, beams.sums[:, 0])[0]:
             return best_first(found, config.n_best)

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 
 from tfm.model.fused import greedy_search
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
-def one_by_one(
-    stepper: object, sources: Sequence[Sequence[int]], rules: LogitsRules, on_done: Callable[[int], None]
+def fused_greedy_search(
+    stepper: object, sources: Sequence[Sequence[int]], rules: LogitsProcessor, on_done: Callable[[int], None]
 ) -> list[list[Hypothesis]] | None:
-    """What `greedy.piece_by_piece` finds; None where the loop does not apply.
+    """What `greedy.single_hypothesis_search` finds; None where the loop does not apply.
 
     Sources are ids, end token included; `on_done` is told how many more are finished.
     """

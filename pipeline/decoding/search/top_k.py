@@ -7,7 +7,7 @@ from torch import Tensor
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.cpu_kernels.dispatch import Candidates
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import SUPPRESSED_TOKENS
 from tfm.tokenizer.special import EOS_ID
 
@@ -18,7 +18,7 @@ found."""
 
 
 def best_continuations(
-    predict: LogProbFn, rules: LogitsRules, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, beam: int
+    predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, beam: int
 ) -> Candidates:
     """What the hypotheses of each sentence are best followed by: values, beams and tokens (B, 2 * beam), best first.
 

@@ -44,12 +44,12 @@ def as_table(campaign: Campaign, judge: Judge) -> str:
         item = campaign.by_id[name]
         context = [item.source, *(item.references[:1] if reference else ())]
         for shown in item.shown:
-            texts = [harmless(text) for text in (*context, shown.text)]
+            texts = [escape_formula(text) for text in (*context, shown.text)]
             table.writerow([campaign.fingerprint, judge.name, item.id, shown.label, *texts, *empty])
     return stream.getvalue()
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """The text as a spreadsheet takes it for text: an apostrophe before what could begin a formula."""
     text = INNER_FORMULA.sub("'", text)
     return f"'{text}" if FORMULA.match(text) else text

@@ -7,18 +7,18 @@ from random import Random
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Check, Item, Judge, Kind, Shown
-from tfm.pipeline.judging.making.attention_checks import spoiled
-from tfm.pipeline.judging.making.design import Asked, all_asked, in_order, shared_out
+from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Check, Item, Judge, Kind, ShownText
+from tfm.pipeline.judging.making.attention_checks import corrupt_text
+from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, full_assignment, interleave
 from tfm.pipeline.judging.making.texts import segments_of
-from tfm.pipeline.scoring.metrics.references import present
+from tfm.pipeline.scoring.metrics.references import non_blank
 
 LABELS = "ABCDEFGHI"
 MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CampaignSpec:
     """What a campaign should be.
 
     segments: how many are drawn from the test set. each: how many judges see a text; None: all of them. repeats,
@@ -57,7 +57,7 @@ class Wanted:
             raise DataError(f"the test set {test.name} has no references to show")
 
 
-def make_campaign(wanted: Wanted, systems: Sequence[System]) -> Campaign:
+def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
     """The campaign of some systems, each with the one test set to judge: a pure function of `wanted` and the texts."""
     wanted.check(systems)
     test = segments_of(systems[0])
@@ -88,12 +88,12 @@ def make_campaign(wanted: Wanted, systems: Sequence[System]) -> Campaign:
     )
 
 
-def _rounds(wanted: Wanted, num_systems: int) -> list[list[list[Asked]]]:
+def _rounds(wanted: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
     """What each judge is asked, in rounds that have every segment once."""
     draw, size = _draw(wanted, "shares"), (num_systems, wanted.segments)
     if wanted.each is None:
-        return [all_asked(wanted.kind, *size, draw) for _ in range(wanted.judges)]
-    return [[one_round] for one_round in shared_out(wanted.kind, *size, wanted.judges, wanted.each, draw)]
+        return [full_assignment(wanted.kind, *size, draw) for _ in range(wanted.judges)]
+    return [[one_round] for one_round in balanced_assignment(wanted.kind, *size, wanted.judges, wanted.each, draw)]
 
 
 class _Texts:
@@ -108,18 +108,18 @@ class _Texts:
 
     def item(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
-        labelled = (Shown(label=LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown))
+        labelled = (ShownText(label=LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown))
         return Item(
             id="-",
             test=self.test.name,
             line=line + 1,
             source=self.sources[line],
-            references=tuple(present([column[line] for column in self.test.references])),
+            references=tuple(non_blank([column[line] for column in self.test.references])),
             shown=tuple(labelled),
             **more,  # type: ignore[arg-type]
         )
 
-    def asked(self, asked: Asked, draw: Random) -> Item:
+    def asked(self, asked: Assignment, draw: Random) -> Item:
         """What a judge is asked of a segment, its texts in an order that is drawn."""
         line = self.lines[asked.segment]
         systems = [self.systems[number] for number in draw.sample(asked.systems, len(asked.systems))]
@@ -134,7 +134,7 @@ class _Texts:
         whole, others = column[line], [text for text in column if text.split() and text != column[line]]
         others = draw.sample(others, min(MAX_DONOR_TEXTS, len(others)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
-        bad = [spoiled(whole, others, draw) for _ in range(num_spoiled)] if whole.split() else [None]
+        bad = [corrupt_text(whole, others, draw) for _ in range(num_spoiled)] if whole.split() else [None]
         texts = [text for text in bad if text is not None]
         if len(texts) < num_spoiled:
             return None
@@ -143,7 +143,9 @@ class _Texts:
         return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
 
 
-def _one_judge(wanted: Wanted, texts: _Texts, rounds: Sequence[Sequence[Asked]], draw: Random) -> Iterator[Item]:
+def _one_judge(
+    wanted: CampaignSpec, texts: _Texts, rounds: Sequence[Sequence[Assignment]], draw: Random
+) -> Iterator[Item]:
     """What one judge is asked, in the order shown, the ties that are not shown last; repeats name the place, from 0,
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
@@ -153,7 +155,7 @@ def _one_judge(wanted: Wanted, texts: _Texts, rounds: Sequence[Sequence[Asked]],
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
     checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), draw)
     place_of: dict[int, int] = {}
-    for place, (kind, number) in enumerate(in_order(len(firsts), repeats, len(checks), draw)):
+    for place, (kind, number) in enumerate(interleave(len(firsts), repeats, len(checks), draw)):
         if kind == "first":
             place_of[number] = place
             yield firsts[number]
@@ -165,7 +167,7 @@ def _one_judge(wanted: Wanted, texts: _Texts, rounds: Sequence[Sequence[Asked]],
     yield from (item for item in all_items if _is_tie(wanted.kind, item))
 
 
-def _checks(wanted: Wanted, texts: _Texts, number: int, draw: Random) -> list[Item]:
+def _checks(wanted: CampaignSpec, texts: _Texts, number: int, draw: Random) -> list[Item]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
     lines = [*draw.sample(texts.spare, len(texts.spare)), *draw.sample(texts.lines, len(texts.lines))]
@@ -184,7 +186,7 @@ def _is_tie(kind: Kind, item: Item) -> bool:
     return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
 
 
-def _draw(wanted: Wanted, part: str) -> Random:
+def _draw(wanted: CampaignSpec, part: str) -> Random:
     return Random(f"{wanted.seed} {part}")
 
 

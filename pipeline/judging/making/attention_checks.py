@@ -11,7 +11,7 @@ from random import Random
 CORRUPTED_SHARE = 0.75  # of the words, so that little of the meaning is left
 
 
-def spoiled(text: str, others: Sequence[str], draw: Random) -> str | None:
+def corrupt_text(text: str, others: Sequence[str], draw: Random) -> str | None:
     """The text with a run of three quarters of its words replaced by words of one of the others.
 
     A text without spaces goes by characters. None where that changes nothing, with whichever of the others.

@@ -13,14 +13,14 @@ Together: TypeAlias = tuple[int, ...]
 """The systems, by number, that are shown at once."""
 
 
-class Asked(NamedTuple):
+class Assignment(NamedTuple):
     """A segment, by its number among the N drawn, and the systems whose texts for it one judge sees."""
 
     segment: int
     systems: Together
 
 
-def all_asked(kind: Kind, num_systems: int, num_segments: int, draw: Random) -> list[list[Asked]]:
+def full_assignment(kind: Kind, num_systems: int, num_segments: int, draw: Random) -> list[list[Assignment]]:
     """What one judge is asked who sees all, in rounds: each round has each of the N segments once.
 
     From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
@@ -30,16 +30,16 @@ def all_asked(kind: Kind, num_systems: int, num_segments: int, draw: Random) -> 
     names = draw.sample(range(num_systems), num_systems)
     return [
         [
-            Asked(segment, tuple(names[system] for system in together[(segment + moved) % len(together)]))
+            Assignment(segment, tuple(names[system] for system in together[(segment + moved) % len(together)]))
             for segment in range(num_segments)
         ]
         for moved in range(len(together))
     ]
 
 
-def shared_out(
+def balanced_assignment(
     kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, draw: Random
-) -> list[list[Asked]]:
+) -> list[list[Assignment]]:
     """What every judge is asked where `each` of them see a text: each of the N segments once, in their order.
 
     Segments go in blocks in which a judge meets every set of systems shown together once, a Latin square (Fisher
@@ -48,7 +48,7 @@ def shared_out(
     all, the counts of any two systems differ by one at most for every judge.
     """
     together = shown_together(kind, num_systems)
-    asked: list[list[Asked]] = [[] for _ in range(num_judges)]
+    asked: list[list[Assignment]] = [[] for _ in range(num_judges)]
     for begin in range(0, num_segments, len(together)):
         judges = draw.sample(range(num_judges), num_judges)
         names = draw.sample(range(num_systems), num_systems)
@@ -56,7 +56,7 @@ def shared_out(
             moved = place // each
             for segment, systems in zip(range(begin, num_segments), together, strict=False):
                 shown = tuple(names[(system + moved) % num_systems] for system in systems)
-                asked[judge].append(Asked(segment, shown))
+                asked[judge].append(Assignment(segment, shown))
     return asked
 
 
@@ -65,11 +65,11 @@ def shown_together(kind: Kind, num_systems: int) -> list[Together]:
     if kind == "best":
         return [tuple(range(num_systems))]
     if kind == "pairwise":
-        return every_pair(num_systems)
+        return round_robin_pairs(num_systems)
     return [(system,) for system in range(num_systems)]
 
 
-def every_pair(num_systems: int) -> list[Together]:
+def round_robin_pairs(num_systems: int) -> list[Together]:
     """All pairs, each once, ordered so that no system is ahead of another by more than one after any of them.
 
     The rounds of a tournament (the circle method). With an odd number every round leaves one system out; then the
@@ -100,7 +100,7 @@ def _cycles(num_systems: int) -> list[list[int]]:
     return [[ring, *((place + turn) % ring for place in zigzag)] for turn in range(ring // 2)]
 
 
-def in_order(firsts: int, repeats: int, checks: int, draw: Random) -> list[tuple[str, int]]:
+def interleave(firsts: int, repeats: int, checks: int, draw: Random) -> list[tuple[str, int]]:
     """The order in which a judge meets what is asked: ("first", i), ("repeat", i) of the same i, and ("check", i).
 
     repeats, at most half of the firsts, are drawn from the first half, and come a quarter of the way later or more,

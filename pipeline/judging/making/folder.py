@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import beginning, replace_text
+from tfm.pipeline.artifacts.files import as_cannot_write, replace_text
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.judging.campaign import KEY_FILE, Campaign, read_campaign, write_campaign
@@ -20,14 +20,14 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
     or special file: then none is written.
     """
-    with beginning(folder):
+    with as_cannot_write(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = [(folder / name, text) for name, text in forms(campaign)]
     check_no_symlinks(folder, folder / KEY_FILE, *(file for file, _ in files))
     _refuse_another(campaign, folder)
     for file, text in files:
         _refuse_changed(file, text.encode())
-    with beginning(folder):
+    with as_cannot_write(folder):
         write_campaign(campaign, folder / KEY_FILE)
         for file, text in files:
             replace_text(file, text)

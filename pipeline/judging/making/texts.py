@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system, texts_differ
+from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system, text_mismatch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import name_of
 from tfm.pipeline.scoring.aligned_files import aligned
@@ -96,6 +96,6 @@ def _of_files(files: Mapping[str, Path], source: Path, references: Sequence[Path
 
 def _check_same_texts(systems: Sequence[System]) -> None:
     for system in systems[1:]:
-        why = texts_differ(segments_of(systems[0]), segments_of(system))
+        why = text_mismatch(segments_of(systems[0]), segments_of(system))
         if why is not None:
             raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {why}")

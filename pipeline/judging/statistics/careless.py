@@ -28,7 +28,7 @@ SHARE_OF_TIME = 1 / 3
 
 
 @dataclass(frozen=True)
-class Conduct:
+class JudgeStats:
     """How a judge worked: items given and answered; attention checks; repeated items, answered alike or not; seconds
     an item, where known; the answers to the items as they stood on the screen; and ties that were not shown."""
 
@@ -54,13 +54,13 @@ class Verdict:
     correlation: Pearson's r with the mean of the other judges over `num_units` units; None where it is not defined.
     """
 
-    conduct: Conduct
+    conduct: JudgeStats
     correlation: float | None
     num_units: int
     reasons: list[str] = field(default_factory=list)
 
 
-def verdicts(conducts: Sequence[Conduct], judgments: Sequence[Judgment]) -> list[Verdict]:
+def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> list[Verdict]:
     """A verdict on each judge, in the order given; `judgments` are what the judges are compared by.
 
     Correlations come last, the lowest first, and no longer with a judge who was named: careless answers among the
@@ -113,14 +113,14 @@ def with_others(
     return values, means
 
 
-def _checks(conduct: Conduct) -> str | None:
+def _checks(conduct: JudgeStats) -> str | None:
     failed, num = conduct.checks.count(False), len(conduct.checks)
     if failed >= FAILED_CHECKS and failed >= SHARE_OF_CHECKS * num:
         return f"failed {failed} of {num} attention checks"
     return None
 
 
-def _repeats(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
+def _repeats(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     """Fisher's exact test: does this judge repeat answers less often than all others together?"""
     others = [alike for each in conducts if each is not conduct for alike in each.repeats]
     own = list(conduct.repeats)
@@ -133,14 +133,14 @@ def _repeats(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
     return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"
 
 
-def _same(conduct: Conduct) -> str | None:
+def _same(conduct: JudgeStats) -> str | None:
     num = len(conduct.answers)
     if num >= MIN_ANSWERS and len(set(conduct.answers)) == 1:
         return f"gave the same answer to all {num} items"
     return None
 
 
-def _time(conduct: Conduct, conducts: Sequence[Conduct]) -> str | None:
+def _time(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     own = conduct.median_seconds
     others = [each.median_seconds for each in conducts if each is not conduct and each.median_seconds is not None]
     if own is None or len(others) < 2 or own >= SHARE_OF_TIME * median(others):

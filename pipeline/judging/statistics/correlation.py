@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate
-from tfm.pipeline.scoring.metrics.references import present
+from tfm.pipeline.scoring.metrics.references import non_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
@@ -139,7 +139,7 @@ def metric_scores(
         if metric == "bleu":
             bleu = make_bleu(config, effective_order=True)
             values = [
-                bleu.sentence_score(texts[segment, system], present(references[segment])).score for segment, _ in own
+                bleu.sentence_score(texts[segment, system], non_blank(references[segment])).score for segment, _ in own
             ]
         by_unit |= {unit: sign * value for unit, value in zip(own, values, strict=True)}
         by_system[system] = sign * float(counted.score(rows.sum(0)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
-from tfm.pipeline.judging.statistics.ratings import MIN_SEGMENTS, NUM_DRAWS, drawn_segments, percentiles
+from tfm.pipeline.judging.statistics.ratings import MIN_SEGMENTS, NUM_DRAWS, bootstrap_counts, percentiles
 from tfm.pipeline.significance.holm import LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
@@ -119,7 +119,7 @@ def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list
     values = bradley_terry(counts.sum(0))
     low, high = [None] * len(systems), [None] * len(systems)
     if len(systems) > 1 and len(segments) >= MIN_SEGMENTS and len(groups(counts.sum(0), systems, "strong")) == 1:
-        drawn = drawn_segments(len(segments), NUM_DRAWS)
+        drawn = bootstrap_counts(len(segments), NUM_DRAWS)
         again = bradley_terry(np.tensordot(drawn, counts, 1))
         low, high = np.percentile(again, percentiles(len(segments)), axis=0).tolist()
     found = []

@@ -53,7 +53,7 @@ class Mean:
     num_segments: int
 
 
-def drawn_segments(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]:
+def bootstrap_counts(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]:
     """How often each of some segments comes up (num_draws, num_segments) in bootstrap draws of as many (Efron 1979)."""
     random = np.random.default_rng(SEED)
     return random.multinomial(num_segments, np.full(num_segments, 1 / num_segments), size=num_draws)
@@ -74,7 +74,7 @@ def estimate(
     if value is None or len(segments) < MIN_SEGMENTS:
         return Estimate(value)
     place = {segment: i for i, segment in enumerate(segments)}
-    counts = drawn_segments(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
+    counts = bootstrap_counts(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
     again = of_draws(counts.astype(np.float64))
     again = again[~np.isnan(again)]
     if not again.size or np.ptp(again) <= ROUNDING * np.abs(again).max():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.fits import Held
+from tfm.pipeline.model_io.huggingface.fits import SupportedConfig
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.weights import Weight
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
@@ -47,7 +47,7 @@ class HuggingFaceClass:
     name: str
     model_type: str
     pipeline: str
-    held: Held
+    held: SupportedConfig
     weights: Callable[[ModelConfig], Iterable[Weight]]
     tables: tuple[str, ...]
     settings: Callable[[ModelConfig, int], Settings]
@@ -70,13 +70,13 @@ class HuggingFaceClass:
         return {weight.ours: weight.imported(found) for weight in self.weights(config)}
 
 
-def own_keys(config: ModelConfig) -> Settings:
+def tfm_keys(config: ModelConfig) -> Settings:
     """What config.json says for `tfm import` alone: what no class says of a model of ours."""
     return {"tfm": {"task": config.task, "block": config.block}}
 
 
 def task_of(settings: Settings, default: str) -> Settings:
-    """The keys of [model] that `own_keys` wrote; other models have the default task."""
+    """The keys of [model] that `tfm_keys` wrote; other models have the default task."""
     written = settings.get("tfm", {})
     return {"task": default} | {key: written[key] for key in ("task", "block") if key in written}
 
@@ -89,7 +89,7 @@ def activation_of(name: str) -> str:
     return ours[name]
 
 
-def want(settings: Settings, **wanted: Any) -> None:
+def require_setting(settings: Settings, **wanted: Any) -> None:
     """Raise ValueError for the first setting that is there and is not as it has to be."""
     for key, value in wanted.items():
         if settings.get(key, value) != value:

@@ -23,13 +23,13 @@ from tfm.pipeline.model_io.huggingface.classes import (
     State,
     activation_of,
     is_zero,
-    own_keys,
+    require_setting,
     task_of,
+    tfm_keys,
     tie_of,
-    want,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
-from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear, norm
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear, norm
 from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -45,7 +45,7 @@ BIAS = "final_logits_bias"
 EMBEDS = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
 
-def held(norm_placement: str) -> Held:
+def held(norm_placement: str) -> SupportedConfig:
     """Of an encoder-decoder, what both classes have."""
     keys = {
         "architecture": ("transformer",),
@@ -59,7 +59,7 @@ def held(norm_placement: str) -> Held:
         "embedding_dim": ANY,
         "pooling": ANY,
     }
-    return Held(keys, STANDARD_HEADS, ("encoder", "decoder"))
+    return SupportedConfig(keys, STANDARD_HEADS, ("encoder", "decoder"))
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
@@ -81,7 +81,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "forced_eos_token_id": EOS_ID,
         "normalize_before": config.norm == "pre",  # CTranslate2 asks for these two
         "normalize_embedding": False,
-        **own_keys(config),
+        **tfm_keys(config),
     }
 
 
@@ -96,7 +96,7 @@ def _stack(name: str, stack: StackConfig) -> Settings:
 
 def weights(config: ModelConfig) -> Iterator[Weight]:
     """The table of both classes."""
-    order = halves_apart(config.encoder.dim)
+    order = deinterleave(config.encoder.dim)
     if config.tie == "all":
         yield Weight("source_embedding.table.weight", (SHARED,), columns=order)
     else:
@@ -138,7 +138,7 @@ def with_positions(config: ModelConfig, found: State) -> State:
     """Their weights and the position tables, which are no weights of ours where positions are not learned; and the
     table that both classes have besides those of encoder, decoder and output, where these are not one."""
     if config.positions != "learned":
-        order = halves_apart(config.encoder.dim)
+        order = deinterleave(config.encoder.dim)
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
         found |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDS.values()}
@@ -175,7 +175,7 @@ def _scale(config: ModelConfig) -> float:
 
 def read(settings: Settings, found: State, norm_placement: str) -> Settings:
     """[model] of what config.json and the weights are."""
-    want(settings, normalize_embedding=False, is_encoder_decoder=True)
+    require_setting(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     tables = [found[name] for theirs in EMBEDS.values() if (name := f"{theirs}.embed_positions.weight") in found]
     for table in tables:
@@ -183,7 +183,7 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
             raise ValueError(f"its positions are {tuple(table.shape)}, not {(length, dim)}, as config.json has them")
         if table.numel() > MAX_SINUSOIDS:
             raise ValueError(f"its positions have {table.numel():,} numbers, and {MAX_SINUSOIDS:,} at most are read")
-    expected = sinusoids(dim, length).float()[:, halves_apart(dim)] if tables and not tables[0].is_meta else None
+    expected = sinusoids(dim, length).float()[:, deinterleave(dim)] if tables and not tables[0].is_meta else None
     if expected is None or all(torch.allclose(table, expected, atol=1e-5) for table in tables):
         positions = "sinusoidal"  # a file without tables, or of which only shapes are known, which are the same
     elif len(tables) < len(EMBEDS):
@@ -242,7 +242,7 @@ def with_shared_tables(settings: Settings, found: State) -> State:
     return shared_tables(found)
 
 
-def without_begin(settings: Settings, found: State) -> State:
+def strip_begin_piece(settings: Settings, found: State) -> State:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
     found = shared_tables(found)
@@ -281,13 +281,13 @@ MARIAN = HuggingFaceClass(
             "share_encoder_decoder_embeddings": True,
             "pad_token_id": PAD_ID,
             "decoder_start_token_id": size,
-            "tfm": {**own_keys(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
+            "tfm": {**tfm_keys(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
         }
     ),
     weights=weights,
     finished=as_marian,
     read=partial(read, norm_placement="post"),
-    begun=without_begin,
+    begun=strip_begin_piece,
     tables=TABLES,
     bias=BIAS,
 )

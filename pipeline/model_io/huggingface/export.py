@@ -18,7 +18,7 @@ from tfm.pipeline.model_io.huggingface.card import Card, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
 from tfm.pipeline.model_io.huggingface.gpt2 import longest
-from tfm.pipeline.model_io.huggingface.registry import class_for, lacking
+from tfm.pipeline.model_io.huggingface.registry import class_for, unsupported_reason
 from tfm.pipeline.model_io.huggingface.tokenizer_files import are_two_of_marian, write_tokenizer, write_two_of_marian
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -34,7 +34,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     config = loaded.config
     held_by = class_for(config)
     if held_by is None:
-        problem = f"no class of transformers holds this model: {lacking(config)}"
+        problem = f"no class of transformers holds this model: {unsupported_reason(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
     two = config.architecture == "transformer" and source is not target

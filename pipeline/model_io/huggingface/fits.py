@@ -24,7 +24,7 @@ STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "fe
 
 
 @dataclass(frozen=True)
-class Held:
+class SupportedConfig:
     """What a class holds: by key of [model] the tuple of values that it has, or ANY; and the same of a stack."""
 
     keys: Mapping[str, Any]
@@ -34,14 +34,14 @@ class Held:
     def lacks(self, config: ModelConfig) -> str | None:
         """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
         keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY)}
-        if (key := not_held(config, keys)) is not None:
+        if (key := first_unsupported(config, keys)) is not None:
             return f"model.{key}"
         dims = [getattr(config, name).dim for name in self.stacks]
         if len({*dims}) > 1:
             return f"model.{self.stacks[1]}.dim = {dims[1]} (where the other stack has {dims[0]})"
         for name in self.stacks:
             stack = getattr(config, name)
-            if (key := not_held(stack, self.stack)) is not None:
+            if (key := first_unsupported(stack, self.stack)) is not None:
                 return f"model.{name}.{key}"
             if stack.dim % stack.heads:
                 return f"model.{name}.heads = {stack.heads} (which does not divide dim = {stack.dim})"
@@ -50,7 +50,7 @@ class Held:
         return None
 
 
-def not_held(config: BaseModel, held: Mapping[str, Any]) -> str | None:
+def first_unsupported(config: BaseModel, held: Mapping[str, Any]) -> str | None:
     """The first key of a table whose value is none of those held, as a recipe has it; None where all are."""
     default = type(config)()
     for key, value in config:

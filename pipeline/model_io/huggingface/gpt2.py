@@ -14,11 +14,11 @@ from tfm.pipeline.model_io.huggingface.classes import (
     State,
     activation_of,
     are_equal,
-    own_keys,
+    require_setting,
     task_of,
-    want,
+    tfm_keys,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 
@@ -82,7 +82,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "embd_pdrop": config.dropout.embedding,
         "attn_pdrop": config.dropout.attention,
         "tie_word_embeddings": is_tied(config),
-        **own_keys(config),
+        **tfm_keys(config),
         **TOKENS,
     }
 
@@ -116,7 +116,7 @@ def finished(config: ModelConfig, found: State) -> State:
 
 def read(settings: Settings, found: State) -> Settings:
     """[model] of what config.json and the weights are."""
-    want(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    require_setting(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
     keys = task_of(settings, LANGUAGE_MODEL)
     sides = 2 if ABILITIES[keys["task"]].translates else 1
@@ -156,7 +156,7 @@ GPT2 = HuggingFaceClass(
     name="GPT2LMHeadModel",
     model_type="gpt2",
     pipeline="text-generation",
-    held=Held(HELD, STANDARD_HEADS, ("decoder",)),
+    held=SupportedConfig(HELD, STANDARD_HEADS, ("decoder",)),
     settings=settings,
     weights=weights,
     finished=finished,

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tfm.data.errors import listed
+from tfm.data.errors import format_names
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
@@ -62,8 +62,8 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     ends = settings.get("eos_token_id")
     if isinstance(ends, list) and len(ends) > 1:
         reporter.warn(
-            f"it ends texts with any of the tokens {listed(ends)}; here {ends[0]} alone ends one, and the others are "
-            "pieces like any other: in config.json put the one first that is to end texts (eos_token_id)"
+            f"it ends texts with any of the tokens {format_names(ends)}; here {ends[0]} alone ends one, and the others "
+            "are pieces like any other: in config.json put the one first that is to end texts (eos_token_id)"
         )
 
 
@@ -105,7 +105,7 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     if found is None and ours:
         raise DataError("was made by tfm, and needs no import", file=folder)
     if found is None:
-        told = listed(names) or f"model_type {settings.get('model_type')!r:.80}"
+        told = format_names(names) or f"model_type {settings.get('model_type')!r:.80}"
         raise DataError(f"tfm cannot import {told}, only {', '.join(known)}", file=folder / CONFIG)
     check_config(settings, folder / CONFIG)
     return settings, found

@@ -17,11 +17,11 @@ from tfm.pipeline.model_io.huggingface.classes import (
     Settings,
     State,
     are_equal,
-    own_keys,
+    require_setting,
     task_of,
-    want,
+    tfm_keys,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.gpt2 import (
     HELD,
     LANGUAGE_MODEL,
@@ -32,7 +32,7 @@ from tfm.pipeline.model_io.huggingface.gpt2 import (
     tables,
     with_output,
 )
-from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart, linear
+from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
@@ -69,7 +69,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "rope_scaling": turning if config.rotary.factor > 1 else None,  # as transformers 4 reads it
         "rope_parameters": turning,
         "tie_word_embeddings": is_tied(config),
-        **own_keys(config),
+        **tfm_keys(config),
         **TOKENS,
     }
 
@@ -98,7 +98,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
 def rotary_rows(stack: StackConfig) -> Tensor:
     """(H K + 2 G K,) which row of our queries, keys and values each one of theirs is."""
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
-    within = halves_apart(width)
+    within = deinterleave(width)
     turned = torch.arange(stack.heads + groups)[:, None] * width + within
     first = (stack.heads + groups) * width
     return torch.cat([turned.flatten(), torch.arange(first, first + groups * width)])
@@ -120,7 +120,7 @@ def rotary(settings: Settings) -> Settings:
     said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     kind = said.get("rope_type", said.get("type", "default"))
     for each in (said, settings):
-        want(each, partial_rotary_factor=1.0)
+        require_setting(each, partial_rotary_factor=1.0)
     if kind not in ("default", "linear", "llama3"):
         raise ValueError(f"rotary positions of type {kind!r} are not supported, only default, linear and llama3")
     found = {"base": said.get("rope_theta", settings.get("rope_theta", 10_000.0))}
@@ -133,7 +133,7 @@ def rotary(settings: Settings) -> Settings:
 def read(settings: Settings, found: State) -> Settings:
     """[model] of what config.json and the weights are."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
-    want(settings, head_dim=dim // heads)
+    require_setting(settings, head_dim=dim // heads)
     gates = {function: ours for ours, (function, _) in GATES.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
@@ -175,7 +175,7 @@ LLAMA = HuggingFaceClass(
     name="LlamaForCausalLM",
     model_type="llama",
     pipeline="text-generation",
-    held=Held(
+    held=SupportedConfig(
         HELD | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY, "activation": tuple(GATES)},
         {**STANDARD_HEADS, "key_value_heads": ANY},
         ("decoder",),

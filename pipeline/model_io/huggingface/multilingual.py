@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 
 from tfm.model.transformer.told_languages import NETWORKS
-from tfm.pipeline.model_io.huggingface.classes import Settings, State, want
+from tfm.pipeline.model_io.huggingface.classes import Settings, State, require_setting
 from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDS, PEGASUS, common, shared_tables
-from tfm.pipeline.model_io.huggingface.fits import Held
+from tfm.pipeline.model_io.huggingface.fits import SupportedConfig
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.tokenizer.languages import is_named
 
@@ -27,10 +27,10 @@ LANGUAGE_POSITION = {
     "MBartTokenizer": "behind",
 }
 """Where they put a source's language, whatever their files say: those of NLLB are older."""
-NO_MODEL = Held({"architecture": ()}, {}, ())
+NO_MODEL = SupportedConfig({"architecture": ()}, {}, ())
 
 
-def told(folder: Snapshot, settings: Settings) -> Settings:
+def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
     """How the model in a folder is told languages; and as what begins a target, which here is its language, the token
     that begins no text there. Raises ValueError where it is told in another way."""
     end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
@@ -65,7 +65,7 @@ def _around_a_source(folder: Snapshot) -> str:
 
 def read_m2m100(settings: Settings, found: State) -> Settings:
     """[model] of what config.json and the weights are."""
-    want(settings, pad_token_id=1, is_encoder_decoder=True)
+    require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
     own = {"positions": "fairseq", "max_length": length, LANGUAGES: settings[LANGUAGES]}
     return {**common(settings, found), "norm": "pre", **own}
@@ -73,7 +73,9 @@ def read_m2m100(settings: Settings, found: State) -> Settings:
 
 def read_mbart(settings: Settings, found: State) -> Settings:
     """The same of mBART."""
-    want(settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True)
+    require_setting(
+        settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
+    )
     length = _length_of(settings)
     own = {"positions": "learned", "max_length": length, LANGUAGES: settings[LANGUAGES], "embedding_norm": True}
     return {**common(settings, found), "norm": "pre", **own}
@@ -113,7 +115,7 @@ M2M100 = replace(
     held=NO_MODEL,
     settings=_not_written,
     finished=_not_written,
-    told=told,
+    told=detect_language_position,
     begun=begun_m2m100,
     read=read_m2m100,
 )

@@ -14,11 +14,11 @@ IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:
-    """The class that holds a model; None where none does, and `lacking` says why."""
+    """The class that holds a model; None where none does, and `unsupported_reason` says why."""
     return next((each for each in CLASSES if each.held.lacks(config) is None), None)
 
 
-def lacking(config: ModelConfig) -> str:
+def unsupported_reason(config: ModelConfig) -> str:
     """The part of a model that no class holds: of each class of its architecture, and of its task if there is one, the
     first part that it lacks."""
     alike = [each for each in CLASSES if config.architecture in each.held.keys["architecture"]]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.tokenizer.foreign.sentencepiece import numbered_alike
+from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.foreign.sentencepiece_files import as_model, numbers_of, was_sentencepiece
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
@@ -58,7 +58,7 @@ def write_tokenizer(
 
 def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
     """Whether two tokenizers were read from a Marian's SentencePiece models, which share a numbering."""
-    return numbered_alike(source, target) and was_sentencepiece(source) and was_sentencepiece(target)
+    return have_same_ids(source, target) and was_sentencepiece(source) and was_sentencepiece(target)
 
 
 def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:

@@ -14,10 +14,10 @@ from tfm.tokenizer.foreign.m2m100 import with_languages
 from tfm.tokenizer.foreign.renumbered import (
     MAX_UNUSED,
     WHOLE_WORDS,
-    Renumbered,
+    RenumberedTokenizer,
     check_number_of_pieces,
     pieces_of,
-    renumbered,
+    renumber,
     with_cut,
 )
 from tfm.tokenizer.foreign.sentencepiece import SentencePiece, as_document, read_model, with_whole_model
@@ -32,7 +32,8 @@ M2M100 = "sentencepiece.bpe.model"
 @dataclass(frozen=True)
 class Pieces:
     """Tokenizers of source and target, which are one where texts of both are split alike; rows, nowhere: see
-    `Renumbered`. source_rows: those of the source, where it has a numbering of its own, and `rows` are of the target.
+    `RenumberedTokenizer`. source_rows: those of the source, where it has a numbering of its own, and `rows` are of the
+    target.
     """
 
     source: Tokenizer
@@ -58,7 +59,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     unknown = _unknown(_about(folder)) or document["model"].get("unk_token") or UNK
-    found = renumbered(document, _roles(settings, pieces_of(document), unknown), size)
+    found = renumber(document, _roles(settings, pieces_of(document), unknown), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
 
@@ -128,7 +129,7 @@ def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Piece
 
 def _numbered(
     model: SentencePiece, names: list[str], control: Sequence[str], roles: Mapping[str, int], size: int
-) -> Renumbered:
+) -> RenumberedTokenizer:
     """A SentencePiece model whose pieces have the numbers of a vocabulary; those that it lacks read as <unk>.
 
     Args:
@@ -143,14 +144,14 @@ def _numbered(
     """
     tokens = {each: each for each in control}
     if model.scores.keys() <= {*names}:
-        return _split_at_control(renumbered(as_document(model, names, tokens), roles, size))
+        return _split_at_control(renumber(as_document(model, names, tokens), roles, size))
     if size > len(names) + MAX_UNUSED:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
-    found = _split_at_control(renumbered(as_document(model, names, tokens, size), roles, size))
+    found = _split_at_control(renumber(as_document(model, names, tokens, size), roles, size))
     return replace(found, document=with_whole_model(found.document, model))
 
 
-def _split_at_control(found: Renumbered) -> Renumbered:
+def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
     """The same where texts cannot spell control tokens, also if nothing had to be renumbered."""
     document = found.document
     if document["model"]["type"] not in WHOLE_WORDS or document["pre_tokenizer"]["type"] != "Metaspace":
@@ -189,7 +190,7 @@ def _unknown(about: Settings) -> str | None:
     return found
 
 
-def _tokenizer(found: Renumbered) -> Tokenizer:
+def _tokenizer(found: RenumberedTokenizer) -> Tokenizer:
     return Tokenizer.of_json(json.dumps(found.document))
 
 

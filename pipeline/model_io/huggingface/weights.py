@@ -70,6 +70,6 @@ def norm(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[Weight]
     return linear(ours, theirs, rows=rows)
 
 
-def halves_apart(dim: int) -> Tensor:
+def deinterleave(dim: int) -> Tensor:
     """(D,) 0, 2, 4 .., 1, 3, 5 ..: of pairs that lie side by side, first all first ones and then all second ones."""
     return torch.cat([torch.arange(0, dim, 2), torch.arange(1, dim, 2)])

@@ -45,7 +45,7 @@ class KeysValues:
 
 
 @dataclass(frozen=True)
-class Places:
+class PositionsAndMask:
     """What self-attention knows of the rows of a batch: positions, and who sees whom.
 
     own: positions of the queries (B or 1, T). bias: what is added to the logits, broadcastable to (B, H, T, S).
@@ -55,49 +55,52 @@ class Places:
     bias: str
 
 
-def hidden_keys(graph: Graph, mask: str) -> str:
+def padding_bias(graph: Graph, mask: str) -> str:
     """(B, S) of 1 for a token and 0 for padding -> what is added to the logits (B, 1, 1, S)."""
     padding = graph.node("Sub", graph.floats(1.0), graph.node("Cast", mask, to=1))
     return graph.node("Unsqueeze", graph.node("Mul", padding, graph.floats(MASK_BIAS)), graph.ints(1, 2))
 
 
-def hidden_future(graph: Graph, rows: str, queries: str) -> str:
+def causal_bias(graph: Graph, rows: str, queries: str) -> str:
     """Which place each key has (S,) and each query (T,) -> what is added to the logits (T, S)."""
     later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.ints(1)))
     return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(MASK_BIAS))
 
 
 def self_attention(
-    graph: Graph, module: SelfAttention, rows: str, places: Places, past: KeysValues | None = None
+    graph: Graph, module: SelfAttention, rows: str, places: PositionsAndMask, past: KeysValues | None = None
 ) -> tuple[str, KeysValues]:
     """(B, T, D) -> (B, T, D), and the keys and values of past and rows, for those that come after them."""
     heads = module.heads
     projected = linear(graph, module.query_key_value, rows)
-    query, key, value = _parted(graph, projected, heads.query, heads.key, heads.value)
+    query, key, value = _split_heads(graph, projected, heads.query, heads.key, heads.value)
     query, key = norm(graph, module.query_norm, query), norm(graph, module.key_norm, key)
     if isinstance(module.positions, Rotary):
         frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
-        query, key = (_turned(graph, each, places.own, frequencies) for each in (query, key))
+        query, key = (_apply_rotary(graph, each, places.own, frequencies) for each in (query, key))
     seen = KeysValues(key, value).after(graph, past)
-    return linear(graph, module.output, _mixed(graph, heads, query, seen, places.bias)), seen
+    return linear(graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, places.bias)), seen
 
 
-def remembered(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
+def project_memory(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
     """Keys and values of the memory (B, S, D), which are the same in every step."""
-    key, value = _parted(graph, linear(graph, module.key_value, memory), module.heads.key, module.heads.value)
+    key, value = _split_heads(graph, linear(graph, module.key_value, memory), module.heads.key, module.heads.value)
     return KeysValues(norm(graph, module.key_norm, key), value)
 
 
 def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: KeysValues, bias: str) -> str:
     """(B, T, D) -> (B, T, D)."""
-    (query,) = _parted(graph, linear(graph, module.query, rows), module.heads.query)
+    (query,) = _split_heads(graph, linear(graph, module.query, rows), module.heads.query)
     query = norm(graph, module.query_norm, query)
-    return linear(graph, module.output, _mixed(graph, module.heads, query, memory, bias))
+    return linear(graph, module.output, _scaled_dot_product_attention(graph, module.heads, query, memory, bias))
 
 
-def _mixed(graph: Graph, heads: Heads, query: str, seen: KeysValues, bias: str) -> str:
+def _scaled_dot_product_attention(graph: Graph, heads: Heads, query: str, seen: KeysValues, bias: str) -> str:
     """softmax(Q K^T / sqrt(K) + bias) V, (B, H, T, K) -> (B, T, H V)."""
-    key, value = _shared(graph, heads, seen.key, heads.key_dim), _shared(graph, heads, seen.value, heads.value_dim)
+    key, value = (
+        _repeat_kv(graph, heads, seen.key, heads.key_dim),
+        _repeat_kv(graph, heads, seen.value, heads.value_dim),
+    )
     query = graph.node("Mul", query, graph.floats(heads.key_dim**-0.5))
     logits = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
     weights = graph.node("Softmax", graph.node("Add", logits, bias), axis=-1)
@@ -105,7 +108,7 @@ def _mixed(graph: Graph, heads: Heads, query: str, seen: KeysValues, bias: str) 
     return graph.node("Reshape", mixed, graph.ints(0, 0, heads.number * heads.value_dim))
 
 
-def _shared(graph: Graph, heads: Heads, each: str, width: int) -> str:
+def _repeat_kv(graph: Graph, heads: Heads, each: str, width: int) -> str:
     """Keys or values (B, G, S, K) for every head of the query: (B, H, S, K)."""
     if heads.groups == heads.number:
         return each
@@ -114,7 +117,7 @@ def _shared(graph: Graph, heads: Heads, each: str, width: int) -> str:
     return graph.node("Reshape", repeated, graph.ints(0, heads.number, -1, width))
 
 
-def _parted(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
+def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
     """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K)."""
     parts: tuple[str, ...] = (projected,)
     if len(heads) > 1:
@@ -127,7 +130,7 @@ def _parted(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
     return [graph.node("Transpose", each, perm=[0, 2, 1, 3]) for each in split]
 
 
-def _turned(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
+def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
     place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.ints(1, 3, 4))

@@ -33,12 +33,12 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
         import onnxruntime  # noqa: F401  # it quantises, and runs what is written
     except ImportError:
         raise RecipeError(f"tfm export needs a package that is not installed: {install_command('onnx')}") from None
-    from tfm.pipeline.model_io.onnx.held import lacking
+    from tfm.pipeline.model_io.onnx.held import unsupported_reason
     from tfm.pipeline.model_io.onnx.networks import graphs_of
     from tfm.pipeline.model_io.onnx.quantize import write_int8
 
     loaded.check_reads_text("graphs are written of models of text alone")
-    if (part := lacking(loaded.config)) is not None:
+    if (part := unsupported_reason(loaded.config)) is not None:
         problem = f"a model with {part} is not written as ONNX. docs/exchange.md says which models are"
         raise RecipeError(f"{loaded.folder}: {problem}")
     if loaded.source_tokenizer.names_texts:

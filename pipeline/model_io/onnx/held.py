@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.fits import ANY, IGNORED_KEYS, not_held
+from tfm.pipeline.model_io.huggingface.fits import ANY, IGNORED_KEYS, first_unsupported
 from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
-from tfm.pipeline.tasks.abilities import Abilities, tasks_that
+from tfm.pipeline.tasks.abilities import TaskSpec, tasks_that
 
-TASKS: Mapping[str, Callable[[Abilities], object]] = {
+TASKS: Mapping[str, Callable[[TaskSpec], object]] = {
     "transformer": lambda each: each.translates,
     "decoder_only": lambda each: each.writes,
     "encoder_only": lambda each: not each.writes and each.reads == "source",
@@ -27,7 +27,7 @@ STACK: Mapping[str, Any] = dict.fromkeys(
 )
 
 
-def lacking(config: ModelConfig) -> str | None:
+def unsupported_reason(config: ModelConfig) -> str | None:
     """The first part of a model that is not written, as a recipe has it; None where all are."""
     if config.architecture not in TASKS:
         return f'model.architecture = "{config.architecture}"'
@@ -36,9 +36,9 @@ def lacking(config: ModelConfig) -> str | None:
         "task": tasks_that(TASKS[config.architecture]),
         **dict.fromkeys(("encoder", "decoder"), ANY),
     }
-    if (key := not_held(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
+    if (key := first_unsupported(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
         return f"model.{key}"
     for name in ("encoder", "decoder"):
-        if (key := not_held(getattr(config, name), STACK)) is not None:
+        if (key := first_unsupported(getattr(config, name), STACK)) is not None:
             return f"model.{name}.{key}"
     return None

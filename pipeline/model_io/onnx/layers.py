@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from tfm.model.attention.positions import Learned, NoInput, Sinusoidal
+from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.model.layers.normalization import BatchNorm, LayerNorm
@@ -87,7 +87,7 @@ def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
 
 
 POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
-    NoInput: lambda module: None,
+    NoPositionEmbedding: lambda module: None,
     Sinusoidal: lambda module: module.table,
     Learned: lambda module: module.table.weight,
 }

@@ -13,14 +13,14 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.embedding import Embedding
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import BOS_ID, EncoderOnly, SentenceHead, Transform
+from tfm.model.transformer.encoder_only import BOS_ID, EncoderOnly, PredictionHeadTransform, SentenceHead
 from tfm.pipeline.model_io.onnx.attention import (
     KeysValues,
-    Places,
+    PositionsAndMask,
+    causal_bias,
     cross_attention,
-    hidden_future,
-    hidden_keys,
-    remembered,
+    padding_bias,
+    project_memory,
     self_attention,
 )
 from tfm.pipeline.model_io.onnx.graph import Graph, names_of
@@ -39,7 +39,7 @@ def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     """
     rows, _ = _encoded(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _numbered(model.decoder):
-        seen = remembered(graph, layer.cross_attention, rows)
+        seen = project_memory(graph, layer.cross_attention, rows)
         seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
 
 
@@ -51,8 +51,8 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
     pasts = _pasts(graph, model.decoder)
     own, bias = _causal(graph, ids, pasts[0])
-    places = Places(graph.node("Unsqueeze", own, graph.ints(0)), bias)
-    hidden_source = hidden_keys(graph, mask)
+    places = PositionsAndMask(graph.node("Unsqueeze", own, graph.ints(0)), bias)
+    hidden_source = padding_bias(graph, mask)
     rows = embedding(graph, model.target_embedding, ids, places.own)
     for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
         rows = _attended(graph, layer, number, rows, places, past)
@@ -77,7 +77,7 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
     pasts = _pasts(graph, model.layers)
     queries, later = _causal(graph, ids, pasts[0])
     positions = graph.node("Gather", _positions(graph, mask), queries, axis=1)
-    places = Places(positions, graph.node("Add", hidden_keys(graph, mask), later))
+    places = PositionsAndMask(positions, graph.node("Add", padding_bias(graph, mask), later))
     rows = embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_numbered(model.layers), pasts, strict=True):
         rows = _attended(graph, layer, number, rows, places, past)
@@ -126,7 +126,7 @@ def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, 
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
     if config.begin_token:
         ids, mask = _before(graph, BOS_ID, ids), _before(graph, 1, mask)
-    places = Places(_positions(graph, mask), hidden_keys(graph, mask))
+    places = PositionsAndMask(_positions(graph, mask), padding_bias(graph, mask))
     rows = embedding(graph, table, ids, places.own)
     for _, layer in _numbered(layers):
         rows = residual(
@@ -147,13 +147,13 @@ def _before(graph: Graph, value: int, each: str) -> str:
 
 def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
     """What enters the output layer: rows, or what a layer before it makes of them."""
-    if isinstance(module, Transform):
+    if isinstance(module, PredictionHeadTransform):
         inner = ACTIVATIONS[config.activation](graph, linear(graph, module.dense, rows))
         return norm(graph, module.norm, inner)
     return linear(graph, module, rows)
 
 
-def _attended(graph: Graph, layer: Any, number: int, rows: str, places: Places, past: KeysValues) -> str:
+def _attended(graph: Graph, layer: Any, number: int, rows: str, places: PositionsAndMask, past: KeysValues) -> str:
     """Rows after the self-attention of a layer, which gives out what the next step attends to."""
 
     def attend(x: str) -> str:
@@ -195,7 +195,7 @@ def _causal(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
     total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))
     rows = graph.node("Range", graph.index(0), graph.node("Squeeze", total), graph.index(1))
     queries = graph.node("Slice", rows, before, total)
-    return queries, hidden_future(graph, rows, queries)
+    return queries, causal_bias(graph, rows, queries)
 
 
 def _numbered(layers: nn.ModuleList) -> list[tuple[int, Any]]:

@@ -18,11 +18,11 @@ MISSING = object()
 """What a key has that is of no part that was read."""
 
 
-def refuse_idle(recipe: Any, origins: Origins) -> None:
+def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
     found: dict[str, str] = {}
     for key, row in _idle(recipe):
-        if not _said_over(key, row, origins):
+        if not _overridden_later(key, row, origins):
             decided = " and ".join(f"{each} = {shown(_plain(value_at(recipe, each)))}" for each in row.where)
             found.setdefault(key, f"changes nothing with {decided}: {row.why}")
     for key, why in _idle_of_corpora(recipe):
@@ -71,7 +71,7 @@ def _changed(recipe: Any, key: str) -> Iterator[str]:
         yield key
 
 
-def _said_over(key: str, row: Unused, origins: Origins) -> bool:
+def _overridden_later(key: str, row: Unused, origins: Origins) -> bool:
     """Whether what makes the key idle was said in a later layer than the key: then it is left aside."""
     layer = _layer(tuple(key.split(".")), origins)
     return any(_layer(tuple(each.split(".")), origins) > layer for each in row.where)

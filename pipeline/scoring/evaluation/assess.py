@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
-from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.references import num_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
@@ -23,7 +23,7 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
 
-def assess(
+def evaluate_segments(
     segments: Segments,
     config: EvaluationConfig,
     *,
@@ -37,7 +37,7 @@ def assess(
     """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _with_tokenizer(config, segments, reporter)
-    without = left_out(hypotheses, references, config)
+    without = inapplicable_metrics(hypotheses, references, config)
     if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
         reporter.warn(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '

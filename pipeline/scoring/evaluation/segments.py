@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfm.data.dataset.directions import Direction, rows_of
+from tfm.data.dataset.directions import Direction, rows_by_direction
 from tfm.data.images.row_images import RowImages
 
 
@@ -30,7 +30,7 @@ class Segments:
     def by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
         pairs = {each.name: each.pair for each in self.directions}
-        found = rows_of(self.directions)
+        found = rows_by_direction(self.directions)
         return [self._of(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
 
     def _of(self, rows: Sequence[int], pair: tuple[str, str]) -> "Segments":

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.dataset.directions import targets_of
+from tfm.data.dataset.directions import target_languages
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
@@ -58,7 +58,7 @@ def assess_with_model(
     """
     extra: dict[str, Score] = {}
     if identifier is not None:
-        extra["wrong_language"] = wrong_language(segments.hypotheses, targets_of(segments.directions), identifier)
+        extra["wrong_language"] = wrong_language(segments.hypotheses, target_languages(segments.directions), identifier)
     missing: dict[str, str] = {}
     likelihoods = None
     if "perplexity" in config.metrics:
@@ -78,7 +78,7 @@ def assess_with_model(
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
     texts = segments.sources, segments.hypotheses, segments.references
     others = external_scores(config.external, segments.name, *texts, reporter)
-    return assess(
+    return evaluate_segments(
         segments,
         config,
         seed=seed,

@@ -48,7 +48,7 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
     Tokens are ROUGE's `unicode` ones. The authors' program takes those of the Penn Treebank in lower case, without
     punctuation, so that contractions and numbers differ. A segment whose references have no words scores 10 where the
     hypothesis has none either, else 0; the signature says how many there are. Where all weights are 0, as of a single
-    segment, see `without_weights`.
+    segment, see `zero_weights_reason`.
     """
     segments = references_of_segments(references)
     frequencies = document_frequencies(segments)
@@ -126,7 +126,7 @@ def references_of_segments(references: Sequence[Sequence[str]]) -> list[list[Tok
     ]
 
 
-def without_weights(references: Sequence[Sequence[str]]) -> str | None:
+def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
     """Why no n-gram of the references has a weight, so that CIDEr-D could only be 0; None where one has."""
     segments = references_of_segments(references)
     documents = [segment for segment in segments if segment]

@@ -25,7 +25,7 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.metrics.references import present
+from tfm.pipeline.scoring.metrics.references import non_blank
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
 MAX_LINE_BYTES = 1000  # bytes of a line that may be a number
@@ -36,7 +36,7 @@ _PIPE = 1 << 16
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
-class Failed(Exception):
+class ExternalMetricError(Exception):
     """Why an external metric gives no score, as the rest of a sentence that begins with its name."""
 
 
@@ -67,7 +67,7 @@ def external_scores(
             with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
                 numbers = run_command(metric, sources, hypotheses, references, bar.advance)
             score = Score(_mean(numbers), signature(metric, len(references)))
-        except Failed as failure:
+        except ExternalMetricError as failure:
             reporter.warn(f"{test}: {metric.name} {failure}")
             found.missing[metric.name] = str(failure)
         else:
@@ -114,8 +114,10 @@ def run_command(
         # a group of its own, which can be ended as a whole
         process = subprocess.Popen(metric.command, bufsize=0, start_new_session=True, **pipes)  # type: ignore[call-overload]
     except OSError as error:
-        raise Failed(f"cannot be started: {printable(metric.command[0])}: {error.strerror or error}") from None
-    chunks, numbers = _chunks(sources, hypotheses, references), _Numbers(len(hypotheses))
+        raise ExternalMetricError(
+            f"cannot be started: {printable(metric.command[0])}: {error.strerror or error}"
+        ) from None
+    chunks, numbers = _chunks(sources, hypotheses, references), _NumberParser(len(hypotheses))
     with process:
         try:
             _exchange(process, metric.limit, chunks, lambda data: on_done(numbers.feed(data)))
@@ -136,8 +138,8 @@ def _exchange(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    deadline, late = time.monotonic() + limit, Failed(f"did not end within its limit of {limit:g} seconds")
-    text, errors = _Text(process.stdin, chunks), b""
+    deadline, late = time.monotonic() + limit, ExternalMetricError(f"did not end within its limit of {limit:g} seconds")
+    text, errors = _PipeWriter(process.stdin, chunks), b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdin, selectors.EVENT_WRITE)
         reading = {process.stdout, process.stderr}
@@ -164,10 +166,10 @@ def _exchange(
     except subprocess.TimeoutExpired:
         raise late from None
     if code:
-        raise Failed(_ended(code, errors))
+        raise ExternalMetricError(_ended(code, errors))
 
 
-class _Text:
+class _PipeWriter:
     """The text of some chunks on its way into a pipe."""
 
     def __init__(self, pipe: IO[bytes], chunks: Iterator[bytes]) -> None:
@@ -189,7 +191,7 @@ class _Text:
         return bool(self._unsent)
 
 
-class _Numbers:
+class _NumberParser:
     """Numbers as they are printed, one a line; raises Failed at the first line that is none."""
 
     def __init__(self, count: int) -> None:
@@ -212,17 +214,19 @@ class _Numbers:
         if self._rest:
             self._add(self._rest)
         if len(self._found) != self._count:
-            raise Failed(f"printed {len(self._found):,} numbers for {self._count:,} segments")
+            raise ExternalMetricError(f"printed {len(self._found):,} numbers for {self._count:,} segments")
         return self._found
 
     def _add(self, line: bytes) -> None:
         if len(self._found) == self._count:
-            raise Failed(f"printed more lines than the {self._count:,} segments that it was given")
+            raise ExternalMetricError(f"printed more lines than the {self._count:,} segments that it was given")
         text = line.strip()
         number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(number):
             shown = _shown(text[:MAX_LINE_BYTES])
-            raise Failed(f"printed {shown!r:.60} for segment {len(self._found) + 1:,}: not a finite number")
+            raise ExternalMetricError(
+                f"printed {shown!r:.60} for segment {len(self._found) + 1:,}: not a finite number"
+            )
         self._found.append(number)
 
 
@@ -233,7 +237,7 @@ def _chunks(
     chunk = b""
     for row, hypothesis in enumerate(hypotheses):
         source = None if sources is None else sources[row]
-        segment = present([each[row] for each in references])
+        segment = non_blank([each[row] for each in references])
         entry = {"source": source, "hypothesis": hypothesis, "references": segment}
         chunk += json.dumps(entry).encode() + b"\n"
         if len(chunk) >= _PIPE:
@@ -260,7 +264,7 @@ def _mean(numbers: Sequence[float]) -> float:
     try:
         return math.fsum(numbers) / len(numbers)
     except OverflowError:
-        raise Failed("printed numbers whose sum is too large") from None
+        raise ExternalMetricError("printed numbers whose sum is too large") from None
 
 
 def _is_file(name: str) -> bool:

@@ -10,7 +10,7 @@ import regex
 from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
-from tfm.pipeline.scoring.metrics.cider import without_weights
+from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
@@ -46,7 +46,7 @@ _LETTER = regex.compile(r"\p{L}")
 _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 
 
-def left_out(
+def inapplicable_metrics(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
@@ -57,16 +57,16 @@ def left_out(
     lines: by which reasons call the texts; None: 1, 2, ...
     """
     config = resolved(config, references)
-    reasons = too_long(hypotheses, references, config, lines)
+    reasons = too_long_reasons(hypotheses, references, config, lines)
     for name in config.metrics:
-        if name not in reasons and (why := _unreadable(name, references, config)):
+        if name not in reasons and (why := _coverage_problem(name, references, config)):
             reasons[name] = why
-    if "cider_d" in config.metrics and "cider_d" not in reasons and (why := without_weights(references)):
+    if "cider_d" in config.metrics and "cider_d" not in reasons and (why := zero_weights_reason(references)):
         reasons["cider_d"] = why
     return {name: reasons[name] for name in config.metrics if name in reasons}
 
 
-def too_long(
+def too_long_reasons(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
@@ -94,7 +94,7 @@ def _longer_than(limit: int, columns: Sequence[Sequence[str]], lines: Sequence[i
     return [(lines[place] if lines else place + 1, text) for place, text in long]
 
 
-def _unreadable(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
+def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
     """Why a metric's tokens cannot hold the references; None where they can.
 
     Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, num_references, present, wordless_signature
+from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
 from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
@@ -53,7 +53,7 @@ def meteor_of_segments(
     def of_segment(hypothesis: str, segment: Sequence[str]) -> float:
         if is_rightly_wordless(hypothesis, segment, tokenize):
             return 1.0
-        wanted, constants = list(map(tokenize, present(segment))), {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
+        wanted, constants = list(map(tokenize, non_blank(segment))), {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
         return float(meteor_score(wanted, tokenize(hypothesis), stemmer=_stemmer(), wordnet=synonyms, **constants))
 
     return [of_segment(hypothesis, segment) for hypothesis, *segment in zip(hypotheses, *references, strict=True)]

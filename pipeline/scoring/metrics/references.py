@@ -10,7 +10,7 @@ BLANK_IS_RIGHT = "blank:right"
 the full score. The packages that compute the metrics give it 0."""
 
 
-def present(segment: Sequence[str]) -> list[str]:
+def non_blank(segment: Sequence[str]) -> list[str]:
     """The references of a segment that are not blank; the first alone where all are: an empty text is wanted then."""
     return [text for text in segment if text.strip()] or list(segment[:1])
 
@@ -20,14 +20,14 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
 
     There are as many columns as the segment of the most references has, so that a signature says how many there are.
     """
-    segments = [present(segment) for segment in zip(*references, strict=True)]
+    segments = [non_blank(segment) for segment in zip(*references, strict=True)]
     most = max(map(len, segments), default=1)
     return [[segment[place] if place < len(segment) else None for segment in segments] for place in range(most)]
 
 
 def num_references(references: Sequence[Sequence[str]]) -> str:
     """How many references the segments have, as sacrebleu's signatures say it: "var" where that differs."""
-    counts = {len(present(segment)) for segment in zip(*references, strict=True)}
+    counts = {len(non_blank(segment)) for segment in zip(*references, strict=True)}
     return str(counts.pop()) if len(counts) == 1 else "var"
 
 

@@ -16,9 +16,9 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
-from tfm.pipeline.scoring.metrics.left_out import MAX_SEGMENT_LENGTH, left_out
+from tfm.pipeline.scoring.metrics.left_out import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
-from tfm.pipeline.scoring.metrics.references import num_references, present, references_for_sacrebleu
+from tfm.pipeline.scoring.metrics.references import non_blank, num_references, references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
@@ -32,7 +32,9 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config:
     return _sacrebleu(sacrebleu_metric("bleu", references, config), hypotheses, references)
 
 
-def bleu_of_few(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+def bleu_effective_order(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> Score:
     """BLEU of n-grams as long as the hypotheses have at most (effective order), for texts of few or short segments."""
     metric = make_bleu(resolved(config, references), effective_order=True)
     return _sacrebleu(metric, hypotheses, references)
@@ -88,7 +90,7 @@ def exact_matches(
         return (text.lower() if config.lowercase else text).strip()
 
     return [
-        plain(hypothesis) in map(plain, present(segment))
+        plain(hypothesis) in map(plain, non_blank(segment))
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 
@@ -116,7 +118,7 @@ def score_texts(
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
 ) -> dict[str, Score]:
-    """Every metric of `config.metrics` but perplexity, which needs a model, and those `left_out` names, in that order.
+    """Every metric of `config.metrics`, in that order, but perplexity, which needs a model, and `inapplicable_metrics`.
 
     `references` holds one or more full lists, each as long as `hypotheses`. `on_done` hears the name of each metric
     that is done. Raises DataError where nothing is given or the lengths differ.
@@ -131,7 +133,7 @@ def score_texts(
             )
     scores: dict[str, Score] = {}
     config = resolved(config, references)
-    without = left_out(hypotheses, references, config)
+    without = inapplicable_metrics(hypotheses, references, config)
     for name in config.metrics:
         if name in METRICS and name not in without:
             scores[name] = METRICS[name](hypotheses, references, config)

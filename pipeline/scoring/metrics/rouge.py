@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, num_references, present, wordless_signature
+from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 
@@ -42,7 +42,7 @@ def rouge_of_segments(
         (1.0, 1.0, 1.0)
         if is_rightly_wordless(hypothesis, segment, split)
         else max(
-            (_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in present(segment)), key=_f1
+            (_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in non_blank(segment)), key=_f1
         )
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]

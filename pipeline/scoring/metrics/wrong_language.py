@@ -24,7 +24,9 @@ class LanguageIdentifier:
     """Tells in which of some languages a text is; texts: some of each language, by its code."""
 
     def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
-        counts = {language: Counter(gram for text in some for gram in grams(text)) for language, some in texts.items()}
+        counts = {
+            language: Counter(gram for text in some for gram in char_ngrams(text)) for language, some in texts.items()
+        }
         size = len(set().union(*counts.values()))
         self.languages = tuple(sorted(counts))
         self._log_probs = {
@@ -35,7 +37,7 @@ class LanguageIdentifier:
 
     def language_of(self, text: str) -> str | None:
         """The likeliest language; None of a text without characters, or with none that training has in any language."""
-        found = [gram for gram in grams(text) if any(gram in known for known in self._log_probs.values())]
+        found = [gram for gram in char_ngrams(text) if any(gram in known for known in self._log_probs.values())]
         if not found:
             return None
         return max(self.languages, key=lambda language: self._log_prob(language, found))
@@ -45,7 +47,7 @@ class LanguageIdentifier:
         return sum(known.get(gram, unseen) for gram in found)
 
 
-def grams(text: str) -> Iterator[str]:
+def char_ngrams(text: str) -> Iterator[str]:
     """The n-grams of a text in lower case, a space at either end."""
     padded = f" {' '.join(text.lower().split())} "
     if padded.strip():

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from tfm.data.batching.varied_images import VariedImages
+from tfm.data.batching.varied_images import AugmentImages
 from tfm.model.build import num_parameters
 from tfm.pipeline.runtime.threads import LoadWatch
-from tfm.pipeline.training.assembly.course import course_from
-from tfm.pipeline.training.assembly.parts import Course, Session, Start
-from tfm.pipeline.training.assembly.start import begun, check, context_of, continued, initial_state
+from tfm.pipeline.training.assembly.course import build_setup
+from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
+from tfm.pipeline.training.assembly.start import check, context_of, fresh_start, initial_state, resumed_start
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
-from tfm.pipeline.training.checkpoints.resume import continues, resolve_settings
+from tfm.pipeline.training.checkpoints.resume import resolve_settings, resume_message
 from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import Curves, MetricsLog, TensorBoard
-from tfm.pipeline.training.recipe_warnings import doubts
+from tfm.pipeline.training.recipe_warnings import recipe_warnings
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -34,17 +34,21 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     about = context_of(session, settings)
     check(session, about)
     drawn = initial_state(session, settings, about)
-    start = begun(session, drawn, about) if checkpoint is None else continued(session, drawn, settings, checkpoint)
-    course = course_from(session, start, about)
+    start = (
+        fresh_start(session, drawn, about)
+        if checkpoint is None
+        else resumed_start(session, drawn, settings, checkpoint)
+    )
+    course = build_setup(session, start, about)
     announce(session, start, course)
     return trainer_of(session, start.state, course, about.target, checkpoints)
 
 
-def announce(session: Session, start: Start, course: Course) -> None:
+def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> None:
     """Say what will be done and, before the first update, what of the recipe will hardly do what is hoped for."""
     state, data, tell = start.state, session.data, session.reporter
     if not start.is_new:
-        tell.line(continues(state.progress))
+        tell.line(resume_message(state.progress))
     tell.line(
         f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
         f"{course.batches.num_batches(0):,} batches, at most {course.total_steps:,} updates; "
@@ -55,14 +59,14 @@ def announce(session: Session, start: Start, course: Course) -> None:
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
         tokens = int(np.maximum(*course.task.lengths(data.train)).sum())
         config = session.config
-        for doubt in doubts(
+        for doubt in recipe_warnings(
             config.schedule, config.batch_growth, total_steps=course.total_steps, parameters=parameters, tokens=tokens
         ):
             tell.warn(doubt)
 
 
 def trainer_of(
-    session: Session, state: TrainState, course: Course, target: Tokenizer, checkpoints: Checkpoints
+    session: Session, state: TrainState, course: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
 ) -> Trainer:
     """What takes a state along its course."""
     config, world, progress = session.config, session.world, state.progress
@@ -88,11 +92,11 @@ def trainer_of(
     )
 
 
-def gradients_of(session: Session, model: nn.Module, course: Course) -> Gradients:
+def gradients_of(session: Session, model: nn.Module, course: TrainingSetup) -> Gradients:
     """What computes the gradients of the updates; images are varied in it, where they are to be."""
     data, seed = session.data, session.seed
     found = Gradients(model, course.task, data.train, session.config, seed, session.world, course.resegmentation)
-    return found if data.augmentation is None else replace(found, at_step=VariedImages(data.augmentation, seed))
+    return found if data.augmentation is None else replace(found, at_step=AugmentImages(data.augmentation, seed))
 
 
 def open_log(session: Session, progress: Progress) -> MetricsLog:

@@ -7,13 +7,13 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.parts import Course, Session, Start
-from tfm.pipeline.training.num_updates import agree_on_end
+from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
+from tfm.pipeline.training.num_updates import resolve_total_steps
 
 NOT_RESEGMENTED = "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
 
 
-def course_from(session: Session, start: Start, about: TaskContext) -> Course:
+def build_setup(session: Session, start: StartingPoint, about: TaskContext) -> TrainingSetup:
     """The course from a start on, with batches as large as its settings say; its progress gets to know the end.
 
     Raises RecipeError where a training that goes on cannot end there.
@@ -22,10 +22,10 @@ def course_from(session: Session, start: Start, about: TaskContext) -> Course:
     about = replace(about, batch_tokens=progress.settings.batch_tokens)
     task = task_of(about)
     batches = task.epochs(session.data.train, about.batch_tokens, session.seed)
-    total_steps = agree_on_end(
+    total_steps = resolve_total_steps(
         progress, session.config, batches.num_batches, before=start.before, folder=session.folder
     )
-    return Course(task, batches, total_steps, resegmentation_of(about, session.seed))
+    return TrainingSetup(task, batches, total_steps, resegmentation_of(about, session.seed))
 
 
 def resegmentation_of(about: TaskContext, seed: int) -> Resegmentation | None:

@@ -55,7 +55,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Start:
+class StartingPoint:
     """The state that a training has when its first or next update is due, and the plan that it had up to here."""
 
     state: TrainState
@@ -64,7 +64,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingSetup:
     """What is done from a start on: the task, its batches epoch by epoch, and at which update training ends."""
 
     task: Task

@@ -7,16 +7,16 @@ from torch import nn
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.model.build import Model, build, num_parameters
-from tfm.model.layers.lora import adapt
+from tfm.model.layers.lora import add_lora
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.parts import Session, Start
+from tfm.pipeline.training.assembly.parts import Session, StartingPoint
 from tfm.pipeline.training.batch_size_search import largest_budget
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
-from tfm.pipeline.training.checkpoints.resume import go_on, plan_document
+from tfm.pipeline.training.checkpoints.resume import plan_document, restore_progress
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import (
@@ -29,9 +29,9 @@ from tfm.pipeline.training.checks import (
     check_room,
     check_sources,
 )
-from tfm.pipeline.training.initialization import begin, start_from
+from tfm.pipeline.training.initialization import initialize, load_pretrained
 from tfm.pipeline.training.optimizers import make_optimizer
-from tfm.tokenizer.foreign.sentencepiece import numbered_alike
+from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
@@ -49,7 +49,7 @@ def check(session: Session, about: TaskContext) -> None:
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.normalization, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
-    check_one_vocabulary(session.model, shared=numbered_alike(about.source, about.target))
+    check_one_vocabulary(session.model, shared=have_same_ids(about.source, about.target))
     flat, directions = session.config.layout == "flat", session.data.directions
     check_characters(session.model, about.source, about.target, flat=flat)
     check_languages(session.model, about.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
@@ -79,28 +79,28 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
             compute_dtype=PRECISIONS[settings.precision],
         )
         if (lora := session.config.lora) is not None:
-            adapt(model, lora.rank, lora.scale, lora.products, session.seed)
+            add_lora(model, lora.rank, lora.scale, lora.products, session.seed)
     except ValueError as error:  # of what only the vocabularies show, or the network
         raise RecipeError(str(error)) from error
     return model.to(session.world.device)
 
 
-def begun(session: Session, state: TrainState, about: TaskContext) -> Start:
+def fresh_start(session: Session, state: TrainState, about: TaskContext) -> StartingPoint:
     """The start of a training that begins, from a state that was drawn: with what was learned before, where that is
     asked for, and batches as large as they are to be."""
     config, progress = session.config, state.progress
     if config.init_from is not None:
-        start_from(state, session.model, Path(config.init_from), (about.source, about.target), session.reporter)
-    begin(state, task_of(about), about, session.data, session.reporter)
+        load_pretrained(state, session.model, Path(config.init_from), (about.source, about.target), session.reporter)
+    initialize(state, task_of(about), about, session.data, session.reporter)
     if config.batch_tokens == "auto":
         found = searched_budget(session, state.model, about)
         progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
-    return Start(state, before=progress.plan, is_new=True)
+    return StartingPoint(state, before=progress.plan, is_new=True)
 
 
-def continued(session: Session, state: TrainState, settings: Settings, checkpoint: Checkpoint) -> Start:
+def resumed_start(session: Session, state: TrainState, settings: Settings, checkpoint: Checkpoint) -> StartingPoint:
     """The start of a training that goes on: the state, whatever it was, becomes that of the checkpoint."""
-    return Start(state, before=go_on(state, checkpoint, session.todo, settings), is_new=False)
+    return StartingPoint(state, before=restore_progress(state, checkpoint, session.todo, settings), is_new=False)
 
 
 def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> int:

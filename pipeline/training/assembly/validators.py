@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from tfm.data.dataset.directions import rows_of
+from tfm.data.dataset.directions import rows_by_direction
 from tfm.data.dataset.split import Split
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.validation import DirectionsValidator, Translator, Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.task import Task
 from tfm.pipeline.training.assembly.parts import Session
-from tfm.pipeline.training.early_stopping import Figures, Validation
+from tfm.pipeline.training.early_stopping import Validation, ValidationMetrics
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
@@ -21,9 +21,9 @@ def make_validator(
     Raises DataError where it is to be judged by BLEU, and there is none of these references.
     """
     valid, last = session.data.valid, earlier[-1] if earlier else None
-    directions = rows_of(session.data.directions.get("valid", ()))
+    directions = rows_by_direction(session.data.directions.get("valid", ()))
 
-    def of(split: Split, before: Figures | None, name: str = "validation") -> Validator:
+    def of(split: Split, before: ValidationMetrics | None, name: str = "validation") -> Validator:
         ordered = task.ordered(split, session.data.batch_tokens)
         signature = None if before is None else before.bleu_signature
         return Validator(task, split, ordered, make_translator(session, split, target_tokenizer, signature, name))

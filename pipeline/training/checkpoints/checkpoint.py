@@ -22,7 +22,7 @@ from torch import Tensor
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.data.safe_files import open_regular
-from tfm.pipeline.artifacts.files import sync, writing
+from tfm.pipeline.artifacts.files import naming_path, sync
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below, open_below, remove_below
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -157,7 +157,7 @@ class Checkpoints:
             remove_below(self._run, leftover)
 
     def _write(self, file: Path, contents: bytes) -> None:
-        with writing(file), open_below(self._run, file, "xb") as stream:
+        with naming_path(file), open_below(self._run, file, "xb") as stream:
             stream.write(contents)
             stream.flush()
             os.fsync(stream.fileno())

@@ -8,15 +8,15 @@ import torch
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.artifacts.canonical_json import differences, plain
+from tfm.pipeline.artifacts.canonical_json import differences, to_jsonable
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import PRECISIONS, resolve_precision
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.runtime.threads import choose as choose_threads
+from tfm.pipeline.runtime.threads import choose_num_threads as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Change, Progress, Settings, TrainState, read_progress
-from tfm.pipeline.training.helpers import no_helpers, worth_helpers
+from tfm.pipeline.training.helpers import workers_pay_off, workers_unsupported_reason
 from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
@@ -28,10 +28,10 @@ RESUMABLE_KEYS = frozenset(
 def plan_document(todo: Plan) -> dict[str, Any]:
     """What tells whether two trainings are the same: config, inputs and seed."""
     inputs = {label: each.fingerprint for label, each in todo.inputs.items()}
-    return {"config": plain(todo.config), "inputs": inputs, "seed": todo.seed}
+    return {"config": to_jsonable(todo.config), "inputs": inputs, "seed": todo.seed}
 
 
-def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
+def find_resume_step(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
     """The step to go on from, or None to begin; the folder of another training is set aside, and it says so.
 
     Raises DataError where there are checkpoints and none can be read.
@@ -43,7 +43,7 @@ def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporte
     progress = read_progress(found)
     changes = differences(progress.plan, plan_document(todo))
     words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
-    if changes.keys() <= RESUMABLE_KEYS and not is_past(progress, config):
+    if changes.keys() <= RESUMABLE_KEYS and not is_past_end(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
     aside = _free_name(folder)
@@ -55,7 +55,7 @@ def choose(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporte
     return None
 
 
-def go_on(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Settings) -> dict[str, Any]:
+def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Settings) -> dict[str, Any]:
     """Become the state that was saved, and write down what is another from now on; the plan up to here."""
     state.restore(checkpoint)
     progress, plan = state.progress, plan_document(todo)
@@ -66,7 +66,7 @@ def go_on(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Setti
     return before
 
 
-def continues(progress: Progress) -> str:
+def resume_message(progress: Progress) -> str:
     """The message for a resumed training, with the settings that were changed."""
     now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
     with_other = f", with another end ({'; '.join(now)})" if now else ""
@@ -78,7 +78,7 @@ def _shown(key: str) -> str:
     return key.removeprefix("config.")
 
 
-def is_past(progress: Progress, config: TrainingConfig) -> bool:
+def is_past_end(progress: Progress, config: TrainingConfig) -> bool:
     """Whether the training has gone beyond the end that is now asked for."""
     steps, epochs = config.max_steps, config.max_epochs
     passes = progress.epoch + (progress.batch > 0)
@@ -126,7 +126,7 @@ def resolve_settings(
             f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
         )
     kept = {what: getattr(then, what) for what in ("threads", "parallel") if getattr(config, what) == "auto"}
-    if no_helpers(model, world) is not None:  # of another machine
+    if workers_unsupported_reason(model, world) is not None:  # of another machine
         kept["parallel"] = "threads"
     now = now.model_copy(update=kept)
     for what in ("device", "torch", "threads", "parallel"):
@@ -151,9 +151,9 @@ def _parallel(
     config: TrainingConfig, model: ModelConfig, world: World, threads: int, batch_tokens: int
 ) -> Literal["threads", "processes"]:
     """What computes an update on a CPU: threads, or as many processes."""
-    reason = no_helpers(model, world)
+    reason = workers_unsupported_reason(model, world)
     if config.parallel == "auto":
-        is_faster = worth_helpers(model, threads, batch_tokens * config.accumulate)
+        is_faster = workers_pay_off(model, threads, batch_tokens * config.accumulate)
         return "processes" if reason is None and is_faster else "threads"
     if config.parallel == "processes" and reason is not None:
         raise RecipeError(f'training.parallel = "processes": {reason}; write "threads", or omit it')

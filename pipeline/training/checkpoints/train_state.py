@@ -45,7 +45,7 @@ class Settings(BaseModel):
         return f"{self.precision} on {self.device}, {threads}{processes}"
 
 
-class Line(BaseModel):
+class RunningSums(BaseModel):
     """Sums since the last line of metrics.jsonl, over target tokens."""
 
     model_config = ConfigDict(extra="forbid")
@@ -92,7 +92,7 @@ class Progress(BaseModel):
     epoch: int = Field(0, ge=0, le=2**53, description="whole passes over the data done")
     batch: int = Field(0, ge=0, le=2**53, description="batches of the present pass done")
     seconds: float = 0.0
-    line: Line = Field(default_factory=Line)
+    line: RunningSums = Field(default_factory=RunningSums)
     not_finite: int = Field(0, ge=0, description="updates in a row that were left out, up to now")
     validations: list[Validation] = Field(default_factory=list)
     saved: list[int] = Field(default_factory=list, description="steps of the kept last regular checkpoints, ascending")

@@ -8,15 +8,15 @@ from pydantic import ValidationError
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
-from tfm.model.layers.lora import parted, with_adapters
+from tfm.model.layers.lora import merge_adapters, split_adapters
 from tfm.pipeline.artifacts.files import tree
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import (
     LoadedModel,
+    build_loaded_model,
     check_fit,
     image_shape,
-    put_together,
     read_images,
     shapes_of,
 )
@@ -42,7 +42,7 @@ def load_checkpoint(
         config = ModelConfig.model_validate(progress.plan["config"]["model"])
         if (lora := progress.plan["config"]["training"].get("lora")) is not None:
             about = LoraConfig.model_validate(lora)
-            weights = with_adapters(*parted(weights), about.scale / about.rank)
+            weights = merge_adapters(*split_adapters(weights), about.scale / about.rank)
         tokenizers = _tokenizers(run, progress)
         images = read_images(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
@@ -52,7 +52,7 @@ def load_checkpoint(
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         problem = f"checkpoint is of no model that this tfm builds: {str(error).splitlines()[0]:.200}"
         raise DataError(problem, file=checkpoint.folder) from error
-    return put_together(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
+    return build_loaded_model(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
 
 
 def _read(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tensor]]:

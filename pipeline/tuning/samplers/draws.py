@@ -12,7 +12,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 
-class KeyByKey(BaseSampler):
+class IndependentSampler(BaseSampler):
     """A sampler of Optuna's that draws each key by itself: it has `sample_independent` alone."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -32,7 +32,7 @@ def generator(seed: int, number: int, name: str = "") -> np.random.Generator:
     return np.random.default_rng(words)
 
 
-def best_before(
+def finished_before(
     study: Study, number: int, holds: Callable[[FrozenTrial], bool] = lambda trial: True
 ) -> list[FrozenTrial]:
     """The finished trials before trial `number` that have a finite value, the best first; of equals the earlier."""

@@ -13,13 +13,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from tfm.pipeline.tuning.samplers.draws import KeyByKey, best_before, from_unit, generator, to_unit
+from tfm.pipeline.tuning.samplers.draws import IndependentSampler, finished_before, from_unit, generator, to_unit
 
 STEP = 0.1
 """Deviation of a mutation of a number without steps, as part of its range."""
 
 
-class EvolutionSampler(KeyByKey):
+class EvolutionSampler(IndependentSampler):
     """population: trials of a generation; survivors: parents of the next; mutation: the probability of each key."""
 
     def __init__(self, population: int, survivors: int, mutation: float, seed: int) -> None:
@@ -39,7 +39,7 @@ class EvolutionSampler(KeyByKey):
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
         """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
-        fittest = best_before(study, number - number % self.population)[: self.survivors]
+        fittest = finished_before(study, number - number % self.population)[: self.survivors]
         if not fittest:
             return []
         chosen = generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)

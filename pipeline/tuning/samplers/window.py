@@ -11,10 +11,10 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from tfm.pipeline.tuning.samplers.draws import KeyByKey, best_before, from_unit, generator, to_unit
+from tfm.pipeline.tuning.samplers.draws import IndependentSampler, finished_before, from_unit, generator, to_unit
 
 
-class WindowSampler(KeyByKey):
+class WindowSampler(IndependentSampler):
     """size: values in the window of a key with steps; share: width of that of a key without, of its range; seed: the
     draws are a function of it and of the trial's number."""
 
@@ -27,7 +27,7 @@ class WindowSampler(KeyByKey):
         """Uniform inside the window of this key in the round of this trial. Raises ValueError for a category."""
         draw = generator(self.seed, trial.number, param_name)
         round_began = trial.number - trial.number % self.trials_a_round
-        best = next(iter(best_before(study, round_began, lambda each: param_name in each.params)), None)
+        best = next(iter(finished_before(study, round_began, lambda each: param_name in each.params)), None)
         if isinstance(param_distribution, IntDistribution):
             low, values = param_distribution.low, param_distribution.high - param_distribution.low + 1
             width = min(self.size, values)

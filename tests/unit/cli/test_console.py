@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from tfm.cli.console import Plain, Terminal, cell, duration, reporter, table_lines
+from tfm.cli.console import PlainReporter, TerminalReporter, cell, duration, reporter, table_lines
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -64,7 +64,7 @@ def test_table_without_rows_is_its_heading() -> None:
 
 def test_plain_bar_writes_a_line_every_ten_seconds_at_most() -> None:
     stream, clock = io.StringIO(), Clock()
-    with Plain(stream, clock).bar("train", total=100, unit="steps") as bar:
+    with PlainReporter(stream, clock).bar("train", total=100, unit="steps") as bar:
         for _ in range(50):
             clock.now += 0.5
             bar.advance(1, note="loss 2.5")
@@ -78,7 +78,7 @@ def test_plain_bar_writes_a_line_every_ten_seconds_at_most() -> None:
 
 def test_rate_of_a_resumed_bar_counts_only_what_was_done_now() -> None:
     stream, clock = io.StringIO(), Clock()
-    with Plain(stream, clock).bar("train", total=1000, unit="steps", done=900) as bar:
+    with PlainReporter(stream, clock).bar("train", total=1000, unit="steps", done=900) as bar:
         clock.now += 10
         bar.advance(20)
     assert stream.getvalue().splitlines()[0] == "train: 920/1,000 steps, 2 steps/s, 0:40 left"
@@ -86,7 +86,7 @@ def test_rate_of_a_resumed_bar_counts_only_what_was_done_now() -> None:
 
 def test_plain_bar_of_unknown_length() -> None:
     stream, clock = io.StringIO(), Clock()
-    with Plain(stream, clock).bar("read", total=None, unit="lines") as bar:
+    with PlainReporter(stream, clock).bar("read", total=None, unit="lines") as bar:
         clock.now += 10
         bar.advance(50_000)
     assert stream.getvalue().splitlines() == ["read: 50,000 lines, 5,000 lines/s", "read: 50,000 lines, in 0:10"]
@@ -94,7 +94,7 @@ def test_plain_bar_of_unknown_length() -> None:
 
 def test_plain_lines_warnings_and_tables() -> None:
     stream = io.StringIO()
-    plain = Plain(stream)
+    plain = PlainReporter(stream)
     plain.line("[tokenizer] fresh")
     plain.warn("3 sources truncated")
     plain.table("Splits", ("split", "rows"), [("train", 5)])
@@ -110,7 +110,7 @@ def shown(stream: io.StringIO) -> str:
 
 def test_terminal_shows_text_as_it_is() -> None:
     stream = io.StringIO()
-    terminal = Terminal(Console(file=stream, force_terminal=True, width=100))
+    terminal = TerminalReporter(Console(file=stream, force_terminal=True, width=100))
     terminal.line("[bold] is not markup, and [/] closes nothing")
     terminal.warn("[red] neither")
     terminal.table("[Splits]", ("a[b]", "n"), [("[x]", 1)])
@@ -124,7 +124,7 @@ def test_terminal_shows_text_as_it_is() -> None:
 
 def test_terminal_bars_nest_and_clean_up() -> None:
     stream, clock = io.StringIO(), Clock()
-    terminal = Terminal(Console(file=stream, force_terminal=True, width=120), clock)
+    terminal = TerminalReporter(Console(file=stream, force_terminal=True, width=120), clock)
     with terminal.bar("train", total=2, unit="steps") as outer:
         clock.now += 1
         outer.advance(1, note="[loss] 2.5")
@@ -140,7 +140,7 @@ def test_terminal_bars_nest_and_clean_up() -> None:
 
 
 def test_a_bar_left_by_an_error_lets_the_next_one_open() -> None:
-    terminal = Terminal(Console(file=io.StringIO(), force_terminal=True))
+    terminal = TerminalReporter(Console(file=io.StringIO(), force_terminal=True))
     with pytest.raises(ValueError, match="boom"), terminal.bar("train", total=2, unit="steps"):
         raise ValueError("boom")
     with terminal.bar("train", total=2, unit="steps") as bar:
@@ -150,7 +150,7 @@ def test_a_bar_left_by_an_error_lets_the_next_one_open() -> None:
 def test_reporter_is_plain_when_stderr_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     talk: Reporter = reporter()
     talk.line("hello")
-    assert isinstance(talk, Plain)
+    assert isinstance(talk, PlainReporter)
     captured = capsys.readouterr()
     assert captured.err == "hello\n"
     assert captured.out == ""
@@ -171,7 +171,7 @@ def say_everything(talk: Reporter) -> None:
 
 def test_a_log_has_no_control_character_and_no_credential() -> None:
     stream = io.StringIO()
-    say_everything(Plain(stream))
+    say_everything(PlainReporter(stream))
     said = stream.getvalue()
     assert not re.search(STEERING, said)
     assert "\r" not in said
@@ -183,7 +183,7 @@ def test_a_log_has_no_control_character_and_no_credential() -> None:
 
 def test_a_terminal_gets_no_control_characters_but_those_of_its_colours_and_bars() -> None:
     stream = io.StringIO()
-    say_everything(Terminal(Console(file=stream, force_terminal=True, width=200)))
+    say_everything(TerminalReporter(Console(file=stream, force_terminal=True, width=200)))
     own = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # red is none of them
     said = own.sub(lambda found: "" if found[0] != "\x1b[31m" else found[0], stream.getvalue())
     assert not re.search(STEERING, said)

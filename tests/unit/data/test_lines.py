@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tfm.data import lines
 from tfm.data.errors import DataError
-from tfm.data.lines import check_lines, open_lines, portions, stream_lines
+from tfm.data.lines import check_lines, chunk_rows, open_lines, stream_lines
 
 
 @pytest.fixture(params=["text.en", "text.en.gz"])
@@ -104,7 +104,7 @@ def test_portions_are_all_rows_in_order_and_bounded(lengths, most_rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "MAX_CHUNK_CHARACTERS", 200)
         rows = [("a" * one, "b" * other) for one, other in lengths]
-        found = list(portions(iter(rows), most_rows))
+        found = list(chunk_rows(iter(rows), most_rows))
     assert [row for portion in found for row in portion] == rows
     for portion in found:
         assert 1 <= len(portion) <= most_rows
@@ -115,6 +115,6 @@ def test_portions_are_all_rows_in_order_and_bounded(lengths, most_rows):
 
 def test_a_portion_of_one_row_waits_for_no_other():
     asked = []
-    rows = portions(((asked.append(number) or "a",) for number in range(3)), 1)
+    rows = chunk_rows(((asked.append(number) or "a",) for number in range(3)), 1)
     assert next(rows) == [("a",)]
     assert asked == [0]

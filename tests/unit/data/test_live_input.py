@@ -10,8 +10,8 @@ import pytest
 
 from tfm.data import lines, live_input
 from tfm.data.errors import DataError
-from tfm.data.lines import portions, stream_lines
-from tfm.data.live_input import Incoming
+from tfm.data.lines import chunk_rows, stream_lines
+from tfm.data.live_input import LiveLineReader
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_lines_are_those_of_a_file(
             reader, writer = os.pipe()
             os.write(writer, content.encode())
             os.close(writer)
-        stream, found = Incoming(reader, lambda: None), []
+        stream, found = LiveLineReader(reader, lambda: None), []
         for line in stream_lines(stream, "stdin"):
             found.append(line)
             if asks:
@@ -52,7 +52,7 @@ def test_lines_are_those_of_a_file(
 def test_what_is_there_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     told: list[float] = []
-    stream = Incoming(reader, lambda: told.append(time.monotonic()))
+    stream = LiveLineReader(reader, lambda: told.append(time.monotonic()))
     os.write(writer, b"one\ntwo\nthr")
     assert stream.ready()
     assert stream.readline(100) == b"one\n"
@@ -78,7 +78,7 @@ def test_a_line_without_end_is_refused_in_bounded_memory(
         monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
     monkeypatch.setattr(live_input, "BLOCK_BYTES", 100)
     reader, writer = pipe
-    stream = Incoming(reader, lambda: None)
+    stream = LiveLineReader(reader, lambda: None)
     os.write(writer, b"good\n" + b"x" * 5000)
     read = stream_lines(stream, "stdin")
     assert next(read) == "good"
@@ -90,7 +90,7 @@ def test_a_line_without_end_is_refused_in_bounded_memory(
 def test_portions_end_where_the_next_row_would_be_waited_for() -> None:
     arrived = iter([True, False, False, True, True, True])
     rows = [(str(number),) for number in range(6)]
-    found = list(portions(rows, 3, lambda: next(arrived, True)))
+    found = list(chunk_rows(rows, 3, lambda: next(arrived, True)))
     assert [[row for (row,) in portion] for portion in found] == [["0", "1"], ["2"], ["3", "4", "5"]]
 
 
@@ -106,8 +106,8 @@ def test_a_writer_that_is_at_work_fills_portions(pipe: tuple[int, int]) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    stream = Incoming(reader, lambda: None)
-    sizes = [len(each) for each in portions(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
+    stream = LiveLineReader(reader, lambda: None)
+    sizes = [len(each) for each in chunk_rows(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
     thread.join()
     assert sum(sizes) == 60
     assert len(sizes) <= 15  # 1 on a machine that is not busy, and 60 without patience
@@ -124,8 +124,8 @@ def test_a_long_text_is_read_in_whole_portions(pipe: tuple[int, int]) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    stream = Incoming(reader, lambda: None)
-    sizes = [len(each) for each in portions(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
+    stream = LiveLineReader(reader, lambda: None)
+    sizes = [len(each) for each in chunk_rows(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
     thread.join()
     assert sum(sizes) == 50_000
     assert len(sizes) <= 10  # 7 on a machine that is not busy

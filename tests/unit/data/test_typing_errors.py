@@ -5,7 +5,7 @@ import random
 import pytest
 import regex
 
-from tfm.data.typing_errors import mistyped, mistyped_lines
+from tfm.data.typing_errors import add_typos, mistyped_lines
 
 RATES = (0.05, 0.1, 0.2, 0.5, 1.0)
 TEXTS = {
@@ -32,7 +32,7 @@ def test_no_character_is_torn_apart_and_none_comes_from_elsewhere(name: str) -> 
     text, changed = TEXTS[name], 0
     for rate in RATES:
         for seed in range(20):
-            found = mistyped(text, rate, seed)
+            found = add_typos(text, rate, seed)
             assert set(characters(found)) <= set(characters(text))
             assert len(found.split()) == len(text.split()), "no word disappears"
             assert regex.sub(r"\S+", "", found) == regex.sub(r"\S+", "", text), "white space stays"
@@ -43,21 +43,21 @@ def test_no_character_is_torn_apart_and_none_comes_from_elsewhere(name: str) -> 
 def test_what_comes_in_is_of_the_same_script_and_kind() -> None:
     words = "привет world नमस्ते WORLD 12345".split()
     for seed in range(50):
-        for word, typed in zip(words, mistyped(" ".join(words), 0.5, seed).split(), strict=True):
+        for word, typed in zip(words, add_typos(" ".join(words), 0.5, seed).split(), strict=True):
             assert {character[0] for character in characters(typed)} <= {each[0] for each in characters(word)}
 
 
 def test_it_is_a_pure_function_of_seed_line_and_rate() -> None:
     """The text is written out, so that another machine or version that gives another one is seen."""
     line = "the cat sat on the mat , and the dog barked ."
-    assert [mistyped(line, rate, 1) for rate in (0, 0.1, 0.2)] == [
+    assert [add_typos(line, rate, 1) for rate in (0, 0.1, 0.2)] == [
         line,
         "the cat sat on the mat , adn the dog barkede .",
         "the t sat on toae mah , adn the doeg bakrde ..",
     ]
-    assert mistyped(line, 0.2, 2) != mistyped(line, 0.2, 1)
+    assert add_typos(line, 0.2, 2) != add_typos(line, 0.2, 1)
     lines = ["", " ", "a", line, "a second line", line, "\u3000"]
-    assert mistyped_lines(lines, 0.2, 1) == [mistyped(each, 0.2, 1) for each in lines]
+    assert mistyped_lines(lines, 0.2, 1) == [add_typos(each, 0.2, 1) for each in lines]
     assert mistyped_lines(lines[::-1], 0.2, 1) == mistyped_lines(lines, 0.2, 1)[::-1]
 
 
@@ -69,7 +69,7 @@ def test_as_many_characters_are_hit_as_asked_for(rate: float) -> None:
     """
     draw = random.Random(2)
     lines = [" ".join("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(3)) for _ in range(150)]
-    edits = sum(distance(line, mistyped(line, rate, 3)) for line in lines)
+    edits = sum(distance(line, add_typos(line, rate, 3)) for line in lines)
     size = sum(len(line.replace(" ", "")) for line in lines)
     expected = rate / (1 + rate / 4)
     assert edits / size == pytest.approx(expected, abs=4 * (rate * (1 - rate) / size) ** 0.5)
@@ -79,7 +79,7 @@ def test_as_many_characters_are_hit_as_asked_for(rate: float) -> None:
 def test_words_are_hit_as_often_whatever_their_characters_become_beside_each_other(word: str) -> None:
     """Three characters are all left alone in 1 of 8 cases, or a few more, where a swap has taken one along."""
     assert len(characters(word)) == 3
-    changed = sum(mistyped(word, 0.5, seed) != word for seed in range(2000)) / 2000
+    changed = sum(add_typos(word, 0.5, seed) != word for seed in range(2000)) / 2000
     assert 0.83 < changed < 0.90
 
 
@@ -98,6 +98,6 @@ def distance(one: str, two: str) -> int:
 
 def test_a_higher_rate_has_the_errors_of_a_lower_one() -> None:
     lines = [f"line {number} has words and letters" for number in range(300)]
-    clean = [mistyped(line, 0.05, 1) == line for line in lines]
+    clean = [add_typos(line, 0.05, 1) == line for line in lines]
     assert sum(clean) > 30
-    assert all(one for one, line in zip(clean, lines, strict=True) if mistyped(line, 0.2, 1) == line)
+    assert all(one for one, line in zip(clean, lines, strict=True) if add_typos(line, 0.2, 1) == line)

@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**SPELLS, "canine": {"hashes": 7}},
         "canine.hashes (7) must divide the width of embeddings (512)",
     ),
-    "canine_reads_at_once": (
+    "check_canine_not_recurrent": (
         {"architecture": "recurrent", **SPELLS, "recurrent": {"bidirectional": True}},
         "recurrent.bidirectional is of an encoder that reads step by step",
     ),
@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
         "has no adaptive softmax",
     ),
-    "vectors_of_an_embedding": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
+    "check_vectors_have_embedding": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
     "vectors_of_one_embedding": ({**VECTORS, "target_vectors": "others.txt"}, "shares one embedding"),
     "vectors_of_one_width": ({**VECTORS, "adaptive": TAILS}, "makes rare ones narrower"),
     "frozen_vectors_are_given": ({"freeze_vectors": True}, "freeze_vectors needs embeddings that start"),
@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"positions": "fairseq", "decoder": {"dim": 3, "heads": 1}, "tie": "none"},
         "divides by the number of its frequencies less 1: decoder.dim = 4 or more",
     ),
-    "rows_of_two_halves": (
+    "check_dim_at_least_2": (
         {"mixing": "recurrent", "encoder": NARROW, "decoder": NARROW},
         "splits rows into two halves",
     ),

@@ -12,7 +12,7 @@ from tfm.model.config import Activation, DropoutConfig, ModelConfig, Norm, Stack
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.masks import causal_mask, padding_mask
-from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.factory import ModuleFactory
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
 NO_DROPOUT = DropoutConfig(residual=0, embedding=0)
@@ -137,7 +137,7 @@ def same_gradients(ours: Tensor, theirs: Tensor, inputs: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_self_attention(is_causal: bool) -> None:
-    ours = Parts(small(), F64).self_attention(small().encoder, is_causal).double()
+    ours = ModuleFactory(small(), F64).self_attention(small().encoder, is_causal).double()
     x = rows(SOURCE)
     got = ours(x, SOURCE, causal_mask(SOURCE) if is_causal else padding_mask(SOURCE))
     padded = SOURCE.pad(x)
@@ -153,7 +153,7 @@ def test_self_attention(is_causal: bool) -> None:
 
 
 def test_cross_attention() -> None:
-    ours = Parts(small(), F64).cross_attention(small().decoder, 16).double()
+    ours = ModuleFactory(small(), F64).cross_attention(small().decoder, 16).double()
     x, memory = rows(TARGET), rows(SOURCE)
     got = ours(x, TARGET, memory, SOURCE, padding_mask(SOURCE))
     keys = SOURCE.pad(memory)

@@ -10,7 +10,7 @@ from torch import nn
 
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.word_vectors import WordVectors, each_neighbour, mean_of_neighbours, pairs_within, table_of
+from tfm.model.word_vectors import WordVectors, each_neighbour, embedding_table, mean_of_neighbours, pairs_within
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 WORDS = torch.tensor([5, 7, 5, 9])
@@ -95,7 +95,7 @@ def test_input_and_output_vectors_are_two_tables(architecture: str, width: int |
 def test_every_network_has_a_table(changes: dict[str, Any], names: tuple[str, str]) -> None:
     model = model_of(**changes)
     for side, name in zip(("source", "target"), names, strict=True):
-        found = table_of(model, side)
+        found = embedding_table(model, side)
         assert found is model.get_submodule(f"{name}.table".lstrip("."))
         assert found(torch.arange(12)).shape == (12, 8)
 

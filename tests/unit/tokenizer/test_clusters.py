@@ -7,7 +7,7 @@ import pytest
 
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import SPECIALS, UNK_ID
-from tfm.tokenizer.train import ClustersTrainer, joined
+from tfm.tokenizer.train import ClustersTrainer, merge_vocabularies
 
 NORTH = "huset hunden gaten barnet skolen boka løper leser ser ikke og men det en på".split()
 SOUTH = "घर कुत्ता सड़क बच्चा स्कूल किताब दौड़ता पढ़ता देखता नहीं और लेकिन वह एक पर".split()
@@ -73,9 +73,9 @@ def test_a_language_without_text_is_left_out() -> None:
 
 def test_joined_pieces_have_the_largest_of_their_log_probabilities() -> None:
     first, second = {" a": -1.0, "a": -5.0, "bc": -3.0}, {"a": -4.0, "bc": -3.5, "b": -9.0}
-    assert joined([first, second], 9) == {" a": -1.0, "bc": -3.0, "a": -4.0, "b": -9.0}
-    assert [*joined([first, second], 3)] == [" a", "a", "b"], "letters last"
-    assert [*joined([first, second], 1)] == ["a"]
+    assert merge_vocabularies([first, second], 9) == {" a": -1.0, "bc": -3.0, "a": -4.0, "b": -9.0}
+    assert [*merge_vocabularies([first, second], 3)] == [" a", "a", "b"], "letters last"
+    assert [*merge_vocabularies([first, second], 1)] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
-from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -44,7 +44,7 @@ def test_each_tag_is_one_known_piece_in_its_own_spelling(lines: list[list[str]],
     texts = [f"{space} ".join(line) + space for line in lines]
     made = names("tags", texts)
     for line, text in zip(lines, texts, strict=True):
-        assert words_of(text) == line
+        assert split_words(text) == line
         ids = made.encode(text)
         assert made.decode(ids) == " ".join(line)
         assert len(ids) == len(line)

@@ -19,9 +19,9 @@ from tfm.pipeline.model_io.huggingface.classes import (
     activation_of,
     are_equal,
     is_zero,
-    own_keys,
+    require_setting,
     task_of,
-    want,
+    tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.encoders.families import Family, Head
 from tfm.pipeline.model_io.huggingface.encoders.labels import are_ours, names_of
@@ -50,7 +50,7 @@ def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
         "type_vocab_size": 1,
         "layer_norm_eps": config.norm_eps,
         "tie_word_embeddings": masked and config.tie in ("output", "all") and not config.scale_embedding,
-        **own_keys(config),
+        **tfm_keys(config),
         **TOKENS,
     }
     return found | ({"tfm": {**found["tfm"], HIDDEN: vocab_size}} if masked else {})
@@ -96,7 +96,7 @@ def finished(family: Family, head: Head, config: ModelConfig, found: State) -> S
 
 def begun(family: Family, head: Head, labelled: bool, settings: Settings, found: State) -> State:
     """The weights by the names that they have in classes with a head, without those that nothing here needs."""
-    found = {_today(name): each for name, each in found.items() if not name.startswith("cls.seq_relationship.")}
+    found = {_modern_name(name): each for name, each in found.items() if not name.startswith("cls.seq_relationship.")}
     if not any(name.startswith(f"{family.prefix}.") for name in found):
         found = {f"{family.prefix}.{name}": each for name, each in found.items()}
     pooler = f"{family.prefix}.pooler.dense"
@@ -125,7 +125,7 @@ def _twin(bias: str) -> str:
     return bias.replace(".bias", ".decoder.bias")
 
 
-def _today(name: str) -> str:
+def _modern_name(name: str) -> str:
     """The name of a weight, of which old files call those of norms otherwise."""
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
     end = next((each for each in old if name.endswith(each)), None)
@@ -134,7 +134,7 @@ def _today(name: str) -> str:
 
 def read(family: Family, head: Head, task: str, settings: Settings, found: State) -> Settings:
     """[model] of what config.json and the weights are."""
-    want(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
+    require_setting(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
     labels, activation = ABILITIES[task].labels, activation_of(settings["hidden_act"])
     if labels is not None:
         _check_labels(settings, labels, len(found[head.classes]))

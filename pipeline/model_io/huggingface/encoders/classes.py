@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     Family,
     Head,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, Held
+from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.tasks.abilities import tasks_that
 
 (MASKED,) = tasks_that(lambda each: each.hides_pieces)
@@ -42,7 +42,7 @@ def _class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **
         name=family.name + suffix,
         model_type=family.model_type,
         pipeline=pipeline,
-        held=Held(keys | held, STANDARD_HEADS, ("encoder",)),
+        held=SupportedConfig(keys | held, STANDARD_HEADS, ("encoder",)),
         settings=partial(bert.settings, family),
         weights=partial(bert.weights, family, head),
         finished=partial(bert.finished, family, head),

@@ -15,10 +15,10 @@ from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENI
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, pieces_of, renumbered
+from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, pieces_of, renumber
 from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import of_names
+from tfm.tokenizer.train import make_label_tokenizer
 
 
 def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
@@ -38,12 +38,12 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
     stands_for_hidden = numbers.get(about.get("mask_token", ""), numbers.get(about.get("pad_token", "")))
     found = {EOS: after, BOS: before, UNK: numbers.get(unknown), PAD: stands_for_hidden}
     roles = {role: number for role, number in found.items() if number is not None}
-    made = renumbered(document, roles, size)
+    made = renumber(document, roles, size)
     rows = made.rows
     if hidden is None and rows[: len(SPECIALS)] == [*range(len(SPECIALS))] and PAD in roles:
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
     source = Tokenizer.of_json(json.dumps(made.document))
-    target = source if kind is None else of_names(names_of(settings, kind), kind)
+    target = source if kind is None else make_label_tokenizer(names_of(settings, kind), kind)
     return Pieces(source, target, rows, made.nowhere), before is not None
 
 

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.batching import padding_cost
-from tfm.data.batching.buckets import batches, cut, padding
-from tfm.data.batching.padding_cost import Cost, Lengths, cost, epoch_sizes
+from tfm.data.batching.buckets import batches, padding, split_by_budget
+from tfm.data.batching.padding_cost import Cost, LengthCounts, cost, epoch_sizes
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
 
-def counted(pairs: np.ndarray, weights: np.ndarray) -> Lengths:
-    found = Lengths()
+def counted(pairs: np.ndarray, weights: np.ndarray) -> LengthCounts:
+    found = LengthCounts()
     for begin in range(0, len(pairs), 9):
         for weight in set(weights):
             rows = np.arange(begin, min(begin + 9, len(pairs)))
@@ -43,7 +43,7 @@ def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
 
 
 def test_an_epoch_of_nothing_costs_nothing() -> None:
-    assert cost(Lengths(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)
+    assert cost(LengthCounts(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)
 
 
 @given(
@@ -68,7 +68,7 @@ def test_pieces_are_counted_as_they_are_cut_whatever_the_first_may_hold(
     larger: list[int], budget: int, first: int
 ) -> None:
     ascending, share = np.array(sorted(larger), np.int64), min(first, budget)
-    made = cut(ascending, ascending, budget, first=share / budget)
+    made = split_by_budget(ascending, ascending, budget, first=share / budget)
     found, times = np.unique(ascending, return_counts=True)
     assert padding_cost._num_pieces(
         found.tolist(), times.tolist(), budget, max(int(share / budget * budget), 1)

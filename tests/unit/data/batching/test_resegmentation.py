@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.batching.resegmentation import Resegmentation, within
+from tfm.data.batching.resegmentation import Resegmentation, split_within_budget
 from tfm.data.dataset.split import Column, Split
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -79,7 +79,7 @@ def test_parts_hold_each_row_once_and_keep_to_the_budget(budget: int) -> None:
 @given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 300))
 def test_parts_are_as_few_as_about_equal_numbers_allow(lengths: list[int], budget: int) -> None:
     larger = np.array(lengths, np.int64)
-    found = within(larger, budget)
+    found = split_within_budget(larger, budget)
     assert sorted(np.concatenate(found).tolist()) == list(range(len(lengths)))
     for part in found:
         assert len(part) <= 1 or len(part) * larger[part].max() <= budget

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import Fold, Portion, Share, Stretch, draw, fold_of
+from tfm.data.corpora.portions import Fold, HashRange, Portion, Stretch, fold_of, hash_to_unit
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.sources import describe, pairs, resolve
 from tfm.data.corpora.splits import Splits
@@ -82,7 +82,7 @@ def test_folds_are_about_equal_seeded_and_independent_of_the_draws_of_splits() -
     assert (np.abs(np.bincount(found)[1:] - 800) < 100).all()
     other = np.array([fold_of(text, 5, 2) for text in texts])
     assert 0.15 < (found == other).mean() < 0.25
-    inside = np.array([draw(text, 1) < 0.5 for text in texts])
+    inside = np.array([hash_to_unit(text, 1) < 0.5 for text in texts])
     assert (np.abs(np.bincount(found[inside])[1:] - 400) < 80).all()
     assert fold_of("sentence 0", 5, 1) == found[0]
 
@@ -150,14 +150,14 @@ def test_folds_of_running_text_are_of_consecutive_lines_disjoint_and_cover_it() 
 def test_sources_beside_running_text_and_texts_that_are_none_are_split_by_each_text() -> None:
     texts = [("", f"text {number}") for number in range(200)]
     by_line = resolve(DataConfig(train=(ALONE,)))
-    assert isinstance(by_line.valid[0].part, Share)  # type: ignore[union-attr]
+    assert isinstance(by_line.valid[0].part, HashRange)  # type: ignore[union-attr]
     held = list(by_line.valid[0].of(ALONE, texts))  # type: ignore[union-attr]
-    assert held == [pair for pair in texts if 0.8 <= draw(pair[1], 1) < 0.9]
+    assert held == [pair for pair in texts if 0.8 <= hash_to_unit(pair[1], 1) < 0.9]
     mixed = resolve(RUNNING.model_copy(update={"train": (PAIRED, ALONE)}))
     pairs_ = [(f"text {number}", "") for number in range(200)]
     found = list(mixed.valid[0].of(PAIRED, pairs_))  # type: ignore[union-attr]
     assert [(source, target) for target, source in found] == held
-    assert isinstance(resolve(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, Share)  # type: ignore[union-attr]
+    assert isinstance(resolve(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, HashRange)  # type: ignore[union-attr]
     with_blocks = DataConfig(train=(ALONE,), running_text=True)
     assert isinstance(resolve(with_blocks).valid[0].part, Stretch)  # type: ignore[union-attr]
 
@@ -260,6 +260,6 @@ def test_folds_are_described_and_an_empty_one_is_an_error(tmp_path: Path) -> Non
         preflight(splits)
     cut = resolve(DataConfig(train=(corpus,), fold=FoldConfig(number=2, of=2)))
     assert describe(cut.valid[0]) == f"fold 2 of 2 of random 80% of {path}"
-    assert cut.tests == {"test": Portion((corpus,), Share(0.9, 1.0, 1))}
+    assert cut.tests == {"test": Portion((corpus,), HashRange(0.9, 1.0, 1))}
     with pytest.raises(ValidationError, match="there is no fold 4 of 3"):
         FoldConfig(number=4, of=3)

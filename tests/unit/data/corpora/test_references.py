@@ -7,8 +7,8 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.references import merged, read_further, write_further
-from tfm.data.corpora.sources import files, identity, pairs, resolve, rows
+from tfm.data.corpora.references import group_references, read_further, write_further
+from tfm.data.corpora.sources import content_fingerprints, files, pairs, resolve, rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -44,7 +44,7 @@ def test_further_references_are_read_beside_the_first(tmp_path, format_):
     assert list(pairs(corpus)) == [row[:2] for row in ROWS]
     plain = {name: value for name, value in config.items() if name != "target"}
     assert CorpusConfig(**plain, references=[config["target"], *further]) == corpus
-    of_more, of_one = ({part[2] for part in identity(each)} for each in (corpus, corpus_of(config)))
+    of_more, of_one = ({part[2] for part in content_fingerprints(each)} for each in (corpus, corpus_of(config)))
     assert (of_more != of_one) == (format_ in ("text", "huggingface"))
     assert preflight(
         resolve(DataConfig(train=CorpusConfig(**config), valid=CorpusConfig(**config), tests={"t": corpus}))
@@ -99,9 +99,9 @@ def test_lists_of_texts_are_what_the_recipe_says(tmp_path, format_):
 
 def test_pairs_of_one_source_are_merged_into_one_with_all_references():
     given = [("a  b", "x"), ("c", "z"), ("a b ", "y"), ("a\u00a0b", " x"), ("e\u0301", "1"), ("é", "2"), ("C", "w")]
-    assert list(merged(given)) == [("a  b", "x", "y"), ("c", "z"), ("e\u0301", "1", "2"), ("C", "w")]
-    assert list(merged([("a", "x", "y"), ("a", "y", "z")])) == [("a", "x", "y", "z")]
-    assert list(merged([])) == []
+    assert list(group_references(given)) == [("a  b", "x", "y"), ("c", "z"), ("e\u0301", "1", "2"), ("C", "w")]
+    assert list(group_references([("a", "x", "y"), ("a", "y", "z")])) == [("a", "x", "y", "z")]
+    assert list(group_references([])) == []
 
 
 def test_further_references_lie_beside_a_split_line_by_line(tmp_path):

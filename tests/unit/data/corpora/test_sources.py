@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Portion, Share
-from tfm.data.corpora.sources import READERS, describe, files, identity, pairs, resolve
+from tfm.data.corpora.portions import HashRange, Portion
+from tfm.data.corpora.sources import READERS, content_fingerprints, describe, files, pairs, resolve
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
@@ -199,9 +199,9 @@ def test_without_a_source_there_are_texts_alone(tmp_path, format_):
     corpus = CorpusConfig(format=format_, source=None, **write_any(format_, tmp_path))
     assert list(pairs(corpus)) == TEXTS
     assert str(tmp_path) in describe(corpus)
-    assert len(identity(corpus)) == 1
+    assert len(content_fingerprints(corpus)) == 1
     assert [path.parent for path in files(corpus)] == [tmp_path] * (format_ != "huggingface")
-    parts = [list(pairs(Portion((corpus,), Share(low, high, 1)))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
+    parts = [list(pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
     assert sorted(parts[0] + parts[1]) == sorted(TEXTS)
 
 
@@ -243,24 +243,27 @@ def test_a_missing_file_is_an_error(tmp_path):
 
 def test_identity_follows_the_content_of_files(tmp_path):
     corpus = write_text(tmp_path)
-    before = identity(corpus)
+    before = content_fingerprints(corpus)
     assert [path.name for _, path, _ in before] == ["train.en", "train.de"]
-    assert identity(Portion((corpus,), Share(0.0, 0.5, 1))) == before
+    assert content_fingerprints(Portion((corpus,), HashRange(0.0, 0.5, 1))) == before
     write_text(tmp_path, [*PAIRS[:-1], (PAIRS[-1][0], "x")])
-    after = identity(corpus)
+    after = content_fingerprints(corpus)
     assert before[0] == after[0]
     assert before[1][2] != after[1][2]
 
 
 def test_identity_of_generated_corpora_follows_their_parameters():
     one, same, other = (
-        identity(CorpusConfig(format="generated", path="copy", split="train", size=size)) for size in (5, 5, 6)
+        content_fingerprints(CorpusConfig(format="generated", path="copy", split="train", size=size))
+        for size in (5, 5, 6)
     )
     assert one == same != other
     assert one[0][1] is None
     shapes = [{"length": 1, "nesting": 2}, {"length": 2, "nesting": 1}, {"length": 1, "nesting": 2, "mix": True}]
     config = {"format": "generated", "path": "programs", "split": "train", "size": 5}
-    found = [identity(CorpusConfig(**config, **shape))[0][2] for shape in (*shapes, {**shapes[0], "skip": 1})]
+    found = [
+        content_fingerprints(CorpusConfig(**config, **shape))[0][2] for shape in (*shapes, {**shapes[0], "skip": 1})
+    ]
     assert len(set(found)) == 4
 
 
@@ -280,7 +283,7 @@ def test_a_built_in_corpus_is_another_where_its_code_is_and_not_where_it_is_told
 
 def test_a_portion_streams_only_its_own_pairs(tmp_path):
     corpus = write_text(tmp_path, [(f"source {i}", f"target {i}") for i in range(200)])
-    parts = [list(pairs(Portion((corpus,), Share(low, high, 1)))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
+    parts = [list(pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
     assert sorted(parts[0] + parts[1]) == sorted(pairs(corpus))
     assert 130 < len(parts[0]) < 190
 
@@ -288,7 +291,7 @@ def test_a_portion_streams_only_its_own_pairs(tmp_path):
 def test_descriptions_name_what_is_read(tmp_path):
     corpus = write_text(tmp_path)
     assert describe(corpus) == f"{corpus.source} | {corpus.target}"
-    assert describe(Portion((corpus,), Share(0.9, 1.0, 1))).startswith("random 10% of ")
+    assert describe(Portion((corpus,), HashRange(0.9, 1.0, 1))).startswith("random 10% of ")
     corpus = CorpusConfig(format="generated", path="grammar", split="train", size=7)
     assert describe(corpus) == "grammar train 7 pairs"
     config = {"format": "generated", "path": "programs", "split": "test", "size": 7, "length": 4, "nesting": 3}
@@ -307,7 +310,7 @@ def test_resolve_is_found_here_too(tmp_path):
 def test_a_pipe_is_no_corpus_since_it_can_be_read_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="pipe: is a pipe or device, but a corpus is read more than once"):
-        identity(CorpusConfig(source=str(tmp_path / "pipe"), target=str(tmp_path / "pipe")))
+        content_fingerprints(CorpusConfig(source=str(tmp_path / "pipe"), target=str(tmp_path / "pipe")))
 
 
 @pytest.mark.promise("text")
@@ -336,7 +339,7 @@ def test_a_saved_dataset_is_known_by_its_content_not_by_the_fingerprint_it_names
         corpus = saved(tmp_path / "set", rows(*texts, other=other))
         named.add(huggingface.open_split(corpus.path, None)._fingerprint)
         assert list(pairs(corpus)) == list(texts)
-        return identity(corpus)[0][2]
+        return content_fingerprints(corpus)[0][2]
 
     named = set()
     same = [("a", "b"), ("c", "d")]

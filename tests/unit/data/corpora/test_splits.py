@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Portion, Share, draw
+from tfm.data.corpora.portions import HashRange, Portion, hash_to_unit
 from tfm.data.corpora.splits import resolve, shares, unused_note
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -60,14 +60,14 @@ def test_only_what_is_missing_is_cut_off():
 
 
 def test_draws_are_uniform_seeded_and_the_text_alone_decides():
-    drawn = np.array([draw(f"sentence {i}", 1) for i in range(4000)])
+    drawn = np.array([hash_to_unit(f"sentence {i}", 1) for i in range(4000)])
     counts = np.histogram(drawn, bins=10, range=(0, 1))[0]
     assert counts.sum() == 4000
     assert (np.abs(counts - 400) < 100).all()
-    assert draw("sentence 0", 1) == drawn[0]
-    assert draw("sentence 0", 2) != drawn[0]
-    assert all(draw(f"  sentence\u00a0 \u2003{i}\t", 1) == drawn[i] for i in range(100))
-    assert draw("e\u0301", 1) == draw("é", 1) != draw("e", 1)
+    assert hash_to_unit("sentence 0", 1) == drawn[0]
+    assert hash_to_unit("sentence 0", 2) != drawn[0]
+    assert all(hash_to_unit(f"  sentence\u00a0 \u2003{i}\t", 1) == drawn[i] for i in range(100))
+    assert hash_to_unit("e\u0301", 1) == hash_to_unit("é", 1) != hash_to_unit("e", 1)
 
 
 def test_the_seed_of_the_split_is_its_own():
@@ -142,9 +142,9 @@ def test_a_hugging_face_dataset_of_texts_alone(tmp_path):
 
 def test_where_there_is_no_source_the_target_decides():
     alone = CORPUS.model_copy(update={"source": None})
-    portion = Portion((CORPUS, alone), Share(0.0, 0.5, 1))
+    portion = Portion((CORPUS, alone), HashRange(0.0, 0.5, 1))
     texts = [f"sentence {i}" for i in range(200)]
-    inside = [text for text in texts if draw(text, 1) < 0.5]
+    inside = [text for text in texts if hash_to_unit(text, 1) < 0.5]
     assert 60 < len(inside) < 140
     assert list(portion.of(CORPUS, [(text, "x") for text in texts])) == [(text, "x") for text in inside]
     assert list(portion.of(alone, [("", text) for text in texts])) == [("", text) for text in inside]

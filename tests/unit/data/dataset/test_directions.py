@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.tiny_training import write_dataset
-from tfm.data.dataset.directions import Direction, rows_of, targets_of
+from tfm.data.dataset.directions import Direction, rows_by_direction, target_languages
 from tfm.data.dataset.store import DATASET_FILE, load_dataset
 from tfm.data.errors import DataError
 
@@ -34,7 +34,7 @@ def test_directions_are_those_of_the_rows(folder: Path) -> None:
     )
     found = load_dataset(folder).directions
     assert found["valid"] == (Direction("deu", "eng", sizes[1]),)
-    assert targets_of(found["train"]) == ["deu", *["hin"] * (sizes[0] - 1)]
+    assert target_languages(found["train"]) == ["deu", *["hin"] * (sizes[0] - 1)]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_rows_of_a_direction_are_all_of_its_corpora() -> None:
         Direction("deu", "eng", 0),
         Direction("eng", "deu", 3),
     ]
-    found = {name: rows.tolist() for name, rows in rows_of(directions).items()}
+    found = {name: rows.tolist() for name, rows in rows_by_direction(directions).items()}
     assert found == {"eng-deu": [0, 1, 3, 4, 5], "eng-hin": [2]}
-    assert rows_of(()) == {}
+    assert rows_by_direction(()) == {}
 
 
 def test_rows_keep_their_texts_and_ids(folder: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.normalisation import normalised
+from tfm.data.images.normalisation import normalize_image
 
 VALUES = np.random.default_rng(1).integers(0, 256, (6, 5, 4, 3)).astype(np.uint8)
 
@@ -44,7 +44,7 @@ def test_nothing_cancels_where_values_hardly_differ() -> None:
 
 
 def test_training_images_are_normalised_to_mean_0_and_deviation_1() -> None:
-    found = normalised(torch.from_numpy(VALUES), ChannelStatistics.of(VALUES))
+    found = normalize_image(torch.from_numpy(VALUES), ChannelStatistics.of(VALUES))
     assert found.shape == (6, 3, 5, 4)
     assert found.dtype == torch.float32
     assert found.is_contiguous(memory_format=torch.channels_last)
@@ -55,5 +55,5 @@ def test_training_images_are_normalised_to_mean_0_and_deviation_1() -> None:
 
 def test_others_are_normalised_by_the_figures_of_training() -> None:
     statistics = ChannelStatistics(4, (40, 400, 0), (500, 40_400, 0))  # means 10, 100, 0; deviations 5, 10, 0
-    found = normalised(torch.tensor([[[[20, 90, 7]]]], dtype=torch.uint8), statistics)
+    found = normalize_image(torch.tensor([[[[20, 90, 7]]]], dtype=torch.uint8), statistics)
     torch.testing.assert_close(found.reshape(-1), torch.tensor([2.0, -1.0, 7.0]))

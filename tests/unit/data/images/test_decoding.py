@@ -14,7 +14,7 @@ from PIL import Image
 
 from tfm.data.errors import DataError
 from tfm.data.images import decoding
-from tfm.data.images.decoding import FORMATS, Decoded, Shape, decoded
+from tfm.data.images.decoding import FORMATS, DecodedImage, Shape, decode_image
 
 COLOUR, GREY = Shape(6, 8, 3), Shape(6, 8, 1)
 VALUES = np.random.default_rng(1).integers(0, 256, (6, 8, 3), np.uint8)
@@ -26,8 +26,8 @@ def saved(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return stream.getvalue()
 
 
-def of(content: bytes, shape: Shape = COLOUR) -> Decoded:
-    return decoded(content, "a/b.png", shape)
+def of(content: bytes, shape: Shape = COLOUR) -> DecodedImage:
+    return decode_image(content, "a/b.png", shape)
 
 
 def refused(content: bytes) -> str:
@@ -48,7 +48,7 @@ def test_what_is_plain_and_of_its_size_stays_as_it_is(kind: str) -> None:
 
 def test_a_file_is_read_as_its_bytes_are(tmp_path: Path) -> None:
     (tmp_path / "кошка 猫.png").write_bytes(saved(Image.fromarray(VALUES)))
-    assert np.array_equal(decoded(tmp_path / "кошка 猫.png", "x", COLOUR).pixels, VALUES)
+    assert np.array_equal(decode_image(tmp_path / "кошка 猫.png", "x", COLOUR).pixels, VALUES)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
@@ -177,8 +177,8 @@ def test_small_and_narrow_images_are_scaled_up() -> None:
 
 
 def test_values_in_memory_are_taken_as_grey_or_colour() -> None:
-    assert np.array_equal(decoded(VALUES[:, :, 0], "x", GREY).pixels, VALUES[:, :, :1])
-    assert np.array_equal(decoded(VALUES, "x", COLOUR).pixels, VALUES)
+    assert np.array_equal(decode_image(VALUES[:, :, 0], "x", GREY).pixels, VALUES[:, :, :1])
+    assert np.array_equal(decode_image(VALUES, "x", COLOUR).pixels, VALUES)
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
@@ -207,9 +207,9 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     assert refused(b"") == "is empty"
     assert refused(b"a text").startswith("is not an image of a format that can be read (PNG, JPEG, GIF")
     with pytest.raises(DataError, match=r"^gone: no such file$"):
-        decoded(tmp_path / "gone", "gone", COLOUR)
+        decode_image(tmp_path / "gone", "gone", COLOUR)
     with pytest.raises(DataError, match=r"^folder: is not a regular file$"):
-        decoded(tmp_path, "folder", COLOUR)
+        decode_image(tmp_path, "folder", COLOUR)
 
 
 def test_formats_that_run_another_program_are_not_opened() -> None:

@@ -7,7 +7,7 @@ from unicodedata import normalize
 import pytest
 from pydantic import ValidationError
 
-from tfm.data.corpora.sources import describe, identity, pairs
+from tfm.data.corpora.sources import content_fingerprints, describe, pairs
 from tfm.data.corpus_config import BUILT_IN_LANGUAGES, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import languages
@@ -61,7 +61,7 @@ def test_the_columns_are_the_languages_and_pairs_are_of_the_same_meaning() -> No
 def test_a_direction_is_part_of_what_a_corpus_is() -> None:
     one, other = corpus(), corpus(target="deu")
     assert describe(one) == "languages test 20 pairs eng to hin"
-    assert identity(one) != identity(other)
+    assert content_fingerprints(one) != content_fingerprints(other)
 
 
 def test_a_recipe_may_name_its_columns_and_no_other_built_in_corpus(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 import torch
 
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.masks import Mask
 
 
-def slots(own: list[list[int]], used: int) -> Slots:
+def slots(own: list[list[int]], used: int) -> CacheSlots:
     places = torch.tensor(own)
-    return Slots(places, torch.zeros_like(places), torch.zeros(len(own), used, dtype=torch.long), Mask())
+    return CacheSlots(places, torch.zeros_like(places), torch.zeros(len(own), used, dtype=torch.long), Mask())
 
 
 def rows(first: int, width: int) -> torch.Tensor:
@@ -15,7 +15,7 @@ def rows(first: int, width: int) -> torch.Tensor:
 
 
 def test_each_row_is_where_it_was_written_however_much_comes_after_it() -> None:
-    cache, expected = KeysValues(), torch.zeros(2, 3, 100, 4)
+    cache, expected = LayerKVCache(), torch.zeros(2, 3, 100, 4)
     written = [[[0, 1], [0, 1]], [[2, 3], [1, 0]], [[2, 70], [3, 99]], [[4, 5], [4, 5]]]
     for step, own in enumerate(written):
         used = max(map(max, own)) + 1
@@ -29,13 +29,13 @@ def test_each_row_is_where_it_was_written_however_much_comes_after_it() -> None:
 
 
 def test_what_was_never_written_is_a_number() -> None:
-    keys, _ = KeysValues().write(rows(1, 2), rows(1, 2), slots([[0, 9], [1, 2]], 10))
+    keys, _ = LayerKVCache().write(rows(1, 2), rows(1, 2), slots([[0, 9], [1, 2]], 10))
     assert not keys[0, :, 1:9].any()
     assert not keys[1, :, 3:].any()
 
 
 def test_sentences_that_are_kept_keep_what_they_have() -> None:
-    cache = KeysValues()
+    cache = LayerKVCache()
     cache.write(rows(1, 1), rows(1, 1), slots([[0], [0]], 1))
     kept = cache.select(torch.tensor([1]))
     new = rows(500, 1)[1:]
@@ -43,4 +43,4 @@ def test_sentences_that_are_kept_keep_what_they_have() -> None:
     assert torch.equal(keys, torch.cat([rows(1, 1)[1:], new], 2))
     before, _ = cache.write(rows(9, 1), rows(9, 1), slots([[1], [1]], 2))
     assert torch.equal(before[:, :, :1], rows(1, 1))
-    assert torch.equal(KeysValues().select(torch.tensor([0])).write(new, new, slots([[0]], 1))[0], new)
+    assert torch.equal(LayerKVCache().select(torch.tensor([0])).write(new, new, slots([[0]], 1))[0], new)

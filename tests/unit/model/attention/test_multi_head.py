@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from tfm.model.attention import inner_attention
 from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
-from tfm.model.attention.kv_cache import KeysValues, Slots
-from tfm.model.attention.multi_head import Heads, SelfAttention, parted, projection
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
+from tfm.model.attention.multi_head import Heads, SelfAttention, projection, split_projections
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, ScaledDot
 from tfm.model.build import build
@@ -17,7 +17,7 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
-from tfm.model.transformer.factory import Parts
+from tfm.model.transformer.factory import ModuleFactory
 
 F64 = torch.float64
 LAYOUT = Layout.of(torch.tensor([5, 2, 6]))
@@ -33,7 +33,7 @@ def config(score: str = "scaled_dot", **heads: Any) -> ModelConfig:
 
 def attention(wanted: ModelConfig) -> Any:
     torch.manual_seed(0)
-    made = Parts(wanted, F64).self_attention(wanted.encoder, False).double()
+    made = ModuleFactory(wanted, F64).self_attention(wanted.encoder, False).double()
     for weight in made.parameters():
         nn.init.normal_(weight)
     return made
@@ -138,8 +138,8 @@ def test_the_cache_holds_the_fewer_heads() -> None:
     wanted = config(key_value_heads=2, value_dim=5)
     made = attention(wanted)
     cache, slots = (
-        KeysValues(),
-        Slots(torch.zeros(3, 1).long(), torch.zeros(3, 1).long(), torch.zeros(3, 1).long(), Mask()),
+        LayerKVCache(),
+        CacheSlots(torch.zeros(3, 1).long(), torch.zeros(3, 1).long(), torch.zeros(3, 1).long(), Mask()),
     )
     made.step(torch.randn(3, 12, dtype=F64), cache, slots)
     keys, values = cache.write(torch.zeros(3, 2, 1, 3, dtype=F64), torch.zeros(3, 2, 1, 5, dtype=F64), slots)
@@ -159,7 +159,9 @@ def test_each_projection_begins_as_wide_as_its_own_fan_out() -> None:
         assert 0.95 * bound < part.abs().max() <= bound
     equal = torch.arange(2 * 3 * 24.0).view(2, 3, 24)
     for one, other in zip(
-        parted(equal, (2, 4), (2, 4), (2, 4)), parted(equal, (2, 4), (2, 4), (2, 3), (2, 1)), strict=False
+        split_projections(equal, (2, 4), (2, 4), (2, 4)),
+        split_projections(equal, (2, 4), (2, 4), (2, 3), (2, 1)),
+        strict=False,
     ):
         if one.shape == other.shape:
             assert torch.equal(one, other)
@@ -184,6 +186,6 @@ def test_widths_that_do_not_fit_are_refused_with_the_reason() -> None:
             config(**wrong)
     with pytest.raises(ValueError, match="heads of the encoder are 5 wide"):
         ModelConfig(positions="rotary", encoder=StackConfig(key_dim=5))
-    assert Parts(config(key_value_heads=2, value_dim=5), F64).heads(config(key_value_heads=2, value_dim=5).encoder) == (
-        Heads(4, 2, 3, 5)
-    )
+    assert ModuleFactory(config(key_value_heads=2, value_dim=5), F64).heads(
+        config(key_value_heads=2, value_dim=5).encoder
+    ) == (Heads(4, 2, 3, 5))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from tfm.model.attention.positions import JOINS, POSITIONS, NoInput, fairseq_sinusoids, sinusoids
+from tfm.model.attention.positions import JOINS, POSITIONS, NoPositionEmbedding, fairseq_sinusoids, sinusoids
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 
@@ -74,4 +74,4 @@ def test_each_scheme_adds_by_position_alone() -> None:
     for name, scheme in POSITIONS.items():
         added = scheme.input(6, 8).double()(rows, positions) - rows
         torch.testing.assert_close(added[0], added[2], msg=name)
-        assert torch.allclose(added[0], added[1]) == (scheme.input is NoInput)
+        assert torch.allclose(added[0], added[1]) == (scheme.input is NoPositionEmbedding)

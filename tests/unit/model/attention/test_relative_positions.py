@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tfm.model.attention import relative_positions
 from tfm.model.attention.inner_attention import choose_inner_attention
-from tfm.model.attention.positions import POSITIONS, NoInput
+from tfm.model.attention.positions import POSITIONS, NoPositionEmbedding
 from tfm.model.attention.relative_positions import MAX_RELATIVE_DISTANCE, AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.config import RotaryConfig
@@ -21,7 +21,7 @@ from tfm.model.layers.dropout import DropoutRng
 from tfm.model.masks import Mask
 
 HEADS, WIDTH, LENGTH = 2, 4, 5
-RELATIVE = [name for name, scheme in POSITIONS.items() if scheme.input is NoInput and name != "none"]
+RELATIVE = [name for name, scheme in POSITIONS.items() if scheme.input is NoPositionEmbedding and name != "none"]
 
 
 def sines(distance: int, dim: int) -> Tensor:

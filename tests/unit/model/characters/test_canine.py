@@ -12,7 +12,7 @@ from tfm.model.characters.downsampling import ShorterLayout
 from tfm.model.layout import FlatLayout, Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, forced_log_probs_by_steps
+from tfm.pipeline.decoding.teacher_forcing import forced_log_probs_by_steps, target_log_probs
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import TokenizerConfig
@@ -113,7 +113,7 @@ def test_every_row_of_the_shorter_sequence_has_its_characters() -> None:
 def test_cached_decoding_is_teacher_forcing_and_a_batch_changes_nothing(decoder: str) -> None:
     model = network(EVERY[decoder])
     sources, targets = [ids[:-1] for ids in SOURCES], [target[1:] for target in TARGETS]
-    at_once = forced_log_probs(model, sources, targets)
+    at_once = target_log_probs(model, sources, targets)
     by_steps = forced_log_probs_by_steps(model, sources, targets, device="cpu")
     torch.testing.assert_close(torch.from_numpy(at_once), torch.from_numpy(by_steps), rtol=0, atol=1e-9)
     for config in (DecodingConfig(beam=1, max_length=9), DecodingConfig(beam=3, max_length=9, batch_sentences=2)):
@@ -122,13 +122,13 @@ def test_cached_decoding_is_teacher_forcing_and_a_batch_changes_nothing(decoder:
             if source:
                 (alone,) = decode(model, [source], config)
                 assert [each.ids for each in alone] == [each.ids for each in found]
-                (score,) = forced_log_probs(model, [source], [found[0].ids])
+                (score,) = target_log_probs(model, [source], [found[0].ids])
                 assert abs(found[0].log_prob - score) < 1e-9 or len(found[0].ids) == 9
 
 
 def test_members_of_an_ensemble_may_have_other_rates() -> None:
     ensemble: Any = Ensemble([network(TRANSLATES), network(TRANSLATES, canine={"rate": 2})])
-    one, other = (forced_log_probs(each, [SOURCES[0]], [[5]]) for each in ensemble.members)
+    one, other = (target_log_probs(each, [SOURCES[0]], [[5]]) for each in ensemble.members)
     found = forced_log_probs_by_steps(ensemble, [SOURCES[0]], [[5]], device="cpu")
     assert min(one[0], other[0]) - 1e-9 < found[0] < max(one[0], other[0]) + 1e-9
 

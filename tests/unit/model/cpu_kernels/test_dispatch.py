@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rounding import assert_rounds_like
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
@@ -203,11 +203,11 @@ def test_sums_are_normed_for_products_in_bf16_as_in_fp32(rows: int, dim: int, is
 
 def test_new_keys_and_values_go_where_they_would_without_kernels() -> None:
     batch, groups, beam = 3, 2, 4
-    caches = KeysValues(), KeysValues()
+    caches = LayerKVCache(), LayerKVCache()
     for step in range(5):
         key, value = torch.randn(batch, groups, beam, 7), torch.randn(batch, groups, beam, 5)
         own = torch.stack([torch.randperm(4 * (step + 1))[:beam] for _ in range(batch)])
-        slots = Slots(own, own, torch.zeros(batch, 4 * (step + 1), dtype=torch.int64), Mask())
+        slots = CacheSlots(own, own, torch.zeros(batch, 4 * (step + 1), dtype=torch.int64), Mask())
         found = caches[0].write(key, value, slots)
         with dispatch.compiled_loops(False):
             expected = caches[1].write(key, value, slots)

@@ -17,7 +17,7 @@ from tests.rounding import assert_rounds_like
 from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.decoder_step import FusedDecoderStep, fused_or_plain
-from tfm.model.layers.linear import products_in
+from tfm.model.layers.linear import inference_precision
 from tfm.model.layout import Layout
 from tfm.model.transformer.decoder_state import TransformerState
 
@@ -100,7 +100,7 @@ def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -
     wide = STACK.model_copy(update={"feed_forward_dim": 5000})
     model = network(decoder=wide)
     in_full, exact = said(fused_or_plain(model), 32, 5), said(copy.deepcopy(model).double(), 32, 5)
-    with products_in(model, dtype):
+    with inference_precision(model, dtype):
         fused = fused_or_plain(model)
         assert isinstance(fused, FusedDecoderStep)
         fast = said(fused, 32, 5)

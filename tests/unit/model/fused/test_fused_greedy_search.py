@@ -17,7 +17,7 @@ from tests.rounding import assert_rounds_like
 from tfm.model.config import DropoutConfig, StackConfig
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused import greedy_search
-from tfm.model.layers.linear import products_in
+from tfm.model.layers.linear import inference_precision
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
@@ -290,9 +290,9 @@ def test_another_state_is_left_to_the_model() -> None:
     model = network()
     assert greedy_search.searcher(model, SPECIAL) is not None
     for dtype in (torch.bfloat16, torch.int8):
-        with products_in(model, dtype):
+        with inference_precision(model, dtype):
             assert greedy_search.searcher(model, SPECIAL) is None
-    with products_in(model, torch.float32):
+    with inference_precision(model, torch.float32):
         assert greedy_search.searcher(model, SPECIAL) is not None
     with torch.enable_grad():
         assert greedy_search.searcher(model, SPECIAL) is None

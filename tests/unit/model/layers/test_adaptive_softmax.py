@@ -17,12 +17,12 @@ from tests.tiny_training import run, training, write_dataset
 from tfm.data.batching.batches import pairs_from_ids
 from tfm.model.build import build, num_parameters
 from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
-from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, clusters_of
-from tfm.model.layers.linear import Linear, products_in
+from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, make_clusters
+from tfm.model.layers.linear import Linear, inference_precision
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs, stepped_log_probs
+from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.export import not_written
+from tfm.pipeline.model_io.export import unsupported_part
 from tfm.pipeline.model_io.loaded_model import load_model, load_weights, shapes_of, untied
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy
@@ -38,7 +38,7 @@ CUTOFFS = (6, 11, 19)
 
 def layer(cutoffs: tuple[int, ...] = CUTOFFS, factor: int = 2, seed: int = 0) -> AdaptiveSoftmax:
     torch.manual_seed(seed)
-    clusters = clusters_of(AdaptiveConfig(cutoffs=cutoffs, factor=factor), E, V)
+    clusters = make_clusters(AdaptiveConfig(cutoffs=cutoffs, factor=factor), E, V)
     return AdaptiveSoftmax(clusters, compute_dtype=torch.float64).double()
 
 
@@ -62,7 +62,7 @@ def assert_gradients_agree(ours: Tensor, theirs: Tensor, of: list[Tensor]) -> No
 
 
 def test_clusters_are_as_wide_as_the_paper_has_them() -> None:
-    found = clusters_of(AdaptiveConfig(cutoffs=(20_000, 60_000)), 1024, 267_735)  # Baevski & Auli 2019, section 4.2
+    found = make_clusters(AdaptiveConfig(cutoffs=(20_000, 60_000)), 1024, 267_735)  # Baevski & Auli 2019, section 4.2
     assert found == [Cluster(20_000, 1024), Cluster(40_000, 256), Cluster(207_735, 64)]
 
 
@@ -157,7 +157,9 @@ def test_low_precision_rounds_as_torchs_does() -> None:
     made: list[list[Tensor]] = []
     for dtype, autocast in ((torch.bfloat16, False), (torch.float32, True), (torch.float64, False)):
         torch.manual_seed(0)
-        output = AdaptiveSoftmax(clusters_of(AdaptiveConfig(cutoffs=(30, 60), factor=2), 64, 100), compute_dtype=dtype)
+        output = AdaptiveSoftmax(
+            make_clusters(AdaptiveConfig(cutoffs=(30, 60), factor=2), 64, 100), compute_dtype=dtype
+        )
         hidden, targets = torch.randn(600, 64), torch.randint(100, (600,))
         if dtype is torch.float64:
             output, hidden = output.double(), hidden.double()
@@ -252,7 +254,7 @@ def test_cached_steps_say_what_teacher_forcing_does(architecture: str, inputs: b
         state = model.start(batch.source, Layout.of(batch.source_lengths))
     begins = torch.full((3,), BOS_ID)
     found = stepped_log_probs(model, state, begins, [[*target, EOS_ID] for target in targets])
-    want = forced_log_probs(model, sources, targets)
+    want = target_log_probs(model, sources, targets)
     assert [sum(each) for each in found] == pytest.approx(want.tolist(), abs=1e-10)
 
 
@@ -260,7 +262,7 @@ def test_inference_in_bf16_is_near() -> None:
     output, (hidden, _) = layer(), rows()
     with torch.inference_mode():
         exact = output.eval()(hidden)
-        with products_in(output, torch.bfloat16):
+        with inference_precision(output, torch.bfloat16):
             low = output(hidden)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         plain = output.float()(hidden.float())
@@ -340,6 +342,6 @@ def test_a_recipe_that_smooths_is_refused(tmp_path: Path) -> None:
 
 def test_what_has_no_room_for_it_says_so() -> None:
     config = ModelConfig(encoder=STACK, decoder=STACK, adaptive=AdaptiveConfig(cutoffs=(9,)))
-    assert not_written(config) == "an adaptive softmax"
+    assert unsupported_part(config) == "an adaptive softmax"
     with pytest.raises(RecipeError, match=r"model\.adaptive = .* not counted"):
         forward(config, V, Work.of([(3, 5)]))

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from tfm.model.layers.derived_weights import DerivedWeights, weights_may_have_changed
+from tfm.model.layers.derived_weights import DerivedWeights, invalidate_derived_weights
 
 
 class Derived:
@@ -76,7 +76,7 @@ def _rounded(module: Any) -> None:
 
 def _said(module: Any) -> None:
     module.weight.data.mul_(3)
-    weights_may_have_changed()
+    invalidate_derived_weights()
 
 
 CHANGES = {

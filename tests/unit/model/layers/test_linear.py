@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tests.rounding import assert_rounds_like
 from tfm.model.layers import linear
-from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, Linear, can_pack, products_in, topped_up
+from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, Linear, can_pack, inference_precision, pad_rows
 
 
 def exactly(layer: Linear, x: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def test_where_weights_cannot_be_laid_out_nothing_changes(monkeypatch: pytest.Mo
 def test_a_product_does_what_the_layer_does(packs: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "can_pack", can_pack if packs else lambda dtype=None: False)
     layer, x = Linear(16, 24, compute_dtype=torch.float32).eval(), torch.randn(300, 16)
-    with torch.inference_mode(), products_in(layer, dtype):
+    with torch.inference_mode(), inference_precision(layer, dtype):
         plain, exact = plainly(layer, x, dtype), exactly(layer, x)
         assert exact.min() < 0
         assert layer.in_bf16 == (packs and dtype is torch.bfloat16)
@@ -136,7 +136,7 @@ def test_products_may_be_in_another_precision_for_a_while(
     layer = torch.nn.Sequential(Linear(64, 32, bias=bias, compute_dtype=torch.float32)).eval()
     x = torch.randn(50, 64)
     plain = layer(x)
-    with products_in(layer, torch.bfloat16):
+    with inference_precision(layer, torch.bfloat16):
         assert torch.equal(layer(x), plain), "with gradients nothing changes"
         with torch.inference_mode():
             low = layer(x)
@@ -146,7 +146,7 @@ def test_products_may_be_in_another_precision_for_a_while(
         assert_rounds_like(low, plainly(layer[0], x, torch.bfloat16), exact, products=torch.bfloat16)
         assert_rounds_like(after, plain, exact)
     assert (low - exact).norm() > 1e-4 * exact.norm()
-    with products_in(object(), torch.bfloat16):
+    with inference_precision(object(), torch.bfloat16):
         pass
 
 
@@ -159,7 +159,7 @@ def test_stacked_parts_are_initialised_each_by_its_own_width() -> None:
 def test_topping_up_keeps_the_rows_and_adds_zeros() -> None:
     for num_rows in (1, LOW_PRECISION_ROW_MULTIPLE, LOW_PRECISION_ROW_MULTIPLE + 1):
         rows = torch.randn(num_rows, 3)
-        topped = topped_up(rows, torch.bfloat16)
+        topped = pad_rows(rows, torch.bfloat16)
         assert len(topped) % LOW_PRECISION_ROW_MULTIPLE == 0
         assert len(topped) - num_rows < LOW_PRECISION_ROW_MULTIPLE
         assert torch.equal(topped[:num_rows], rows.bfloat16())

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.model.layers.linear import Linear, products_in
-from tfm.model.layers.lora import LoraLinear, adapt, merged, parted, with_adapters
+from tfm.model.layers.linear import Linear, inference_precision
+from tfm.model.layers.lora import LoraLinear, add_lora, merge_adapters, merge_lora_weight, split_adapters
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 
 FP64 = torch.float64
 
@@ -50,9 +50,9 @@ def test_gradients_are_those_of_the_written_out_product():
 def test_at_first_nothing_changes():
     network = tiny_model(dtype=FP64).model
     source = [[5, 6, 7], [9]]
-    before = forced_log_probs(network, source, [[8, 9], [4]])
-    adapt(network, 3, 6.0, None, seed=1)
-    assert forced_log_probs(network.eval(), source, [[8, 9], [4]]).tolist() == before.tolist()
+    before = target_log_probs(network, source, [[8, 9], [4]])
+    add_lora(network, 3, 6.0, None, seed=1)
+    assert target_log_probs(network.eval(), source, [[8, 9], [4]]).tolist() == before.tolist()
 
 
 def test_what_was_merged_is_merged_anew_where_an_adapter_has_changed():
@@ -60,7 +60,9 @@ def test_what_was_merged_is_merged_anew_where_an_adapter_has_changed():
     with torch.no_grad():
         one(x)
         one.b.add_(1)
-        assert torch.allclose(one(x), x @ merged(one.frozen.weight, one.a, one.b, 1.5).T + one.bias, atol=1e-12)
+        assert torch.allclose(
+            one(x), x @ merge_lora_weight(one.frozen.weight, one.a, one.b, 1.5).T + one.bias, atol=1e-12
+        )
     optimizer = torch.optim.Adam([one.a, one.b], lr=0.5, fused=True)
     one.train()(x).sum().backward()
     optimizer.step()
@@ -73,7 +75,7 @@ def test_low_precision_multiplies_the_frozen_matrix_in_it():
     one, x = layer(torch.float32, compute_dtype=torch.bfloat16), torch.randn(5, 6)
     wanted = x @ one.frozen.weight.T + 1.5 * (x @ one.a.T) @ one.b.T + one.bias
     assert torch.allclose(one.train()(x), wanted, atol=0.1)
-    with products_in(one.eval(), torch.bfloat16), torch.no_grad():
+    with inference_precision(one.eval(), torch.bfloat16), torch.no_grad():
         assert torch.allclose(one(x), wanted, atol=0.1)
 
 
@@ -90,7 +92,7 @@ def test_low_precision_multiplies_the_frozen_matrix_in_it():
 def test_the_named_products_are_adapted_and_all_else_is_frozen(changes, products, wanted):
     network = tiny_model(**changes).model
     before = {name: each.clone() for name, each in network.state_dict().items()}
-    adapt(network, 2, 4.0, products, seed=5)
+    add_lora(network, 2, 4.0, products, seed=5)
     found = [name for name, each in network.named_modules() if isinstance(each, LoraLinear)]
     counts = {name.rpartition(".")[2]: 0 for name in found}
     for name in found:
@@ -98,7 +100,7 @@ def test_the_named_products_are_adapted_and_all_else_is_frozen(changes, products
     assert counts == wanted
     trained = {name for name, each in network.named_parameters() if each.requires_grad}
     assert trained == {f"{name}.{side}" for name in found for side in "ab"}
-    frozen, adapters = parted(network.state_dict())
+    frozen, adapters = split_adapters(network.state_dict())
     assert adapters.keys() == trained
     assert frozen.keys() == before.keys()
     assert all(torch.equal(frozen[name], before[name]) for name in before)
@@ -109,15 +111,15 @@ def test_a_merged_network_is_the_adapted_one(changes):
     """To 1e-12 in float64: teacher forcing, and what a search finds by its faster paths."""
     loaded, plain = (tiny_model(dtype=FP64, **changes) for _ in range(2))
     network = loaded.model
-    adapt(network, 3, 6.0, ["query_key_value", "inner", "outer", "output"], seed=5)
+    add_lora(network, 3, 6.0, ["query_key_value", "inner", "outer", "output"], seed=5)
     with torch.no_grad():
         for name, each in network.named_parameters():
             if name.endswith(".b"):
                 each.normal_(std=0.3)
-    plain.model.load_state_dict(with_adapters(*parted(network.state_dict()), 2.0))
+    plain.model.load_state_dict(merge_adapters(*split_adapters(network.state_dict()), 2.0))
     sources, targets = loaded.source_tokenizer.encode_batch(TEXTS), loaded.target_tokenizer.encode_batch(TEXTS[::-1])
-    wanted = forced_log_probs(plain.model, sources, targets)
-    assert abs(forced_log_probs(network.eval(), sources, targets) - wanted).max() < 1e-12 * abs(wanted).max()
+    wanted = target_log_probs(plain.model, sources, targets)
+    assert abs(target_log_probs(network.eval(), sources, targets) - wanted).max() < 1e-12 * abs(wanted).max()
     with torch.enable_grad():
         rows = torch.randn(7, 16, dtype=FP64)
         for name, each in plain.model.named_modules():
@@ -131,12 +133,12 @@ def test_a_merged_network_is_the_adapted_one(changes):
 @pytest.mark.parametrize("batch", [64, pytest.param(1, marks=pytest.mark.slow)])
 def test_float32_paths_of_decoding_see_the_adapters(batch):
     loaded, plain = (tiny_model() for _ in range(2))
-    adapt(loaded.model, 3, 6.0, ["query_key_value", "inner", "outer", "output"], seed=5)
+    add_lora(loaded.model, 3, 6.0, ["query_key_value", "inner", "outer", "output"], seed=5)
     with torch.no_grad():
         for name, each in loaded.model.named_parameters():
             if name.endswith(".b"):
                 each.normal_(std=0.3)
-    plain.model.load_state_dict(with_adapters(*parted(loaded.model.state_dict()), 2.0))
+    plain.model.load_state_dict(merge_adapters(*split_adapters(loaded.model.state_dict()), 2.0))
     sources = loaded.source_tokenizer.encode_batch(TEXTS * 4)
     config = DecodingConfig(beam=1, max_length=9, batch_sentences=batch)
     found, wanted = (decode(each.model.eval(), sources, config) for each in (loaded, plain))
@@ -145,9 +147,9 @@ def test_float32_paths_of_decoding_see_the_adapters(batch):
 
 def test_products_that_are_not_there_are_named():
     with pytest.raises(ValueError, match=r"has no product inter; it has inner, key_value, outer, output, query, query"):
-        adapt(tiny_model().model, 2, 2.0, ["inner", "inter"], seed=1)
+        add_lora(tiny_model().model, 2, 2.0, ["inner", "inter"], seed=1)
     with pytest.raises(ValueError, match=r"no product query_key_value, query, key_value; it has none"):
-        adapt(nn.Linear(2, 2), 2, 2.0, None, seed=1)
+        add_lora(nn.Linear(2, 2), 2, 2.0, None, seed=1)
 
 
 def test_adapters_that_do_not_fit_are_refused():
@@ -160,4 +162,4 @@ def test_adapters_that_do_not_fit_are_refused():
         {"x.a": torch.zeros(6), "x.b": torch.zeros(4)},
     ):
         with pytest.raises(ValueError, match="its adapter does not fit"):
-            with_adapters(weights, adapters, 1.0)
+            merge_adapters(weights, adapters, 1.0)

@@ -10,7 +10,7 @@ from tests.rounding import assert_rounds_like
 from tests.tiny_model import STACK, numpy_of, tiny_model
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.numpy_inference.transformer import select
-from tfm.model.numpy_inference.weights import KNOWN, UnknownModelError, is_known, network_of
+from tfm.model.numpy_inference.weights import KNOWN, UnsupportedModelError, build_network, is_supported
 from tfm.pipeline.model_io.loaded_model import untied
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -112,16 +112,16 @@ OTHERS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changes", OTHERS, ids=str)
 def test_other_models_are_not_known(changes: dict[str, Any]) -> None:
     config = ModelConfig.model_validate(changes | {"tie": "none"} if "encoder" in changes else changes)
-    assert not is_known(config)
-    with pytest.raises(UnknownModelError):
-        network_of(config, {}, source_vocab=9, target_vocab=9)
+    assert not is_supported(config)
+    with pytest.raises(UnsupportedModelError):
+        build_network(config, {}, source_vocab=9, target_vocab=9)
 
 
 @pytest.mark.parametrize("name", sorted(ModelConfig.model_fields.keys() - set(KNOWN)))
 def test_a_key_that_is_not_listed_must_be_as_it_is_by_default(name: str) -> None:
     """Also one that will be added: nothing here does what it says."""
-    assert is_known(ModelConfig())
-    assert not is_known(ModelConfig().model_copy(update={name: object()}))
+    assert is_supported(ModelConfig())
+    assert not is_supported(ModelConfig().model_copy(update={name: object()}))
 
 
 @pytest.mark.parametrize("wrong", ["missing", "more", "of another shape"])
@@ -134,17 +134,17 @@ def test_other_weights_than_the_configuration_says_are_refused(wrong: str) -> No
     else:
         weights[name if wrong == "of another shape" else "encoder.2.bias"] = np.zeros(5, np.float32)
     size = loaded.source_tokenizer.vocab_size
-    with pytest.raises(UnknownModelError):
-        network_of(loaded.config, weights, source_vocab=size, target_vocab=size)
-    with pytest.raises(UnknownModelError):
-        network_of(loaded.config, weights, source_vocab=size + 1, target_vocab=size + 1)
+    with pytest.raises(UnsupportedModelError):
+        build_network(loaded.config, weights, source_vocab=size, target_vocab=size)
+    with pytest.raises(UnsupportedModelError):
+        build_network(loaded.config, weights, source_vocab=size + 1, target_vocab=size + 1)
 
 
 def test_one_table_is_of_one_vocabulary() -> None:
     loaded = tiny_model(tie="embeddings")
     weights = {name: each.numpy() for name, each in untied(loaded.model.state_dict()).items()}
     size = loaded.source_tokenizer.vocab_size
-    assert network_of(loaded.config, weights, source_vocab=size, target_vocab=size) is not None
+    assert build_network(loaded.config, weights, source_vocab=size, target_vocab=size) is not None
     weights["output.weight"] = np.zeros((size + 1, 16), np.float32)
-    with pytest.raises(UnknownModelError):
-        network_of(loaded.config, weights, source_vocab=size, target_vocab=size + 1)
+    with pytest.raises(UnsupportedModelError):
+        build_network(loaded.config, weights, source_vocab=size, target_vocab=size + 1)

@@ -18,8 +18,8 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
-from tfm.model.recurrent.encoder_decoder import Encoder, ProjectedStates, RecurrentEncoderDecoder, SameStates
-from tfm.model.recurrent.steps import Steps
+from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates, RecurrentEncoderDecoder
+from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.tasks.criteria import CrossEntropy
@@ -111,7 +111,7 @@ def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.f
 @pytest.mark.parametrize("cell", get_args(Cell))
 def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
     ours, layout = layer(cell).double(), Layout.of(torch.tensor(LENGTHS))
-    theirs, steps = torchs(ours), Steps(layout)
+    theirs, steps = torchs(ours), TimeMajorPacking(layout)
     rows = torch.randn(layout.num_rows, 3, dtype=F64, requires_grad=True)
     start = tuple(torch.randn(4, 4, dtype=F64, requires_grad=True) for _ in range(ours.num_states))
     hidden, ends = ours(steps.arranged(rows), steps, tuple(steps.ranked(each) for each in start))
@@ -148,7 +148,7 @@ def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
 
 @pytest.mark.parametrize("cell", get_args(Cell))
 def test_gradients_written_out_are_those_of_the_equations(cell: Cell) -> None:
-    ours, steps = layer(cell, 2, 2).double(), Steps(Layout.of(torch.tensor([2, 3, 1])))
+    ours, steps = layer(cell, 2, 2).double(), TimeMajorPacking(Layout.of(torch.tensor([2, 3, 1])))
     rows = torch.randn(6, 2, dtype=F64, requires_grad=True)
     start = [torch.randn(3, 2, dtype=F64, requires_grad=True) for _ in range(ours.num_states)]
     weights = [ours.input.weight, ours.recurrent.weight]
@@ -160,7 +160,7 @@ def test_gradients_written_out_are_those_of_the_equations(cell: Cell) -> None:
 
 @pytest.mark.parametrize("cell", get_args(Cell))
 def test_step_by_step_is_all_at_once(cell: Cell) -> None:
-    ours, steps = layer(cell).double(), Steps(Layout.of(torch.tensor([5, 5])))
+    ours, steps = layer(cell).double(), TimeMajorPacking(Layout.of(torch.tensor([5, 5])))
     rows = torch.randn(10, 3, dtype=F64)
     hidden, ends = ours(rows, steps)
     states = ours.zeros(rows, 2)
@@ -178,7 +178,7 @@ def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
     layout, results = Layout.of(lengths), []
     rows = torch.randn(layout.num_rows, 8, generator=torch.Generator().manual_seed(2))
     for dtype, autocast in ((torch.bfloat16, False), (torch.float32, True), (F64, False)):
-        ours, steps = layer(cell, 8, 16, dtype).train(), Steps(layout)
+        ours, steps = layer(cell, 8, 16, dtype).train(), TimeMajorPacking(layout)
         if dtype is F64:
             ours, rows = ours.double(), rows.double()
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
@@ -194,7 +194,7 @@ def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
 @settings(max_examples=50, deadline=None)
 def test_steps_are_a_reordering(lengths: list[int], backward: bool) -> None:
     layout = Layout.of(torch.tensor(lengths))
-    steps, rows = Steps(layout, backward=backward), torch.arange(sum(lengths))
+    steps, rows = TimeMajorPacking(layout, backward=backward), torch.arange(sum(lengths))
     arranged = steps.arranged(rows)
     assert torch.equal(steps.restored(arranged), rows)
     assert steps.sizes == sorted(steps.sizes, reverse=True)
@@ -341,7 +341,7 @@ def test_an_encoder_sees_what_it_has_read() -> None:
 
 def test_states_are_handed_over_or_projected() -> None:
     ends = [(torch.zeros(2, 16, dtype=F64), torch.ones(2, 16, dtype=F64))] * 2
-    assert isinstance(network({}).bridge, SameStates)
+    assert isinstance(network({}).bridge, IdentityBridge)
     bridge = network({}, layers=(2, 3), dims=(16, 12), tie="none").bridge
     assert isinstance(bridge, ProjectedStates)
     ends[-1] = (torch.randn(2, 16, dtype=F64), ends[-1][1])

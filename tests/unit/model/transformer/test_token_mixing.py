@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tfm.model.attention.kv_cache import KeysValues, Slots
+from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.config import ModelConfig, RecurrentConfig, StackConfig
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
-from tfm.model.transformer.factory import Parts
-from tfm.model.transformer.token_mixing import Convolution, windows
+from tfm.model.transformer.factory import ModuleFactory
+from tfm.model.transformer.token_mixing import ConvolutionMixing, windows
 
 F64, DIM = torch.float64, 6
 LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
@@ -28,7 +28,7 @@ def made(kind: str, causal: bool, dim: int = DIM) -> Any:
     torch.manual_seed(0)
     stack = StackConfig(layers=1, dim=dim, heads=1, feed_forward_dim=4)
     config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **KINDS[kind]})
-    layer: Any = Parts(config, F64).mixing(stack, causal=causal)
+    layer: Any = ModuleFactory(config, F64).mixing(stack, causal=causal)
     for weight in layer.double().parameters():
         nn.init.normal_(weight)
     return layer
@@ -41,7 +41,10 @@ def masked(layout: Any, causal: bool) -> Mask:
 @given(LENGTHS, st.integers(1, 4), st.booleans())
 def test_a_convolution_is_its_equation(lengths: list[int], reach: int, causal: bool) -> None:
     torch.manual_seed(0)
-    layer, layout = Convolution(3, reach, causal=causal, compute_dtype=F64).double(), Layout.of(torch.tensor(lengths))
+    layer, layout = (
+        ConvolutionMixing(3, reach, causal=causal, compute_dtype=F64).double(),
+        Layout.of(torch.tensor(lengths)),
+    )
     assert layer.words.bias is not None
     nn.init.normal_(layer.words.bias)
     x = torch.randn(sum(lengths), 3, dtype=F64)
@@ -111,8 +114,10 @@ def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
     assert torch.equal(read, layer(x, layout, causal_mask(layout)))
     positions = torch.cat([layout.columns.expand(3, -1), torch.tensor(lengths)[:, None]], 1)
     seen = torch.cat([layout.mask, torch.ones(3, 1).bool()], 1)
-    slots = Slots(torch.full((3, 1), 4), torch.tensor(lengths)[:, None], positions, Mask(allowed=seen[:, None, None]))
-    stepped = layer.step(more, KeysValues.of(*key_value), slots)
+    slots = CacheSlots(
+        torch.full((3, 1), 4), torch.tensor(lengths)[:, None], positions, Mask(allowed=seen[:, None, None])
+    )
+    stepped = layer.step(more, LayerKVCache.of(*key_value), slots)
     longer = [torch.cat([sentence, new[None]]) for sentence, new in zip(torch.split(x, lengths), more, strict=True)]
     whole = Layout.of(torch.tensor(lengths) + 1)
     want = layer(torch.cat(longer), whole, causal_mask(whole))[whole.lengths.cumsum(0) - 1]
@@ -143,20 +148,20 @@ def test_windows_end_where_sentences_do(lengths: list[int], first: int, stop: in
 def test_slots_tell_what_a_row_comes_after() -> None:
     positions = torch.tensor([[0, 1, 1, 2, 2]])
     descent = torch.tensor([[[1, 0, 1, 1, 0], [1, 1, 0, 0, 1]]]).bool()
-    slots = Slots(torch.tensor([[3, 4]]), torch.tensor([[2, 2]]), positions, Mask(allowed=descent[:, None]))
+    slots = CacheSlots(torch.tensor([[3, 4]]), torch.tensor([[2, 2]]), positions, Mask(allowed=descent[:, None]))
     wanted: dict[int, list[int] | None] = {0: [3, 4], 1: [2, 1], 2: [0, 0], 3: None}
     for distance, places in wanted.items():
         slot, found = slots.before(distance)
         assert found.tolist() == [[places is not None] * 2]
         assert places is None or slot[0].tolist() == places
-    cache = KeysValues.of(torch.arange(5.0).view(1, 1, 5, 1), -torch.arange(10.0).view(1, 1, 5, 2))
+    cache = LayerKVCache.of(torch.arange(5.0).view(1, 1, 5, 1), -torch.arange(10.0).view(1, 1, 5, 2))
     values: list[Tensor | None] = [None if each is None else each[1] for each in (cache.before(1, slots),)]
     assert values[0] is not None
     assert values[0].tolist() == [[-4, -5], [-2, -3]]
     nothing = cache.before(3, slots)
     assert nothing is not None
     assert not nothing[0].any()
-    assert KeysValues().before(1, slots) is None
+    assert LayerKVCache().before(1, slots) is None
 
 
 def test_what_a_recurrent_layer_cannot_take_is_refused() -> None:

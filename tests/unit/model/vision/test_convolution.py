@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.image_models import images
 from tests.rounding import assert_rounds_like
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.vision.convolution import Conv, Convolution, MapNorm
+from tfm.model.vision.convolution import Conv, MapNorm, ResNetEmbedding
 from tfm.model.vision.image_shape import ImageShape
 
 SIZES = [
@@ -25,9 +25,9 @@ KERNELS = {1: 3, 2: 3, 4: 7}
 
 def convolution(
     channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape, compute_dtype: torch.dtype = torch.float32
-) -> Convolution:
+) -> ResNetEmbedding:
     torch.manual_seed(1)
-    made = Convolution(
+    made = ResNetEmbedding(
         shape,
         channels,
         blocks,
@@ -60,7 +60,7 @@ class Block(nn.Module):
         return torch.relu(self.outer(x) + self.inner(x))
 
 
-def plain(ours: Convolution, channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape) -> nn.Module:
+def plain(ours: ResNetEmbedding, channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape) -> nn.Module:
     """The same network of torch's modules, with our weights, in the order in which they are said."""
     convs: Iterator[Any] = (each for each in ours.modules() if isinstance(each, Conv))
     norms: Iterator[Any] = (each for each in ours.modules() if isinstance(each, MapNorm))
@@ -85,7 +85,7 @@ def plain(ours: Convolution, channels: tuple[int, ...], blocks: int, stride: int
     return nn.Sequential(*parts)
 
 
-def tokens(model: Convolution, pixels: Tensor) -> Tensor:
+def tokens(model: ResNetEmbedding, pixels: Tensor) -> Tensor:
     layout = model.layout(pixels, torch.ones(len(pixels), dtype=torch.long))
     return layout.pad(model(pixels, layout.positions))
 
@@ -111,7 +111,7 @@ def test_it_is_the_network_of_plain_modules(
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-def parameters_like(ours: Convolution, maps: nn.Module) -> list[nn.Parameter]:
+def parameters_like(ours: ResNetEmbedding, maps: nn.Module) -> list[nn.Parameter]:
     """Ours, each where its equal stands among the other's."""
     left = [each for name, each in ours.named_parameters() if not name.startswith("product")]
     found = []

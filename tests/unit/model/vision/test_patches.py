@@ -8,7 +8,7 @@ from torch import Tensor
 from tests.image_models import images
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.vision.image_shape import ImageShape
-from tfm.model.vision.patches import Patches, cut
+from tfm.model.vision.patches import Patches, patchify
 from tfm.model.vision.positions import GRID_POSITIONS, SinusoidalGrid
 
 F64 = torch.float64
@@ -25,7 +25,7 @@ def test_they_are_those_of_unfold_and_of_a_convolution(channels: int, height: in
     shape = ImageShape(height, width, channels)
     model, pixels = patches(shape, patch), images(3, shape=shape)
     unfolded = F.unfold(pixels, patch, stride=patch).transpose(1, 2)
-    assert torch.equal(cut(pixels, patch).view_as(unfolded), unfolded)
+    assert torch.equal(patchify(pixels, patch).view_as(unfolded), unfolded)
     layout = model.layout(pixels, torch.ones(3, dtype=torch.long))
     found = layout.pad(model(pixels, layout.positions))
     kernel = model.product.weight.view(10, channels, patch, patch)

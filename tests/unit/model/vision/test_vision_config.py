@@ -8,7 +8,7 @@ import torch
 from tests.image_models import CLASSIFIER, SHAPE, config_of, images, layout_of, network
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, VisionConfig
-from tfm.model.vision.image_shape import ImageShape, no_fit, num_tokens
+from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
 
 CHANGES: dict[str, tuple[str, object]] = {
     "patch": ("patches", 1),
@@ -55,13 +55,13 @@ def test_the_number_of_tokens_is_known_without_the_network(encoder: str, sizes: 
 def test_patches_that_do_not_divide_an_image_are_refused(shape: ImageShape) -> None:
     config = ModelConfig.model_validate({"vision": {"patch": 3}, "tie": "output"})
     assert config.vision is not None
-    problem = no_fit(config.vision, shape)
+    problem = shape_problem(config.vision, shape)
     assert problem is not None
     assert f"patch = 3 does not divide images of {shape.height} x {shape.width}" in problem
     with pytest.raises(ValueError, match="does not divide"):
         build(config, source_vocab=0, target_vocab=9, image=shape)
-    assert no_fit(config.vision, SHAPE) is None
-    assert no_fit(VisionConfig(encoder="convolution"), shape) is None
+    assert shape_problem(config.vision, SHAPE) is None
+    assert shape_problem(VisionConfig(encoder="convolution"), shape) is None
 
 
 def test_images_and_text_are_not_taken_for_one_another() -> None:

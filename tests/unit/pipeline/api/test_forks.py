@@ -26,7 +26,7 @@ from tfm.pipeline.api.model import Model, load
 from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, save_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.tokenizer import SHARED
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -40,7 +40,7 @@ TWO = multiprocessing.get_context("fork")
 @pytest.fixture(scope="module")
 def wide() -> Model:
     """A model whose products take several threads."""
-    return Model(tiny_model(encoder=WIDE, decoder=WIDE), Quiet())
+    return Model(tiny_model(encoder=WIDE, decoder=WIDE), NullReporter())
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ import torch
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.layout import Layout
-from tfm.pipeline.api.logged import Logged
+from tfm.pipeline.api.logged import LoggingReporter
 from tfm.pipeline.api.methods import METHODS
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.api.settings import Decoding
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 ENCODER = {"architecture": "encoder_only"}
@@ -34,7 +34,7 @@ CAN = {
 
 
 def model_of(task="translation", **changes):
-    return Model(tiny_model(task=task, **CAN[task][0], **changes), Quiet())
+    return Model(tiny_model(task=task, **CAN[task][0], **changes), NullReporter())
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_what_a_task_cannot_do_is_refused_in_one_line(task):
 
 
 def test_a_model_without_attention_is_refused():
-    recurrent = Model(tiny_model(architecture="recurrent", recurrent={"attention": "none"}), Quiet())
+    recurrent = Model(tiny_model(architecture="recurrent", recurrent={"attention": "none"}), NullReporter())
     with pytest.raises(RecipeError, match="has no attention"):
         recurrent.attend("a dog")
 
@@ -200,7 +200,7 @@ def test_attention_is_shares_and_shows_itself_in_a_frame(model):
 
 def test_a_name_and_a_text_that_are_html_stay_in_the_frame():
     hostile = '"><script>alert(1)</script>'
-    found = Model(tiny_model(Path(hostile)), Quiet()).attend(f"a dog {hostile} שלום नमस्ते")
+    found = Model(tiny_model(Path(hostile)), NullReporter()).attend(f"a dog {hostile} שלום नमस्ते")
     assert re.fullmatch(r'<iframe( [a-z]+="[^"]*")+></iframe>', found._repr_html_())
     assert "<script>alert" not in found.html()
 
@@ -244,7 +244,7 @@ def test_several_threads_may_use_one_model(model):
 def test_progress_and_warnings_go_where_they_are_sent(caplog, capsys):
     said = []
 
-    class Told(Quiet):
+    class Told(NullReporter):
         def warn(self, text):
             said.append(text)
 
@@ -252,7 +252,7 @@ def test_progress_and_warnings_go_where_they_are_sent(caplog, capsys):
     Model(tiny_model(), Told()).translate([long, "a dog"], beam=1, max_length=3)
     (told,) = said
     assert told.startswith("1 of 2 sources was longer than the 95 pieces")
-    Model(tiny_model(), Logged()).translate([long, "a dog"], beam=1, max_length=3)
+    Model(tiny_model(), LoggingReporter()).translate([long, "a dog"], beam=1, max_length=3)
     assert [(each.name, each.levelname, each.message) for each in caplog.records] == [("tfm", "WARNING", told)]
     assert capsys.readouterr().out == ""
 

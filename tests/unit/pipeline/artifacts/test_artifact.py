@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, make, plan_of
-from tfm.pipeline.artifacts.artifact import Input, inspect, is_fresh, open_artifact, publish, stale
+from tfm.pipeline.artifacts.artifact import Input, inspect, is_fresh, open_artifact, publish, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 
-class Lines(Quiet):
+class Lines(NullReporter):
     """A reporter that remembers its lines."""
 
     def __init__(self) -> None:
@@ -75,18 +75,21 @@ def test_stale_says_what_changed(tmp_path: Path, folder: Path) -> None:
     raw.write_text("text")
     one = {"raw": Input.of_file(raw)}
     plan = plan_of(folder, inputs=one, model={"dim": 8, "layers": 2})
-    assert stale(plan) == "not made yet"
+    assert stale_reason(plan) == "not made yet"
     make(plan)
-    assert stale(plan) is None
-    assert stale(plan_of(folder, inputs=one, model={"dim": 8, "layers": 3})) == "config changed: model.layers 2 -> 3"
-    assert stale(plan_of(folder, inputs={}, model=plan.config["model"])) == "input raw is gone"
+    assert stale_reason(plan) is None
+    assert (
+        stale_reason(plan_of(folder, inputs=one, model={"dim": 8, "layers": 3}))
+        == "config changed: model.layers 2 -> 3"
+    )
+    assert stale_reason(plan_of(folder, inputs={}, model=plan.config["model"])) == "input raw is gone"
     two = one | {"more": Input.of_value("generated")}
-    assert stale(plan_of(folder, inputs=two, model=plan.config["model"])) == "input more is new"
-    assert stale(plan_of(folder, inputs=one, seed=2, model=plan.config["model"])) == "seed changed: 1 -> 2"
+    assert stale_reason(plan_of(folder, inputs=two, model=plan.config["model"])) == "input more is new"
+    assert stale_reason(plan_of(folder, inputs=one, seed=2, model=plan.config["model"])) == "seed changed: 1 -> 2"
     raw.write_text("another")
     changed = {"raw": Input.of_file(raw)}
-    assert stale(plan_of(folder, inputs=changed, model=plan.config["model"])) == "input raw changed"
-    assert stale(plan_of(folder, "second", inputs=one, model=plan.config["model"])) == "'first' made it"
+    assert stale_reason(plan_of(folder, inputs=changed, model=plan.config["model"])) == "input raw changed"
+    assert stale_reason(plan_of(folder, "second", inputs=one, model=plan.config["model"])) == "'first' made it"
 
 
 def test_fresh_is_said_and_seen_by_make(folder: Path) -> None:
@@ -198,7 +201,7 @@ def test_a_copy_of_an_artifact_is_one(folder: Path, tmp_path: Path) -> None:
     make(plan_of(folder))
     shutil.copytree(folder, tmp_path / "copy")
     assert open_artifact(tmp_path / "copy").fingerprint == open_artifact(folder).fingerprint
-    assert stale(plan_of(tmp_path / "copy")) is None
+    assert stale_reason(plan_of(tmp_path / "copy")) is None
 
 
 def test_a_place_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:

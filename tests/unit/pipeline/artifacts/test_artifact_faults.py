@@ -13,7 +13,7 @@ import pytest
 
 from tests.tiny_artifact import around, as_link, make, plan_of
 from tfm.pipeline.artifacts import files, swap
-from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale
+from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError
 
 
@@ -35,7 +35,7 @@ class Faults:
         self.dead = False
         for name in CALLS:
             patch.setattr(os, name, self._wrapped(getattr(os, name)))
-        patch.setattr(swap, "exchange", self._wrapped(swap.exchange))
+        patch.setattr(swap, "atomic_swap", self._wrapped(swap.atomic_swap))
         real = open
 
         def opened(file: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
@@ -66,7 +66,7 @@ def test_stopped_at_any_call_the_old_is_whole_or_the_new_is(
 ) -> None:
     outcomes = []
     if not swaps:
-        monkeypatch.setattr(swap, "exchange", lambda one, other: False)
+        monkeypatch.setattr(swap, "atomic_swap", lambda one, other: False)
     for at in range(1, 1000):
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.parent.mkdir()
@@ -93,7 +93,7 @@ def test_stopped_at_any_call_the_old_is_whole_or_the_new_is(
             with publish(plan_of(folder, n=2), command=[]):
                 assert (folder / "a.txt").read_text() == "old"
         make(plan_of(folder, n=2), "new")
-        assert stale(plan_of(folder, n=2)) is None
+        assert stale_reason(plan_of(folder, n=2)) is None
         assert not folder.is_symlink()
         assert around(folder) == set()
     first = "nothing" if old == "nothing" else "old"
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_refused_by_name_and_made_again(
         open_artifact(folder)
     assert str(folder) in str(caught.value)
     assert name in str(caught.value)
-    reason = stale(plan_of(folder))
+    reason = stale_reason(plan_of(folder))
     assert reason is not None
     assert reason.startswith("damaged: ")
     if name == "manifest.json" and damage in (damage_remove, damage_link) and not linked:
@@ -149,7 +149,7 @@ def test_a_damaged_file_is_refused_by_name_and_made_again(
             make(plan_of(folder))  # nothing shows that these files are not somebody's own
         shutil.rmtree(folder)
     make(plan_of(folder))
-    assert stale(plan_of(folder)) is None
+    assert stale_reason(plan_of(folder)) is None
     assert around(folder) <= {"elsewhere"}
 
 
@@ -177,7 +177,7 @@ def test_all_is_on_disk_before_the_name_gives_it(folder: Path, monkeypatch: pyte
     if old:
         make(plan_of(folder))
     events: list[tuple[str, object]] = []
-    sync, rename, exchange = os.fsync, os.rename, swap.exchange
+    sync, rename, exchange = os.fsync, os.rename, swap.atomic_swap
 
     def noted_sync(descriptor: int) -> None:
         events.append(("synced", os.fstat(descriptor).st_ino))
@@ -193,7 +193,7 @@ def test_all_is_on_disk_before_the_name_gives_it(folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "rename", noted(rename))
-    monkeypatch.setattr(swap, "exchange", noted(exchange))
+    monkeypatch.setattr(swap, "atomic_swap", noted(exchange))
     make(plan_of(folder))
     order = {name: events.index(("synced", (folder / name).stat().st_ino)) for name in ("a.txt", "sub/b.bin", "sub")}
     last = events.index(("synced", (folder / "manifest.json").stat().st_ino))
@@ -217,7 +217,7 @@ def test_what_was_moved_aside_is_moved_back_or_named(
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", failing)
-    monkeypatch.setattr(swap, "exchange", lambda one, other: False)
+    monkeypatch.setattr(swap, "atomic_swap", lambda one, other: False)
     with pytest.raises(OSError, match="Input/output error") as caught:
         make(plan_of(folder, a=2))
     monkeypatch.undo()
@@ -226,23 +226,23 @@ def test_what_was_moved_aside_is_moved_back_or_named(
         assert isinstance(caught.value.__cause__, OSError)
         os.rename(aside[1].rstrip("'"), folder)
     assert (aside is not None) == (4 in wrong)
-    assert stale(plan_of(folder)) is None
+    assert stale_reason(plan_of(folder)) is None
 
 
 def test_an_interrupt_right_after_the_new_one_stands_stays_an_interrupt(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(plan_of(folder))
-    exchange = swap.exchange
+    exchange = swap.atomic_swap
 
     def interrupted(source: Path, target: Path) -> bool:
         exchange(source, target)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(swap, "exchange", interrupted)
+    monkeypatch.setattr(swap, "atomic_swap", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make(plan_of(folder, n=2))
-    assert stale(plan_of(folder, n=2)) is None
+    assert stale_reason(plan_of(folder, n=2)) is None
     assert around(folder) == set()
 
 

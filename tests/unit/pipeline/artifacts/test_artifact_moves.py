@@ -9,9 +9,9 @@ import pytest
 
 from tests.tiny_artifact import around, as_link, make, plan_of
 from tfm.pipeline.artifacts import artifact, files
-from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale
+from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale_reason
 from tfm.pipeline.errors import CannotWrite
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 KINDS = pytest.mark.parametrize("kind", ["a folder", "a link"])
 
@@ -42,7 +42,7 @@ def test_what_was_renamed_stays_when_another_is_made_in_its_place(folder: Path, 
         assert (good / "a.txt").read_text() == "old"
         assert open_artifact(good).config == {}
         assert open_artifact(folder).config == {"n": number}
-    assert artifact.is_fresh(plan_of(folder, n=2), Quiet())
+    assert artifact.is_fresh(plan_of(folder, n=2), NullReporter())
     assert (good / "a.txt").read_text() == "old"
     if good.is_symlink():
         with pytest.raises(CannotWrite, match="a link that tfm did not make"):
@@ -66,7 +66,7 @@ def test_an_artifact_copied_or_moved_elsewhere_is_whole(folder: Path, tmp_path: 
     assert open_artifact(tmp_path / "elsewhere").fingerprint == before.fingerprint
     make(plan_of(folder, n=2), "new")
     assert open_artifact(tmp_path / "elsewhere").fingerprint == before.fingerprint
-    assert stale(plan_of(tmp_path / "elsewhere")) is None
+    assert stale_reason(plan_of(tmp_path / "elsewhere")) is None
 
 
 @KINDS
@@ -82,7 +82,7 @@ def test_a_run_copied_packed_or_renamed_is_whole_and_can_be_worked_on(
         shell("tar", "-xf", tmp_path / "run.tar", "-C", other)
     else:
         shell(*how.split(), run, other)
-    assert stale(plan_of(other / "thing")) is None
+    assert stale_reason(plan_of(other / "thing")) is None
     make(plan_of(other / "thing", n=2), "new")
     assert (other / "thing" / "a.txt").read_text() == "new"
     assert around(other / "thing") == set()
@@ -94,14 +94,14 @@ def test_what_is_removed_is_gone(folder: Path) -> None:
     made(folder, "a folder")
     shell("rm", "-r", folder)
     assert around(folder) == set()
-    assert stale(plan_of(folder)) == "not made yet"
+    assert stale_reason(plan_of(folder)) == "not made yet"
     make(plan_of(folder))
 
 
 @KINDS
 def test_a_run_of_any_age_is_published_over_and_then_has_a_real_folder(folder: Path, kind: str) -> None:
     made(folder, kind)
-    assert stale(plan_of(folder)) is None
+    assert stale_reason(plan_of(folder)) is None
     make(plan_of(folder, n=2), "new")
     assert not folder.is_symlink()
     assert (folder / "a.txt").read_text() == "new"
@@ -112,7 +112,7 @@ def test_a_link_whose_version_is_gone_is_replaced(folder: Path) -> None:
     made(folder, "a link")
     shell("rm", "-r", folder.resolve())
     make(plan_of(folder))
-    assert stale(plan_of(folder)) is None
+    assert stale_reason(plan_of(folder)) is None
     assert not folder.is_symlink()
 
 
@@ -176,12 +176,12 @@ def test_names_are_swapped_in_one_step_or_an_error_names_them(tmp_path: Path) ->
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "mine").touch()
     (tmp_path / "other").symlink_to("nowhere")
-    if not files.exchange(tmp_path / "one", tmp_path / "other"):
+    if not files.atomic_swap(tmp_path / "one", tmp_path / "other"):
         pytest.skip("this file system cannot swap names")
     assert os.readlink(tmp_path / "one") == "nowhere"
     assert (tmp_path / "other" / "mine").exists()
     with pytest.raises(OSError, match="absent") as caught:
-        files.exchange(tmp_path / "one", tmp_path / "absent")
+        files.atomic_swap(tmp_path / "one", tmp_path / "absent")
     assert caught.value.errno == errno.ENOENT
 
 

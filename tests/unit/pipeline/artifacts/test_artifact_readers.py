@@ -96,7 +96,7 @@ def test_at_every_moment_the_name_gives_a_whole_artifact(folder: Path, publisher
 @pytest.mark.parametrize("swaps", [True, False])
 def test_a_reader_that_is_overtaken_reads_again(folder: Path, monkeypatch: pytest.MonkeyPatch, swaps: bool) -> None:
     if not swaps:
-        monkeypatch.setattr(swap, "exchange", lambda one, other: False)
+        monkeypatch.setattr(swap, "atomic_swap", lambda one, other: False)
     make(plan_of(folder, n=0), "0")
     times = 0
 

@@ -15,7 +15,7 @@ from tfm.pipeline.artifacts.artifact import is_fresh, open_artifact
 from tfm.pipeline.artifacts.files import check_folder_of, replace_text
 from tfm.pipeline.artifacts.folder_lock import lock, writer
 from tfm.pipeline.errors import CannotWrite, DataError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 HASH = "0123456789abcdef"
 
@@ -40,7 +40,7 @@ def publish(run: Path) -> None:
 
 
 def look(run: Path) -> None:
-    is_fresh(plan_of(run / "thing"), Quiet())
+    is_fresh(plan_of(run / "thing"), NullReporter())
 
 
 def replace(run: Path) -> None:
@@ -122,16 +122,16 @@ def test_a_fresh_manifest_is_touched_where_it_lies_in_the_run_alone(run: Path, o
     make(plan_of(run / "thing"))
     manifest = run / "thing" / "manifest.json"
     os.utime(manifest, (1, 1))
-    assert is_fresh(plan_of(run / "thing"), Quiet())
+    assert is_fresh(plan_of(run / "thing"), NullReporter())
     assert manifest.stat().st_mtime > 1
     version = as_link(run / "thing")  # as earlier versions of tfm had it
     os.utime(version / "manifest.json", (1, 1))
-    assert is_fresh(plan_of(run / "thing"), Quiet())
+    assert is_fresh(plan_of(run / "thing"), NullReporter())
     assert manifest.stat().st_mtime > 1
     os.rename(version, outside / "thing")
     version.symlink_to(outside / "thing")
     os.utime(outside / "thing" / "manifest.json", (1, 1))
-    assert is_fresh(plan_of(run / "thing"), Quiet())
+    assert is_fresh(plan_of(run / "thing"), NullReporter())
     assert manifest.stat().st_mtime == 1
 
 

@@ -11,12 +11,12 @@ from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.attention_page.attended import KINDS, Axes, Token
-from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, evenly, measure
+from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, measure, uniform_attention
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -47,7 +47,7 @@ def conllu(file: Path, sentences: list[list[tuple[str, str]]]) -> Path:
     return file
 
 
-class Warned(Quiet):
+class Warned(NullReporter):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
@@ -88,7 +88,7 @@ def test_attention_spread_evenly_has_the_largest_entropy(
     weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     heads, even = Sums(), Sums()
     heads.add(weights, axes(num_queries, num_keys), None)
-    even.add(evenly(weights), axes(num_queries, num_keys), None)
+    even.add(uniform_attention(weights), axes(num_queries, num_keys), None)
     (most,) = even.measures("decoder", None)
     assert (most.layer, most.head) == (None, None)
     for each in heads.measures("decoder", 1):
@@ -102,7 +102,7 @@ def test_attention_spread_evenly_has_the_largest_entropy(
 def test_a_corpus_gives_the_sums_of_its_sentences(tmp_path: Path) -> None:
     loaded = tiny_model(dtype=float64)
     (tmp_path / "a.txt").write_text("\n".join(LINES), encoding="utf-8")
-    report = measure(loaded, [tmp_path / "a.txt"], GREEDY, Quiet())
+    report = measure(loaded, [tmp_path / "a.txt"], GREEDY, NullReporter())
     assert report.sentences == 3
     assert [(each.kind, each.layer, each.head) for each in report.measures] == [
         (kind, *of) for kind in KINDS for of in ((None, None), (1, 1), (1, 2), (2, 1), (2, 2))
@@ -124,7 +124,7 @@ def test_the_same_corpus_gives_the_same_figures_in_any_order(tmp_path: Path) -> 
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for file, lines in zip(files, (LINES, LINES[::-1]), strict=True):
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    once, again, other = (measure(loaded, each, GREEDY, Quiet()) for each in (files[:1], files[:1], files[1:]))
+    once, again, other = (measure(loaded, each, GREEDY, NullReporter()) for each in (files[:1], files[:1], files[1:]))
     assert once == again
     for one, two in zip(once.measures, other.measures, strict=True):
         figures = [(*map(each.__getattribute__, (*PLACES, "separators", "entropy")),) for each in (one, two)]
@@ -133,7 +133,7 @@ def test_the_same_corpus_gives_the_same_figures_in_any_order(tmp_path: Path) -> 
 
 def test_attention_by_tag_sums_to_all(tmp_path: Path) -> None:
     file = conllu(tmp_path / "a.conllu", TAGGED)
-    report = measure(tiny_model(dtype=float64), [file], GREEDY, Quiet())
+    report = measure(tiny_model(dtype=float64), [file], GREEDY, NullReporter())
     tagged = [each for each in report.measures if each.tags is not None]
     assert {each.kind for each in tagged} == {"encoder", "cross"}
     for each in tagged:
@@ -157,7 +157,7 @@ def test_attention_by_tag_sums_to_all(tmp_path: Path) -> None:
 def test_models_of_one_stack_are_measured_too(
     settings: dict[str, str], kinds: set[str], beside: set[str], tmp_path: Path
 ) -> None:
-    report = measure(tiny_model(**settings), [conllu(tmp_path / "a.conllu", TAGGED)], GREEDY, Quiet())
+    report = measure(tiny_model(**settings), [conllu(tmp_path / "a.conllu", TAGGED)], GREEDY, NullReporter())
     assert {each.kind for each in report.measures} == kinds
     for each in report.measures:
         assert {tag for tag in each.tags or {} if not tag.isupper()} == beside
@@ -195,18 +195,18 @@ def test_what_the_model_cannot_read_is_left_out_and_said(tmp_path: Path) -> None
     ]
     file.write_text("\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.txt: contains no sentence that the model can read"):
-        measure(tiny_model(), [file], GREEDY, Quiet())
+        measure(tiny_model(), [file], GREEDY, NullReporter())
 
 
 def test_what_cannot_be_measured_is_refused(tmp_path: Path) -> None:
     text, tagged = tmp_path / "a.txt", conllu(tmp_path / "b.conllu", TAGGED)
     text.write_text("a dog\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.txt: has no tags and .*b\.conllu has: give files of one kind"):
-        measure(tiny_model(), [tagged, text], GREEDY, Quiet())
+        measure(tiny_model(), [tagged, text], GREEDY, NullReporter())
     with pytest.raises(DataError, match="no such file"):
-        measure(tiny_model(), [tmp_path / "c.txt"], GREEDY, Quiet())
+        measure(tiny_model(), [tmp_path / "c.txt"], GREEDY, NullReporter())
     with pytest.raises(RecipeError, match="has no attention"):
-        measure(tiny_model(architecture="recurrent", positions="none"), [text], GREEDY, Quiet())
+        measure(tiny_model(architecture="recurrent", positions="none"), [text], GREEDY, NullReporter())
 
 
 def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> None:

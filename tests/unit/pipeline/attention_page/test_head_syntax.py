@@ -21,7 +21,7 @@ from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 GREEDY = DecodingConfig(beam=1, max_length=9)
 # form, HEAD, DEPREL
@@ -133,7 +133,7 @@ def test_a_head_that_knows_the_syntax_is_found_and_the_best_offset_stands_beside
 def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Path) -> None:
     loaded = tiny_model(dtype=float64, **settings)
     file = conllu(tmp_path / "a.conllu", SENTENCES)
-    report = measure(loaded, [file], GREEDY, Quiet())
+    report = measure(loaded, [file], GREEDY, NullReporter())
     tokenizer = loaded.target_tokenizer if settings.get("task") == "language_model" else loaded.source_tokenizer
     kind = "decoder" if settings.get("architecture") == "decoder_only" else "encoder"
     right: dict[tuple[str, str, str], int] = {}
@@ -167,7 +167,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
 
 def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path) -> None:
     file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * MIN_COUNT)
-    report = measure(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, Quiet())
+    report = measure(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, NullReporter())
     table = report.tables()[-1]
     assert table.columns == COLUMNS
     named = {row[0]: row for row in table.rows}
@@ -182,7 +182,7 @@ def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path
 def test_a_corpus_without_syntax_has_no_table_of_it(tmp_path: Path) -> None:
     file = tmp_path / "a.conllu"
     file.write_text("1\tdogs\t_\tNOUN" + "\t_" * 6 + "\n\n", encoding="utf-8")
-    report: HeadReport = measure(tiny_model(), [file], GREEDY, Quiet())
+    report: HeadReport = measure(tiny_model(), [file], GREEDY, NullReporter())
     assert report.relations == ()
     assert len(report.tables()) == 2
 

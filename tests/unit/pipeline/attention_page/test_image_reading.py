@@ -12,10 +12,10 @@ from tests import image_models
 from tests.tiny_model import TEXTS
 from tfm.data.images.channel_statistics import ChannelStatistics
 from tfm.data.images.decoding import Shape
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.model.build import build
 from tfm.model.layout import Layout
-from tfm.pipeline.attention_page.attended import Reading
+from tfm.pipeline.attention_page.attended import AttentionTrace
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import picture, view_of
@@ -44,7 +44,7 @@ def loaded(seen_by: str, about: dict[str, Any], **changes: object) -> LoadedMode
     tokenizer = train(TEXTS, TokenizerConfig(vocab_size=60))
     model = build(config, source_vocab=0, target_vocab=tokenizer.vocab_size, image=image_models.SHAPE, seed=3).eval()
     values = np.array([[[20, 21, 22], [250, 30, 10]]], np.uint8)
-    images = Preparation(Shape(6, 9, 3), ChannelStatistics.of(values))
+    images = ImageTransform(Shape(6, 9, 3), ChannelStatistics.of(values))
     return LoadedModel(model, tokenizer, tokenizer, config, Path("runs/x/model"), images)
 
 
@@ -114,7 +114,7 @@ def test_what_is_no_image_or_has_no_attention_is_refused(file: Path) -> None:
         attend_to_image(captioner("transformer"), file, None, GREEDY)
 
 
-def shown_at(read: Reading, png: bytes) -> Any:
+def shown_at(read: AttentionTrace, png: bytes) -> Any:
     """The pictures' pixels in [0, 1]."""
     import io
 

@@ -17,7 +17,7 @@ from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import SUPPORTED_TASKS, Architecture
-from tfm.pipeline.attention_page.attended import KINDS, Attention, Axes, Reading, Token, as_json
+from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Token, as_json
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
@@ -25,7 +25,7 @@ from tfm.pipeline.attention_page.reading import PASSES, attend, token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, printable
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tfm.tokenizer.train import train
@@ -56,12 +56,14 @@ NASTY = [
 texts = st.lists(st.sampled_from([*NASTY, "\u202e", "\ud800", "ä", " ", "dog"]) | st.text(max_size=3)).map("".join)
 
 
-def handmade(weights: np.ndarray | None = None, text: str = "dog", source: str = "", target: str = "") -> Reading:
+def handmade(
+    weights: np.ndarray | None = None, text: str = "dog", source: str = "", target: str = ""
+) -> AttentionTrace:
     """Cross-attention of one layer over equally many tokens on both sides."""
     found = np.eye(3, dtype=np.float32)[None] if weights is None else weights
     tokens = tuple(Token(printable(f"{text}{i}"), False, i) for i in range(found.shape[2]))
     axes = Axes(tokens[: found.shape[1]], tokens, ("",) * found.shape[1])
-    return Reading(source, target, {"cross": axes}, (Attention("cross_attention", "cross", 1, found),))
+    return AttentionTrace(source, target, {"cross": axes}, (Attention("cross_attention", "cross", 1, found),))
 
 
 class Page(HTMLParser):
@@ -103,7 +105,7 @@ def test_an_architecture_that_is_not_read_has_no_attention(architecture: Archite
 def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
     loaded = tiny_model(positions=positions, dtype=float64)
     read = attend(loaded, SENTENCE, None, GREEDY)
-    ((translation,),) = translate_lines(loaded, [SENTENCE], GREEDY, reporter=Quiet())
+    ((translation,),) = translate_lines(loaded, [SENTENCE], GREEDY, reporter=NullReporter())
     assert read.target == translation.text
     assert [(each.kind, each.layer) for each in read.attentions] == [(kind, n) for kind in KINDS for n in (1, 2)]
     source = [*loaded.source_tokenizer.encode(SENTENCE), EOS_ID]
@@ -241,7 +243,7 @@ def test_a_view_without_a_head_is_the_mean() -> None:
 def test_the_picture_is_white_where_attention_is() -> None:
     from matplotlib.image import imread
 
-    def pixels(read: Reading) -> np.ndarray:
+    def pixels(read: AttentionTrace) -> np.ndarray:
         return imread(io.BytesIO(picture(read, view_of(read))))[..., 0]
 
     dark, diagonal = pixels(handmade(np.zeros((1, 3, 3), np.float32))), pixels(handmade())

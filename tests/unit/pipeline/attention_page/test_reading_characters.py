@@ -14,7 +14,7 @@ from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -52,4 +52,4 @@ def test_so_do_those_that_label(task: str) -> None:
 def test_a_head_report_is_refused_as_rows_are_of_no_word(tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_text(TEXT, "utf-8")
     with pytest.raises(RecipeError, match="rows of characters, which are of no one word"):
-        measure(loaded(tie="output"), [tmp_path / "some.txt"], DecodingConfig(), Quiet())
+        measure(loaded(tie="output"), [tmp_path / "some.txt"], DecodingConfig(), NullReporter())

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.tiny_model import STACK, tiny_model
-from tfm.model.attention.inner_attention import ExplicitAttention, VarlenAttention, shared
+from tfm.model.attention.inner_attention import ExplicitAttention, VarlenAttention, repeat_kv
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_heads
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
@@ -70,7 +70,7 @@ def test_weights_are_those_that_the_output_is_made_of(name: str) -> None:
             part = weights[module_name][:, :, first : first + query.shape[2]]
             first += query.shape[2]
             torch.testing.assert_close(part.sum(-1), torch.ones_like(part[..., 0]), atol=1e-12, rtol=0)
-            again = part @ shared(value, query)
+            again = part @ repeat_kv(value, query)
             added = equation.positions.values(part, query_positions, key_positions)
             again = again if added is None else again + added
             torch.testing.assert_close(again, mixed, atol=1e-12, rtol=0)

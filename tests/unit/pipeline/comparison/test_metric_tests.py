@@ -20,15 +20,15 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison import metric_tests
 from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
 from tfm.pipeline.comparison.runs import compare_runs
-from tfm.pipeline.comparison.seeds import apart, fold
+from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
 from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.comparison.tables.columns import table
 from tfm.pipeline.comparison.tables.latex import latex
 from tfm.pipeline.comparison.tables.legend import legend
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import Look, enter, fingerprint
+from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, fingerprint
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.seeds import SeedDifference
@@ -63,7 +63,9 @@ def run_of(
 def outcome(
     folders: Sequence[Path], metrics: Sequence[str] = ("exact_match",), *, each: bool = False, **more: Any
 ) -> Outcome:
-    return run_tests(compare_runs(folders, rows_of=apart if each else fold, **more), metrics, Quiet())
+    return run_tests(
+        compare_runs(folders, rows_of=one_row_per_run if each else group_by_seed, **more), metrics, NullReporter()
+    )
 
 
 def versus_of(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +157,7 @@ def test_several_seeds_are_tested_over_seeds_and_segments(tmp_path: Path) -> Non
     assert found.rows["exact_match"]["pre"].spread == pytest.approx(np.std(values["pre"], ddof=1), abs=1e-9)
     assert versus.p >= 0.2 * stats.ttest_ind(values["post"], values["pre"]).pvalue
     assert list(versus_of(found.runs["exact_match"])) == ["pre-2", "pre-3", "post-1", "post-2", "post-3"]
-    quick = run_tests(compare_runs(runs), ["exact_match"], Quiet(), each_run=False)
+    quick = run_tests(compare_runs(runs), ["exact_match"], NullReporter(), each_run=False)
     assert quick.rows == found.rows
     assert quick.runs == {}
     apart_ = outcome(runs, each=True)
@@ -189,7 +191,7 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
     runs.append(run_of(tmp_path / "b", said(0.1), norm="post"))
     compared = compare_runs(runs)
     assert [row.name for row in compared.rows] == ["a", "b"]
-    tested = run_tests(compared, ["exact_match"], Quiet())
+    tested = run_tests(compared, ["exact_match"], NullReporter())
     assert versus_of(tested.rows["exact_match"]) == {}
     assert f"a: exact_match: {metric_tests.NOT_ALL_SEEDS}" in tested.notes
     assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
@@ -240,7 +242,7 @@ def test_the_correction_of_rows_is_over_the_tests_of_rows_as_the_legend_says(tmp
     runs += [run_of(tmp_path / f"x-{seed}", said(0.45, seed + 3), norm="other", seed=seed) for seed in (1, 2)]
     runs += [run_of(tmp_path / "z", said(0.4, 9), norm="third")]
     compared = compare_runs(runs)
-    tested = run_tests(compared, ["exact_match"], Quiet())
+    tested = run_tests(compared, ["exact_match"], NullReporter())
     tests = versus_of(tested.rows["exact_match"])
     assert list(tests) == ["y", "z"]
     assert len(versus_of(tested.runs["exact_match"])) == 4
@@ -393,14 +395,14 @@ def test_scored_runs_that_the_ledger_does_not_have_are_named(tmp_path: Path) -> 
     runs = [run_of(tmp_path / name, said(0.5, place), norm=name) for place, name in enumerate(("pre", "post"))]
     assert list(outcome(runs).looked_at) == [], "where there is no ledger nothing is known"
     model = open_artifact(runs[0] / "model").fingerprint
-    enter(tmp_path, [Look(fingerprint(REFERENCES), "test", model, "pre", "recipe")], Quiet())
+    append_entries(tmp_path, [LedgerEntry(fingerprint(REFERENCES), "test", model, "pre", "recipe")], NullReporter())
     (look,) = outcome(runs).looked_at
     assert (look.num_models, look.unlisted) == (1, ("post",))
     assert "looked at once, by 1 model of this folder, and by post, which the ledger does not have (" in str(look)
-    enter(
+    append_entries(
         tmp_path,
-        [Look(fingerprint(REFERENCES), "test", open_artifact(runs[1] / "model").fingerprint, "post", "")],
-        Quiet(),
+        [LedgerEntry(fingerprint(REFERENCES), "test", open_artifact(runs[1] / "model").fingerprint, "post", "")],
+        NullReporter(),
     )
     (look,) = outcome(runs).looked_at
     assert (look.num_models, look.unlisted) == (2, ())

@@ -18,7 +18,7 @@ from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.columns import Cell, Column, table
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.score import Score
@@ -98,8 +98,10 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
         add_texts(make_run(tmp_path / name), {"main": replace(texts, hypotheses=hypotheses)})
     bare = make_run(tmp_path / "bare")
     found = compare_runs([tmp_path / "one", tmp_path / "two", bare])
-    tested = run_tests(found, ["chrf"], Quiet())
-    shown = Elements(comparison_page(found, tested, ["chrf"], table(found, tested, ["chrf"], duration=str), Quiet()))
+    tested = run_tests(found, ["chrf"], NullReporter())
+    shown = Elements(
+        comparison_page(found, tested, ["chrf"], table(found, tested, ["chrf"], duration=str), NullReporter())
+    )
     assert shown.texts["h2"][:3] == ["Figures", "Scores on main: 3 segments", "Is the difference from one real?"]
     for name in ("one", "two"):
         measured = tested.rows["chrf"][name]
@@ -108,8 +110,8 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
         assert cells in [shown.texts["td"][place : place + 4] for place in places]
     assert any(text.startswith("bare is left out") for text in shown.texts["li"])
     alone = compare_runs([bare])
-    nothing = run_tests(alone, [], Quiet())
-    empty = Elements(comparison_page(alone, nothing, [], table(alone, nothing, [], duration=str), Quiet()))
+    nothing = run_tests(alone, [], NullReporter())
+    empty = Elements(comparison_page(alone, nothing, [], table(alone, nothing, [], duration=str), NullReporter()))
     assert empty.texts["h2"] == ["Figures", "Notes"]
     assert NOTHING_SAID.format("bare") in empty.texts["li"]
 
@@ -125,7 +127,7 @@ def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> Non
         noted = [{**row, "external": {"comet": value}} for row, value in zip(rows, values * 40, strict=True)]
         add_texts(make_run(tmp_path / name), {"main": texts}, noted=noted, extra=extra)
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
-    shown = [column.cells[1].text for column in scores(found, run_tests(found, ["comet"], Quiet()), ["comet"])]
+    shown = [column.cells[1].text for column in scores(found, run_tests(found, ["comet"], NullReporter()), ["comet"])]
     assert shown[:3] == ["two", "comet", "0.8230"]
     low, high = map(float, shown[3].split(" to "))
     assert len(shown[3]) == len("0.8120 to 0.8340")
@@ -138,7 +140,7 @@ def test_cider_d_is_in_0_to_10_and_has_four_digits(tmp_path: Path) -> None:
         segments = Segments("main", None, said, [lines])
         add_texts(make_run(tmp_path / name), {"main": segments}, metrics=["cider_d"])
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
-    shown = [column.cells for column in scores(found, run_tests(found, ["cider_d"], Quiet()), ["cider_d"])]
+    shown = [column.cells for column in scores(found, run_tests(found, ["cider_d"], NullReporter()), ["cider_d"])]
     assert [cells[0].text for cells in shown[:3]] == ["one", "CIDEr-D", "9.1667"]
     value = cider_d(["a dog runs over a field", "two men sit", "a child has a ball"], [lines], EvaluationConfig()).score
     assert shown[2][1].text == f"{value:.4f}"

@@ -9,12 +9,12 @@ import pytest
 
 from tests.tiny_runs import SETTINGS, add_scores, make_run
 from tfm.pipeline.comparison.runs import compare_runs
-from tfm.pipeline.comparison.seeds import apart, fold
+from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
 from tfm.pipeline.reports.run_summary import read_run
 
 
 def rows_of(folders: list[Path]) -> list[tuple[str, list[str]]]:
-    found = fold([read_run(folder, folder.name) for folder in folders])
+    found = group_by_seed([read_run(folder, folder.name) for folder in folders])
     return [(row.name, [run.name for run in row.runs]) for row in found]
 
 
@@ -24,8 +24,8 @@ def test_runs_that_differ_in_their_seed_alone_share_a_row(tmp_path: Path) -> Non
         for name, seed, norm in (("pre-1", 1, "pre"), ("post-1", 1, "post"), ("pre-2", 2, "pre"), ("post-7", 7, "post"))
     ]
     assert rows_of(runs) == [("pre", ["pre-1", "pre-2"]), ("post", ["post-1", "post-7"])]
-    assert [row.seeds for row in fold([read_run(run, run.name) for run in runs])] == [[1, 2], [1, 7]]
-    each = apart([read_run(run, run.name) for run in runs])
+    assert [row.seeds for row in group_by_seed([read_run(run, run.name) for run in runs])] == [[1, 2], [1, 7]]
+    each = one_row_per_run([read_run(run, run.name) for run in runs])
     assert [(row.name, len(row.runs)) for row in each] == [(run.name, 1) for run in runs]
 
 
@@ -120,7 +120,7 @@ def test_rows_are_sorted_by_their_means_and_beside_a_baseline_of_several_seeds(t
     assert [row.name for row in found.rows] == ["post", "pre"]
     assert found.baseline.name == "pre"
     assert [found.row_differs(row) for row in found.rows] == [{"model.norm": "post"}, {}]
-    found = compare_runs(runs, "loss", rows_of=apart)
+    found = compare_runs(runs, "loss", rows_of=one_row_per_run)
     assert [row.name for row in found.rows] == ["pre-1", "post-1", "post-2", "pre-2"]
     assert found.row_differs(found.rows[2]) == {"model.norm": "post", "seed": 2}
 

@@ -16,7 +16,7 @@ from tfm.pipeline.comparison.systems import (
     OTHER_VERSION,
     SegmentFigures,
     read_system,
-    texts_differ,
+    text_mismatch,
 )
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -107,5 +107,5 @@ def test_figures_of_segments_are_checked(tmp_path: Path, changes: dict[str, Any]
     ],
 )
 def test_only_the_same_texts_are_compared(other: Segments, said: str | None) -> None:
-    found = texts_differ(MAIN, other)
+    found = text_mismatch(MAIN, other)
     assert found is None if said is None else found is not None and said in found

@@ -13,10 +13,10 @@ from tfm.data.errors import DataError
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.search.beam_allocation import take_turns
+from tfm.pipeline.decoding.search.beam_allocation import round_robin
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tfm.tokenizer.train import train
@@ -121,7 +121,7 @@ ALL = {UNK_ID, EOS_ID, 4, 5, 6, 7}
 
 
 def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_room():
-    rules = LogitsRules.of([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
+    rules = LogitsProcessor.of([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
     assert allowed(rules, []) == ALL - {EOS_ID}
     assert allowed(rules, [4]) == {5}  # three places, three pieces
     assert allowed(rules, [4, 5]) == {6}
@@ -132,16 +132,16 @@ def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_roo
 
 
 def test_a_limit_too_short_for_what_must_come_up_moves():
-    rules = LogitsRules.of(
+    rules = LogitsProcessor.of(
         [2, 2], DecodingConfig(max_length=2), 60, [[], [4, 4]], forced=[[(5, 6), (7,), (7,)], [(5,)]]
     )
     assert rules.longest.tolist() == [3, 3]
     with pytest.raises(ValueError, match="a prefix and forced phrases of 7 pieces; the model reads at most 6"):
-        LogitsRules.of([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
+        LogitsProcessor.of([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
 
 
 def test_a_phrase_that_came_up_stays_a_word():
-    rules = LogitsRules.of([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
+    rules = LogitsProcessor.of([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
     assert allowed(rules, [4]) == ALL - {EOS_ID}
     assert allowed(rules, [4, 5]) == ALL - {6, 7}
     assert allowed(rules, [4, 5, 5]) == ALL  # which is not the first time
@@ -149,15 +149,15 @@ def test_a_phrase_that_came_up_stays_a_word():
 
 def test_what_prevails():
     bans = BannedPieces.of(1, [(4,), (5,)])
-    prefixed = LogitsRules.of([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
+    prefixed = LogitsProcessor.of([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
     assert allowed(prefixed, [4]) == {4}
-    forced = LogitsRules.of([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
+    forced = LogitsProcessor.of([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
     assert allowed(forced, []) == {UNK_ID, 6, 7}
     assert allowed(forced, [7]) == {5}, "there is room for it alone"
-    short = LogitsRules.of([2], DecodingConfig(min_length=9), 60, bans=bans)
+    short = LogitsProcessor.of([2], DecodingConfig(min_length=9), 60, bans=bans)
     assert allowed(short, [6]) == {UNK_ID, 7}
     assert allowed(short, [6, 7, UNK_ID]) == {EOS_ID}, "nothing else is left"
-    ended = LogitsRules.of([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
+    ended = LogitsProcessor.of([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
     assert allowed(ended, [6, 7, UNK_ID]) == {5}, "nothing else is left"
 
 
@@ -230,7 +230,7 @@ def test_banks_take_turns_the_furthest_first():
     live = torch.tensor([[True, True, True, True, True, False], [True, True, True, True, True, True]])
     needed = torch.tensor([[2, 2, 2, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
     taken = [
-        [row.nonzero().flatten().tolist() for row in take_turns(live, needed, beam)] for beam in (1, 2, 3, 4, 5, 6)
+        [row.nonzero().flatten().tolist() for row in round_robin(live, needed, beam)] for beam in (1, 2, 3, 4, 5, 6)
     ]
     assert [first for first, _ in taken] == [[4], [3, 4], [0, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
     assert [second for _, second in taken] == [list(range(beam)) for beam in (1, 2, 3, 4, 5, 6)]

@@ -16,11 +16,11 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.decode import decode, is_too_long
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.top_k import best_candidates
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 VOCAB = 8
@@ -112,17 +112,17 @@ def test_length_norms_are_the_published_ones():
 
 
 def test_limits_follow_from_the_sentence_alone():
-    rules = LogitsRules.of(
+    rules = LogitsProcessor.of(
         [3, 8, 100], DecodingConfig(max_ratio=1.5, min_length=30), max_length=60, prefixes=[[], [4] * 40, []]
     )
     assert rules.longest.tolist() == [24, 40, 59]
     assert rules.shortest.tolist() == [24, 30, 30]
-    assert LogitsRules.of([3, 8], DecodingConfig(max_length=5), max_length=60).longest.tolist() == [5, 5]
+    assert LogitsProcessor.of([3, 8], DecodingConfig(max_length=5), max_length=60).longest.tolist() == [5, 5]
     assert rules.select(torch.tensor([2])).longest.tolist() == [59]
 
 
 def test_rules_forbid_what_may_not_come():
-    rules = LogitsRules.of([2, 2, 2], DecodingConfig(min_length=1, max_length=2), 60, prefixes=[[], [5, 6], []])
+    rules = LogitsProcessor.of([2, 2, 2], DecodingConfig(min_length=1, max_length=2), 60, prefixes=[[], [5, 6], []])
     allowed = []
     for num_pieces in range(3):
         log_probs = torch.randn(3, 2, VOCAB)
@@ -262,7 +262,7 @@ def test_forced_log_probs_sum_over_pieces_and_end_token():
     rng = np.random.default_rng(0)
     sources, targets = ([rng.integers(4, VOCAB, rng.integers(0, 9)).tolist() for _ in range(40)] for _ in range(2))
     sources[3] = [4, 5] * 20
-    found = forced_log_probs(model, sources, targets)
+    found = target_log_probs(model, sources, targets)
     assert found.dtype == np.float64
     for source, target, total in zip(sources, targets, found, strict=True):
         source, out = [*source[:11], EOS_ID], torch.tensor([*target, EOS_ID])
@@ -271,12 +271,12 @@ def test_forced_log_probs_sum_over_pieces_and_end_token():
             hidden = model(torch.tensor(source), layouts[0], torch.tensor([BOS_ID, *target]), layouts[1])
             log_probs = model.output(hidden).log_softmax(-1)
         assert total == pytest.approx(log_probs[torch.arange(len(out)), out].sum().item(), abs=1e-10)
-    assert forced_log_probs(model, [], []).shape == (0,)
+    assert target_log_probs(model, [], []).shape == (0,)
 
 
 def test_a_target_beyond_the_model_has_no_probability():
     with pytest.raises(DataError, match="target 2 has 12 pieces and the model reads at most 11"):
-        forced_log_probs(small_transformer(), [[4], [4]], [[4], [4] * 12])
+        target_log_probs(small_transformer(), [[4], [4]], [[4], [4] * 12])
 
 
 @pytest.mark.parametrize("beam", [1, 2])

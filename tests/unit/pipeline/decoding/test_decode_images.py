@@ -9,7 +9,7 @@ import torch
 from tests.image_models import DECODERS, ENCODERS, SHAPE, layout_of, network
 from tfm.data.images.channel_statistics import ChannelStatistics
 from tfm.data.images.decoding import Shape
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 from tfm.data.images.store import ImageStore
 from tfm.model.layout import Layout
@@ -24,7 +24,7 @@ def some_images(number: int) -> RowImages:
     shape = Shape(SHAPE.height, SHAPE.width, SHAPE.channels)
     pixels = np.random.default_rng(1).integers(0, 256, (number, shape.height, shape.width, 3), np.uint8)
     statistics = ChannelStatistics.of(pixels)
-    return RowImages(ImageStore(pixels, np.arange(number), statistics, {}), Preparation(shape, statistics))
+    return RowImages(ImageStore(pixels, np.arange(number), statistics, {}), ImageTransform(shape, statistics))
 
 
 def by_reading_anew(model: Any, pixels: torch.Tensor) -> list[int]:

@@ -16,10 +16,10 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
-from tfm.pipeline.decoding.constraints.logits_processor import LogitsRules
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.search.one_sentence import one_by_one
+from tfm.pipeline.decoding.search.one_sentence import fused_greedy_search
 
 pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 
@@ -55,7 +55,7 @@ def test_it_finds_what_the_model_finds_step_by_step(
     found = decode(model, SOURCES, config, on_done=done.append)
     assert not steps
     assert sum(done) == len(SOURCES)
-    monkeypatch.setattr(decoding, "one_by_one", lambda *_: None)
+    monkeypatch.setattr(decoding, "fused_greedy_search", lambda *_: None)
     assert len({tuple(each[0].ids) for each in found}) > 2
     stepped, exact = (decode(each, SOURCES, config) for each in (model, copy.deepcopy(model).double()))
     assert [each[0].ids for each in found] == [each[0].ids for each in stepped] == [each[0].ids for each in exact]
@@ -96,15 +96,15 @@ def test_what_must_come_up_is_left_to_the_model(model: Any, steps: list[int]) ->
 
 
 def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
-    plain = LogitsRules.of([4], DecodingConfig(), 96)
+    plain = LogitsProcessor.of([4], DecodingConfig(), 96)
     with torch.inference_mode(), dispatch.compiled_loops(True):
-        assert one_by_one(model, [[5, 9, 7, 3]], plain, lambda _: None) is not None
+        assert fused_greedy_search(model, [[5, 9, 7, 3]], plain, lambda _: None) is not None
         for rules in (
-            LogitsRules.of([4], DecodingConfig(), 96, bans=BannedPieces.of(2, [], [])),
-            LogitsRules.of([4], DecodingConfig(), 96, [[6]]),
-            LogitsRules.of([4], DecodingConfig(), 96, forced=[[(6,)]]),
+            LogitsProcessor.of([4], DecodingConfig(), 96, bans=BannedPieces.of(2, [], [])),
+            LogitsProcessor.of([4], DecodingConfig(), 96, [[6]]),
+            LogitsProcessor.of([4], DecodingConfig(), 96, forced=[[(6,)]]),
         ):
-            assert one_by_one(model, [[5, 9, 7, 3]], rules, lambda _: None) is None
+            assert fused_greedy_search(model, [[5, 9, 7, 3]], rules, lambda _: None) is None
 
 
 def test_without_numba_the_model_does_it(model: Any, steps: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.tiny_model import TEXTS, numpy_of, tiny_model
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.few_lines import SmallModel
-from tfm.pipeline.inference.generation import Reader, Writer
+from tfm.pipeline.inference.few_lines import NumpyModel
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.train import train
@@ -34,25 +34,25 @@ def model_of(kind, **changes):
 @pytest.mark.parametrize("n_best", [2, 4])
 def test_translations_are_distinct_and_best_first(kind, n_best):
     loaded, config = model_of(kind), DecodingConfig(beam=4, n_best=n_best, max_length=4)
-    small = SmallModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
-    found = list(translate_lines(loaded, LINES, config, reporter=Quiet()))
+    small = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    found = list(translate_lines(loaded, LINES, config, reporter=NullReporter()))
     for n_best_texts in (found, list(small.translate(LINES, config, SourceProblems()))):
         for each in n_best_texts:
             assert max(Counter(one.text for one in each).values()) == 1
             assert len(each) == n_best
             assert [one.score for one in each] == sorted((one.score for one in each), reverse=True)
-    alone = [translate_lines(loaded, [line], config, reporter=Quiet()) for line in LINES]
+    alone = [translate_lines(loaded, [line], config, reporter=NullReporter()) for line in LINES]
     assert [[one.text for one in each] for (each,) in alone] == [[one.text for one in each] for each in found]
 
 
 def test_generated_texts_are_distinct():
     loaded = model_of("word", task="language_model", architecture="decoder_only")
-    writer = Writer(Reader(loaded), DecodingConfig(beam=4, n_best=4, max_length=4), Quiet())
+    writer = TextGenerator(PromptEncoder(loaded), DecodingConfig(beam=4, n_best=4, max_length=4), NullReporter())
     texts = [one.text for one in writer.texts("the sea")]
     assert len(texts) == len(set(texts)) == 4
 
 
 def test_samples_stay_as_they_were_drawn():
     config = DecodingConfig(strategy="sample", n_best=6, max_length=1, top_k=2)
-    (found,) = translate_lines(model_of("word"), ["a dog"], config, reporter=Quiet())
+    (found,) = translate_lines(model_of("word"), ["a dog"], config, reporter=NullReporter())
     assert len(found) == 6

@@ -17,11 +17,11 @@ from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, read, within, write
+from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, generate_stream, prefill, truncate_context
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.generation import Reader, Writer, score_continuations
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator, score_continuations
 from tfm.pipeline.model_io.ensemble import Ensemble
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -81,7 +81,7 @@ def written(model, prompt, config, *, longest=12, context=64, through_ends=False
     """The pieces of each text, and the sums of their log-probabilities."""
     pieces, sums = [[] for _ in range(config.n_best)], [0.0] * config.n_best
     settings = {"longest": longest, "context": context, "through_ends": through_ends, "bans": bans, "device": CPU}
-    for some in write(model, prompt, config, **settings):
+    for some in generate_stream(model, prompt, config, **settings):
         for text, piece, log_prob in zip(some.texts, some.pieces, some.log_probs, strict=True):
             pieces[text].append(piece)
             sums[text] += log_prob
@@ -93,7 +93,7 @@ def written(model, prompt, config, *, longest=12, context=64, through_ends=False
 def test_to_read_is_to_begin_and_step(make, prompt):
     model, pieces = make(), torch.tensor([[BOS_ID, *prompt]] * 2)
     with torch.inference_mode():
-        state, other = read(model, pieces), model.begin(2, CPU)
+        state, other = prefill(model, pieces), model.begin(2, CPU)
         for tokens in pieces.T[:-1]:
             _, other = model.step(tokens, other)
         for tokens in (pieces[:, -1], torch.tensor([5, 6])):
@@ -122,7 +122,7 @@ def test_a_beam_finds_the_best_after_the_prompt():
     ((best,),) = decode(PromptedStepper(model, PROMPT), [[BOS_ID]], config)
 
     def log_prob(ids):
-        state, total = read(model, torch.tensor([[BOS_ID, *PROMPT]])), 0.0
+        state, total = prefill(model, torch.tensor([[BOS_ID, *PROMPT]])), 0.0
         for token, after in zip((PROMPT[-1], *ids), (*ids, EOS_ID), strict=True):
             predict, state = model.step(torch.tensor([token]), state)
             total += predict(slice(None))[0, after].item()
@@ -149,7 +149,7 @@ def test_beyond_what_it_reads_a_text_goes_on_from_its_last_half(prompt, context)
         num_shown = 1 + context // 2
     for piece in pieces:
         shown = torch.tensor([[BOS_ID, *text[len(text) - num_shown + 1 :]]])
-        predict, _ = model.step(shown[:, -1], read(model, shown))
+        predict, _ = model.step(shown[:, -1], prefill(model, shown))
         (log_probs,) = predict(slice(None))
         log_probs[[PAD_ID, BOS_ID]] = -math.inf
         assert piece == log_probs.argmax().item()
@@ -161,8 +161,8 @@ def test_beyond_what_it_reads_a_text_goes_on_from_its_last_half(prompt, context)
 
 def test_what_is_shown_leaves_room():
     pieces = torch.tensor([[BOS_ID, *range(10, 20)]])
-    assert within(pieces, 11) is pieces
-    assert within(pieces, 10).tolist() == [[BOS_ID, *range(15, 20)]]
+    assert truncate_context(pieces, 11) is pieces
+    assert truncate_context(pieces, 10).tolist() == [[BOS_ID, *range(15, 20)]]
 
 
 def test_a_text_does_not_depend_on_those_beside_it():
@@ -187,26 +187,28 @@ def test_a_broken_model_is_an_error():
 
 
 def test_texts_follow_the_prompt(lines):
-    reader = Reader(lines)
-    texts = Writer(reader, SAMPLE.model_copy(update={"max_length": 9}), Quiet()).texts("a dog")
+    reader = PromptEncoder(lines)
+    texts = TextGenerator(reader, SAMPLE.model_copy(update={"max_length": 9}), NullReporter()).texts("a dog")
     assert [each.score for each in texts] == sorted((each.score for each in texts), reverse=True)
     for each in texts:
         ids = reader.encode("a dog" + each.text)
         assert reader.decode(ids) == "a dog" + each.text
         assert each.score == pytest.approx(each.log_prob / each.num_tokens)
-    (best,) = Writer(reader, DecodingConfig(beam=3, forced=("snow",), max_length=9), Quiet()).texts("a dog")
+    (best,) = TextGenerator(reader, DecodingConfig(beam=3, forced=("snow",), max_length=9), NullReporter()).texts(
+        "a dog"
+    )
     assert " snow" in best.text
-    (same,) = Writer(reader, DecodingConfig(beam=1, max_length=9), Quiet()).texts("a dog")
+    (same,) = TextGenerator(reader, DecodingConfig(beam=1, max_length=9), NullReporter()).texts("a dog")
     cold = SAMPLE.model_copy(update={"temperature": 0.0, "n_best": 1, "max_length": 9})
-    assert Writer(reader, cold, Quiet()).texts("a dog") == [same]
+    assert TextGenerator(reader, cold, NullReporter()).texts("a dog") == [same]
 
 
 @pytest.mark.parametrize("which", ["lines", "running"])
 @pytest.mark.parametrize("prompt", ["", "two dogs", "the sea\nis"])
 def test_what_is_streamed_is_the_text(which, prompt, request):
-    reader = Reader(request.getfixturevalue(which))
+    reader = PromptEncoder(request.getfixturevalue(which))
     config = SAMPLE.model_copy(update={"n_best": 1, "max_length": 18})
-    writer = Writer(reader, config, Quiet())
+    writer = TextGenerator(reader, config, NullReporter())
     parts, (text,) = list(writer.stream(prompt)), writer.texts(prompt)
     assert "".join(parts) == writer.shown(prompt) + text.text
     assert len(parts) > 3
@@ -222,10 +224,10 @@ def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, s
     names = ["<pad>", "<unk>", "<s>", "</s>", "a", "b", *(f"<0x{byte:02X}>" for byte in range(256))]
     made = tokenizers.Tokenizer(models.BPE({name: number for number, name in enumerate(names)}, [], byte_fallback=True))
     made.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
-    reader = Reader(lines)
+    reader = PromptEncoder(lines)
     reader.tokenizer = Tokenizer.of_json(made.to_str())
     ids = [names.index(name) for name in ("a", *(f"<0x{byte:02X}>" for byte in spelled), *last)]
-    writer = Writer(reader, SAMPLE.model_copy(update={"n_best": 1}), Quiet())
+    writer = TextGenerator(reader, SAMPLE.model_copy(update={"n_best": 1}), NullReporter())
     monkeypatch.setattr(writer, "_write", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))
     assert "".join(writer.stream("")) == reader.decode(ids)
     reader.through_ends = True  # where a text may stop anywhere
@@ -234,57 +236,57 @@ def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, s
 
 
 def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
-    assert Reader(running).through_ends
-    assert not Reader(lines).through_ends
-    assert Reader(running).context == 12
-    reader = Reader(running)
+    assert PromptEncoder(running).through_ends
+    assert not PromptEncoder(lines).through_ends
+    assert PromptEncoder(running).context == 12
+    reader = PromptEncoder(running)
     ids = reader.encode("a dog\n\nthe sea")
     assert ids.count(EOS_ID) == 2
     assert reader.decode(ids) == "a dog\n\nthe sea"
     with pytest.raises(RecipeError, match="continues after the ends of lines"):
-        Writer(reader, DecodingConfig(beam=2), Quiet())
-    Writer(Reader(running, through_ends=False), DecodingConfig(beam=2), Quiet()).texts("a dog")
+        TextGenerator(reader, DecodingConfig(beam=2), NullReporter())
+    TextGenerator(PromptEncoder(running, through_ends=False), DecodingConfig(beam=2), NullReporter()).texts("a dog")
 
 
 def test_a_text_as_long_as_the_model_reads_is_told(lines):
     heard = []
 
-    class Heard(Quiet):
+    class Heard(NullReporter):
         def warn(self, text):
             heard.append(text)
 
     long = "a dog runs through the snow"
     config = SAMPLE.model_copy(update={"min_length": 50, "max_length": 50})
-    room = 23 - len(Reader(lines).encode(long))
-    for each in Writer(Reader(lines), config, Heard()).texts(long):
+    room = 23 - len(PromptEncoder(lines).encode(long))
+    for each in TextGenerator(PromptEncoder(lines), config, Heard()).texts(long):
         assert each.num_tokens == room + 1
     assert heard == [
         f"a text stops after {room} pieces: with its prompt of {23 - room} it reaches the model's maximum length"
     ]
-    list(Writer(Reader(lines), config.model_copy(update={"n_best": 1}), Heard()).stream(long))
+    list(TextGenerator(PromptEncoder(lines), config.model_copy(update={"n_best": 1}), Heard()).stream(long))
     assert len(heard) == 2
     with pytest.raises(DataError, match=r"the prompt has .* pieces, and the model reads 23 with what follows"):
-        Writer(Reader(lines), config, Quiet()).texts(" ".join([long] * 4))
+        TextGenerator(PromptEncoder(lines), config, NullReporter()).texts(" ".join([long] * 4))
 
 
 def test_forced_words_need_room(lines):
     config = DecodingConfig(beam=2, max_length=1, forced=("snow", "the sea is cold"))
-    (best,) = Writer(Reader(lines), config, Quiet()).texts("a dog")
+    (best,) = TextGenerator(PromptEncoder(lines), config, NullReporter()).texts("a dog")
     assert " snow" in best.text
     assert " the sea is cold" in best.text
     with pytest.raises(DataError, match=r"the forced words have .* pieces, which do not fit"):
-        Writer(Reader(lines), config, Quiet()).texts("a dog runs through the snow ." + " sea" * 5)
+        TextGenerator(PromptEncoder(lines), config, NullReporter()).texts("a dog runs through the snow ." + " sea" * 5)
 
 
 def test_a_model_that_has_learned_something_else_is_refused():
     with pytest.raises(DataError, match="was trained for translation, and is not a language model"):
-        Reader(tiny_model())
+        PromptEncoder(tiny_model())
 
 
 @pytest.mark.parametrize("which", ["lines", "running"])
 def test_scores_of_continuations_are_sums_of_steps(which, request):
     loaded = request.getfixturevalue(which)
-    reader, choices = Reader(loaded), [" the sea", " and a cat", "s", " cold"]
+    reader, choices = PromptEncoder(loaded), [" the sea", " and a cat", "s", " cold"]
     found = score_continuations(loaded, "a dog", choices)
     assert [each.log_prob for each in found] == sorted((each.log_prob for each in found), reverse=True)
     assert {each.text for each in found} == set(choices)
@@ -309,11 +311,11 @@ def test_scores_of_continuations_are_sums_of_steps(which, request):
 def test_of_long_running_text_the_beginning_is_left_out(running, lines):
     long = "the sea is cold ! a dog runs through the snow"
     found = score_continuations(running, long, [" .", " by the sea"])
-    ids = [Reader(running).encode(long + each) for each in (" .", " by the sea")]
+    ids = [PromptEncoder(running).encode(long + each) for each in (" .", " by the sea")]
     excess = max(map(len, ids)) - 12
     assert excess > 0
     for each in found:
-        whole = Reader(running).encode(long + each.text)[excess:]
+        whole = PromptEncoder(running).encode(long + each.text)[excess:]
         tokens = torch.tensor([BOS_ID, *whole])
         with torch.inference_mode():
             read_all = running.model.read(tokens[:-1], Layout.of(torch.tensor([len(whole)])))

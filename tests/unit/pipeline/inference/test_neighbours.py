@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.neighbours import MAX_WORDS_IN_PLOT, Words, frequent, picture, principal, read_classes
+from tfm.pipeline.inference.neighbours import MAX_WORDS_IN_PLOT, WordVectors, frequent, picture, principal, read_classes
 
-WORDS = Words(
+WORDS = WordVectors(
     {"east": 1, "north": 2, "nine": 3, "west": 4, "up": 5},
     np.array([[9, 9, 9], [2, 0, 0], [0, 1, 0], [3, 1, 0], [-1, 0, 0], [0, 0, 0.5]], np.float32),
 )
@@ -28,7 +28,7 @@ def test_the_nearest_are_those_of_the_largest_cosine() -> None:
 
 def test_an_analogy_is_a_sum_of_unit_vectors() -> None:
     vectors = np.array([[2, 0, 0], [2, 2, 0], [0, 0, 3], [0, 1, 1], [1, 0, 0.1]], np.float32)
-    words = Words({word: row for row, word in enumerate(("man", "woman", "king", "queen", "page"))}, vectors)
+    words = WordVectors({word: row for row, word in enumerate(("man", "woman", "king", "queen", "page"))}, vectors)
     (first, _) = words.analogous("man", "woman", "king", 9)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     target = units[1] - units[0] + units[2]
@@ -93,19 +93,19 @@ def test_a_picture_of_pieces_shows_words() -> None:
         "語",
         "ب",
     ]
-    found = list(frequent(Words({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32))))
+    found = list(frequent(WordVectors({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32))))
     assert found == ["’s", "the", "Haus", "дом", "的", "ไป", "कि", "語", "ب", *"aAbBzéяЖω"]
     many = [*pieces, *(f"w{number}" for number in range(MAX_WORDS_IN_PLOT))]
-    found = list(frequent(Words({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32))))
+    found = list(frequent(WordVectors({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32))))
     assert len(found) == MAX_WORDS_IN_PLOT
     assert "a" not in found
     with pytest.raises(RecipeError, match="two words or more, and the model has 1"):
-        frequent(Words({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
+        frequent(WordVectors({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
 
 
 def test_strange_words_are_drawn_as_they_are() -> None:
     rows = {"$x_1$": 0, "语": 1, "<b>": 2}
-    assert b"$x_1$" in picture(Words(rows, np.eye(3, dtype=np.float32)), dict.fromkeys(rows, ""), ".svg")
+    assert b"$x_1$" in picture(WordVectors(rows, np.eye(3, dtype=np.float32)), dict.fromkeys(rows, ""), ".svg")
 
 
 def test_classes_are_read_from_the_second_column(tmp_path: Path) -> None:
@@ -131,6 +131,6 @@ def test_wrong_lists_are_refused(text: str, said: str, tmp_path: Path) -> None:
 
 def test_words_of_a_model() -> None:
     loaded = tiny_model(tie="none")
-    words = Words.of(loaded, "source")
+    words = WordVectors.of(loaded, "source")
     assert len(words.vectors) == loaded.source_tokenizer.vocab_size
     assert words["sea"] == pytest.approx(words.vectors[words.rows["sea"]])

@@ -5,9 +5,9 @@ import pytest
 from tests.tiny_model import TEXTS, numpy_of, tiny_model
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.few_lines import SmallModel, translate_as_they_come
+from tfm.pipeline.inference.few_lines import NumpyModel, translate_as_they_come
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -15,7 +15,7 @@ HANGUL = "한국어 문장 ."
 SHORT = DecodingConfig(beam=1, max_length=3)
 
 
-class Listening(Quiet):
+class Listening(NullReporter):
     def __init__(self):
         self.warnings = []
 
@@ -43,7 +43,7 @@ def test_a_source_in_another_script_is_warned_of(kind, task):
 
 def test_the_path_without_torch_warns_of_it_too():
     loaded, said = tiny_model(), Listening()
-    small = SmallModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    small = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
     list(translate_as_they_come(lambda: small, lambda: loaded, [HANGUL, "a dog"], SHORT, reporter=said))
     assert [text.partition(" by half")[0] for text in said.warnings] == ["1 of 2 sources consists"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfm.pipeline.comparison.systems import System
-from tfm.pipeline.judging.campaign import Campaign, Item, Shown
+from tfm.pipeline.judging.campaign import Campaign, Item, ShownText
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 WORDS = "Haus Baum Straße собака كلب 犬 MÜLLER run's ein läuft der Garten alt neu groß".split()
@@ -20,7 +20,7 @@ LENGTH = 10
 WRONG: Mapping[str, float] = {"good": 0.08, "middling": 0.24, "poor": 0.42}
 """The share of the words that each system gets wrong."""
 
-Quality = Callable[[Shown], float]
+Quality = Callable[[ShownText], float]
 """How good a text seems, from 1 to 5."""
 Judge = Callable[[Quality, np.random.Generator], Quality]
 """What makes of how good texts are how good they seem, to one judge."""
@@ -93,7 +93,7 @@ def answer(campaign: Campaign, panel: Sequence[Judge], folder: Path, seed: int) 
     return files
 
 
-def _true(item: Item, shown: Shown) -> float:
+def _true(item: Item, shown: ShownText) -> float:
     """5 where every word is that of the reference, 0.6 less for each other one."""
     pairs = zip(shown.text.split(), item.references[0].split(), strict=True)
     return 5 - 0.6 * sum(said != wanted for said, wanted in pairs)
@@ -117,7 +117,7 @@ def _mark(quality: float) -> int:
     return int(min(5, max(1, round(quality))))
 
 
-def _with_spans(shown: Shown, quality: float) -> dict[str, Any]:
+def _with_spans(shown: ShownText, quality: float) -> dict[str, Any]:
     """A score of 0 to 100, and as many words marked as it lacks."""
     num = min(len(shown.text), max(0, round(5 - quality)))
     spans = [{"start": i, "end": i + 1, "severity": "major" if i % 3 == 0 else "minor"} for i in range(num)]

@@ -5,8 +5,8 @@ from typing import Any
 
 from tfm.pipeline.judging.answer_tables import (
     choices,
-    conducts,
     error_weight,
+    judge_stats,
     judgments,
     mean_scale,
     num_errors,
@@ -15,7 +15,7 @@ from tfm.pipeline.judging.answer_tables import (
     scale_value,
 )
 from tfm.pipeline.judging.answers import Answer, Rating, Span, ties_of
-from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, Shown
+from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, ShownText
 from tfm.pipeline.judging.statistics.agreement import alpha
 from tfm.pipeline.judging.statistics.preferences import Preference
 from tfm.pipeline.judging.statistics.ratings import Judgment
@@ -24,7 +24,7 @@ SYSTEMS = ("x", "y", "z")
 
 
 def item(name: str, line: int, systems: Sequence[str | None], **more: Any) -> Item:
-    shown = tuple(Shown(label="ABC"[i], system=system, text=f"{system} {i}") for i, system in enumerate(systems))
+    shown = tuple(ShownText(label="ABC"[i], system=system, text=f"{system} {i}") for i, system in enumerate(systems))
     return Item(**{"id": name, "test": "t", "line": line, "source": "s", "shown": shown, **more})
 
 
@@ -50,7 +50,7 @@ def test_checks_and_repeats_are_no_ratings() -> None:
     ]
     assert judgments(answers, scale_value("adequacy")) == [Judgment("j", "t:1", "x", 1), Judgment("j", "t:1", "y", 5)]
     assert [each.value for each in judgments(answers, mean_scale)] == [1.5, 4.5]
-    (found,) = conducts(campaign("likert", *items), answers)
+    (found,) = judge_stats(campaign("likert", *items), answers)
     assert (found.num_items, found.num_answered) == (3, 3)
     assert found.checks == [True]
     assert sorted(found.repeats) == [False, True], "x is two marks apart on adequacy, y one"
@@ -76,7 +76,7 @@ def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown
         Preference("j", "t:3", "x", "y", 0.5),
     ]
     assert [each.segment for each in choices("pairwise", answers, SYSTEMS)] == ["t:1", "t:2"]
-    (found,) = conducts(of, answers)
+    (found,) = judge_stats(of, answers)
     assert (found.num_items, found.num_answered, found.answers) == (2, 2, ["A", "A B"])
 
 
@@ -84,7 +84,7 @@ def test_the_same_preference_again_is_of_the_system_not_the_label() -> None:
     items = [item("a", 1, ["x", "y"]), item("again", 1, ["y", "x"], repeat_of="a")]
     for now, alike in (("B", True), ("A", False), ("AB", False)):
         answers = [Answer("j", items[0], best=frozenset("A")), Answer("j", items[1], best=frozenset(now))]
-        assert conducts(campaign("pairwise", *items), answers)[0].repeats == [alike]
+        assert judge_stats(campaign("pairwise", *items), answers)[0].repeats == [alike]
 
 
 def test_the_best_of_several() -> None:

@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import (
     Item,
     Judge,
     Kind,
-    Shown,
+    ShownText,
     read_campaign,
     write_campaign,
 )
@@ -24,7 +24,7 @@ TEXTS = ("Ein Hund 🐕 läuft.", "كلب يجري", "")
 
 
 def item(number: int, labels: str = "AB", **more: Any) -> Item:
-    shown = tuple(Shown(label=label, system=f"system {label}", text=TEXTS[i]) for i, label in enumerate(labels))
+    shown = tuple(ShownText(label=label, system=f"system {label}", text=TEXTS[i]) for i, label in enumerate(labels))
     return Item(**{"id": f"i{number}", "test": "t", "line": number, "source": "A dog runs.", "shown": shown, **more})
 
 
@@ -108,7 +108,7 @@ def test_braces_in_texts_are_no_objects(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_tie_is_both_and_texts_that_are_the_same_are_one(tmp_path: Path) -> None:
     same = tuple(
-        Shown(label=label, system=f"system {label}", text=text) for label, text in zip("ABC", "xyx", strict=True)
+        ShownText(label=label, system=f"system {label}", text=text) for label, text in zip("ABC", "xyx", strict=True)
     )
     pair, three = campaign("pairwise", item(1)), campaign("best", item(1, shown=same))
     tie = answers_file(tmp_path / "tie", pair, [{"item": "i1", "answer": {"preferred": "tie"}}])

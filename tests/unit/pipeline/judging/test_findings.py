@@ -12,9 +12,9 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.findings import Findings, find
+from tfm.pipeline.judging.findings import Findings, analyze
 from tfm.pipeline.judging.findings_tables import tables
-from tfm.pipeline.judging.making.assembly import Wanted, make_campaign
+from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metrics_beside_judges import METRICS, references_from, references_of, with_correlations
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 
@@ -35,9 +35,9 @@ def judged(
 ) -> Findings:
     """What a panel says of systems, by way of the files that its judges send back."""
     each = None if each is None else min(each, len(judges))
-    wanted = Wanted(kind, segments=segments, judges=len(judges), each=each, seed=seed)
+    wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, wrong))
-    return find(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
+    return analyze(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
 
 
 def named(findings: Findings) -> list[str]:
@@ -104,12 +104,12 @@ def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: Kind, num_jud
 
 @pytest.mark.parametrize("kind", ["esa", "pairwise"])
 def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: Kind) -> None:
-    campaign = make_campaign(Wanted(kind, segments=50, judges=2), panel.systems(50, 3, panel.WRONG))
+    campaign = make_campaign(CampaignSpec(kind, segments=50, judges=2), panel.systems(50, 3, panel.WRONG))
     files = panel.answer(campaign, [panel.careful, panel.clicking], tmp_path, seed=3)
     config = EvaluationConfig(metrics=("exact_match",))
     answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
     answers[1].reverse()
-    first, second = (with_correlations(find(campaign, each), references_of(campaign), config) for each in answers)
+    first, second = (with_correlations(analyze(campaign, each), references_of(campaign), config) for each in answers)
     assert first.as_json() == second.as_json()
 
 
@@ -133,12 +133,12 @@ def stopped(campaign: Campaign, files: Sequence[Path], first: int) -> Findings:
     """The findings where the first judge stopped after so many answers."""
     content = json.loads(files[0].read_text("utf-8"))
     files[0].write_text(json.dumps({**content, "answers": content["answers"][:first]}), encoding="utf-8")
-    return find(campaign, read_answers(campaign, files, partial=True))
+    return analyze(campaign, read_answers(campaign, files, partial=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_judge_who_stopped_early_is_counted_and_told(tmp_path: Path, kind: Kind) -> None:
-    campaign = make_campaign(Wanted(kind, segments=20, judges=3, each=2, seed=1), panel.systems(20, 1))
+    campaign = make_campaign(CampaignSpec(kind, segments=20, judges=3, each=2, seed=1), panel.systems(20, 1))
     found = stopped(campaign, panel.answer(campaign, [panel.careful] * 3, tmp_path, 1), 5)
     num = len(campaign.judges[0].items)
     assert [note for note in found.notes if note.startswith(f"judge-1 answered 5 of {num} items")]

@@ -6,7 +6,7 @@ import pytest
 import tokenizers
 
 from tfm.data.errors import DataError
-from tfm.pipeline.model_io.asked_languages import asked_for
+from tfm.pipeline.model_io.asked_languages import tokenizer_for_languages
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.languages import ISO_639_3, iso_of
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -27,7 +27,7 @@ def with_tokens(*tokens: str) -> Tokenizer:
 
 def asked(tokenizer: Tokenizer, to: str | None, source: str | None = None, languages: str = "m2m100") -> list[str]:
     """The pieces of a text whose translation is asked for."""
-    return asked_for(tokenizer, languages, to, source, Path("model")).pieces(TEXT)  # type: ignore[arg-type]
+    return tokenizer_for_languages(tokenizer, languages, to, source, Path("model")).pieces(TEXT)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

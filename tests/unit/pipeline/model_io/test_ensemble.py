@@ -16,7 +16,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.ensemble import Ensemble, load_ensemble
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.translate import plan_file, translate_file
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -73,8 +73,10 @@ def test_models_of_several_sizes_and_kinds_translate_together(folders):
     loaded = load_ensemble([folders[name] for name in names], "cpu")
     members = [load_model(folders[name], "cpu") for name in names]
     config = DecodingConfig(beam=3, max_length=9)
-    together = [each.text for (each,) in translate_lines(loaded, LINES, config, reporter=Quiet())]
-    alone = [[each.text for (each,) in translate_lines(member, LINES, config, reporter=Quiet())] for member in members]
+    together = [each.text for (each,) in translate_lines(loaded, LINES, config, reporter=NullReporter())]
+    alone = [
+        [each.text for (each,) in translate_lines(member, LINES, config, reporter=NullReporter())] for member in members
+    ]
     assert together not in alone
     assert [bool(text) for text in together] == [bool(line) for line in LINES]
 
@@ -87,8 +89,8 @@ def test_one_model_is_itself(folders):
     for loaded in (twice, once):
         loaded.model.double()
     for some, others in zip(
-        translate_lines(twice, LINES, config, reporter=Quiet()),
-        translate_lines(once, LINES, config, reporter=Quiet()),
+        translate_lines(twice, LINES, config, reporter=NullReporter()),
+        translate_lines(once, LINES, config, reporter=NullReporter()),
         strict=True,
     ):
         assert [each.text for each in some] == [each.text for each in others]
@@ -122,7 +124,7 @@ def test_translations_of_an_ensemble_tell_their_models(folders, tmp_path):
     words.write_text("dog\n\ncat\tsat\n\n")
     config = DecodingConfig(beam=3, max_length=20)
     translate_file(
-        folders["one"], source, config, out, command=["tfm"], reporter=Quiet(), device="cpu",
+        folders["one"], source, config, out, command=["tfm"], reporter=NullReporter(), device="cpu",
         ensemble=[folders["gru"]], forced=words,
     )  # fmt: skip
     first, second, third, _ = (out / "hypotheses.txt").read_text().splitlines()

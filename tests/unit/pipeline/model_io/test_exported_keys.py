@@ -58,7 +58,7 @@ def as_transformers(ours: LoadedModel, folder: Path) -> Any:
 
 
 EXPORTS: dict[str, tuple[Callable[[ModelConfig], bool], Callable[[LoadedModel, Path], Any]]] = {
-    "onnx": (lambda config: held.lacking(config) is None, as_onnx),
+    "onnx": (lambda config: held.unsupported_reason(config) is None, as_onnx),
     "transformers": (lambda config: registry.class_for(config) is not None, as_transformers),
 }
 QUICK = (("pre-norm", "onnx"), ("Llama 3.1", "onnx"), ("masked", "transformers"))

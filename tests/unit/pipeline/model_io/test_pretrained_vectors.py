@@ -23,7 +23,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.pretrained_vectors import read_vectors, vectors_of, vectors_text, words_of
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.train import plan
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -32,7 +32,7 @@ DIM = 16
 UNTIED = MODEL.model_copy(update={"tie": "none"})
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     """A reporter that keeps its lines."""
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.chain import STAGES, Run, run, run_stage
+from tfm.pipeline.recipes.chain import STAGES, RunPaths, run, run_stage
 from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 
 RECIPE = Recipe.model_validate(
     {"name": "small", "seed": 7, "data": {"path": "corpus"}, "training": {"max_steps": 1, "device": "cpu"}}
@@ -48,9 +48,9 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
 
 def test_the_five_stages_run_in_order_on_each_other_s_artifacts(tmp_path: Path, called: Called) -> None:
     command = ["tfm", "run", "x.toml"]
-    made = run(RECIPE, root=tmp_path, command=command, reporter=Quiet())
+    made = run(RECIPE, root=tmp_path, command=command, reporter=NullReporter())
     place = tmp_path / "small"
-    assert made == Run(place)
+    assert made == RunPaths(place)
     config = RECIPE
     assert [(name, args) for name, args, _ in called] == [
         ("tokenize", (config.tokenizer, config.data, place / "tokenizer")),
@@ -76,17 +76,17 @@ def test_the_five_stages_run_in_order_on_each_other_s_artifacts(tmp_path: Path, 
 
 def test_a_stage_before_its_input_says_what_to_run(tmp_path: Path, called: Called) -> None:
     with pytest.raises(DataError, match=r"small/tokenizer: not made yet: run `tfm tokenize` with the same recipe"):
-        run_stage(RECIPE, "preprocess", root=tmp_path, command=[], reporter=Quiet())
+        run_stage(RECIPE, "preprocess", root=tmp_path, command=[], reporter=NullReporter())
     assert called == []
 
 
 def test_out_reaches_the_stage(tmp_path: Path, called: Called) -> None:
-    run_stage(RECIPE, "tokenize", root=tmp_path, command=[], reporter=Quiet())
+    run_stage(RECIPE, "tokenize", root=tmp_path, command=[], reporter=NullReporter())
     out = tmp_path / "elsewhere"
-    run_stage(RECIPE, "preprocess", root=tmp_path, out=out, command=[], reporter=Quiet())
+    run_stage(RECIPE, "preprocess", root=tmp_path, out=out, command=[], reporter=NullReporter())
     assert called[-1][1][-1] == out
     (tmp_path / "small" / "dataset").mkdir()
-    run_stage(RECIPE, "train", root=tmp_path, out=out, command=[], reporter=Quiet())
+    run_stage(RECIPE, "train", root=tmp_path, out=out, command=[], reporter=NullReporter())
     assert called[-1][1][-1] == out
 
 
@@ -97,5 +97,5 @@ def test_the_chain_is_closed() -> None:
         for folder, maker in stage.reads.items():
             assert STAGES[maker].makes == folder
             assert stages.index(maker) < stages.index(name)
-            assert hasattr(Run, folder)
-    assert chain.Run(Path("x")).training == Path("x/training")
+            assert hasattr(RunPaths, folder)
+    assert chain.RunPaths(Path("x")).training == Path("x/training")

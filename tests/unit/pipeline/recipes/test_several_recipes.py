@@ -8,12 +8,12 @@ import pytest
 from tests.listening import Listening
 from tests.tiny_artifact import make, plan_of
 from tfm.model.config import Mixing, Norm, Normalization, Positions, Score
-from tfm.pipeline.artifacts.artifact import open_artifact, stale
+from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
 from tfm.pipeline.recipes import chain, several_recipes
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, seeds_of, take_over
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.recipes.several_recipes import copy_from_sibling, load_recipes, run_recipes, seeds_of
+from tfm.pipeline.runtime.progress import NullReporter
 
 VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
 
@@ -38,7 +38,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> li
 def test_the_first_error_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = raising(monkeypatch, {"b": DataError("bad")})
     with pytest.raises(DataError):
-        run_recipes([recipe(name) for name in "abc"], command=[], reporter=Quiet())
+        run_recipes([recipe(name) for name in "abc"], command=[], reporter=NullReporter())
     assert begun == ["a", "b"]
 
 
@@ -56,7 +56,7 @@ def test_keep_going_runs_all_and_tells_which_failed(monkeypatch: pytest.MonkeyPa
 def test_who_stops_one_stops_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     begun = raising(monkeypatch, {"a": error})
     with pytest.raises(type(error)):
-        run_recipes([recipe(name) for name in "ab"], keep_going=True, command=[], reporter=Quiet())
+        run_recipes([recipe(name) for name in "ab"], keep_going=True, command=[], reporter=NullReporter())
     assert begun == ["a"]
 
 
@@ -108,8 +108,8 @@ def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> Non
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
     make(other)
     talk = Listening()
-    take_over(mine, [tmp_path / "nowhere", other.folder], ["tfm", "run"], talk)
-    assert stale(mine) is None
+    copy_from_sibling(mine, [tmp_path / "nowhere", other.folder], ["tfm", "run"], talk)
+    assert stale_reason(mine) is None
     made = open_artifact(mine.folder)
     assert made.fingerprint == open_artifact(other.folder).fingerprint
     assert made.figures == open_artifact(other.folder).figures
@@ -121,7 +121,7 @@ def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> Non
 def test_an_artifact_of_another_plan_is_not_taken_over(tmp_path: Path, difference: dict[str, Any]) -> None:
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", **difference)
     make(other)
-    take_over(mine, [other.folder], [], Quiet())
+    copy_from_sibling(mine, [other.folder], [], NullReporter())
     assert not mine.folder.exists()
 
 
@@ -129,11 +129,11 @@ def test_neither_a_damaged_artifact_is_taken_over_nor_a_fresh_one_replaced(tmp_p
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
     make(other)
     (other.folder / "a.txt").write_text("other")
-    take_over(mine, [other.folder], [], Quiet())
+    copy_from_sibling(mine, [other.folder], [], NullReporter())
     assert not mine.folder.exists()
     make(other, "new")
     make(mine, "own")
-    take_over(mine, [other.folder], [], Quiet())
+    copy_from_sibling(mine, [other.folder], [], NullReporter())
     assert (mine.folder / "a.txt").read_text() == "own"
 
 
@@ -152,9 +152,9 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
         lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None,
     )
     monkeypatch.setattr(
-        several_recipes, "take_over", lambda todo, others, *more: taken.append((todo.folder, list(others)))
+        several_recipes, "copy_from_sibling", lambda todo, others, *more: taken.append((todo.folder, list(others)))
     )
-    run_recipes([recipe(name) for name in "abc"], keep_going=True, root=tmp_path, command=[], reporter=Quiet())
+    run_recipes([recipe(name) for name in "abc"], keep_going=True, root=tmp_path, command=[], reporter=NullReporter())
     a, b, c = (tmp_path / name / "tokenizer" for name in "abc")
     assert taken == [(b, [a]), (c, [a, b])]
 

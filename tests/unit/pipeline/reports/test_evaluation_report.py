@@ -8,8 +8,8 @@ from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
 from tfm.pipeline.reports.training_curves import svg
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -56,7 +56,7 @@ def evaluation(name: str = "test", sources: list[str] | None = None) -> Evaluati
     references = [["ein Hund läuft schnell", "alles gut", "y", "die Katze schläft jetzt", "abc"]]
     segments = Segments(name, sources, hypotheses, references)
     extra = {"perplexity": Score(math.inf, "unit:token")}
-    return assess(segments, EvaluationConfig(samples=3), seed=1, reporter=Quiet(), extra=extra)
+    return evaluate_segments(segments, EvaluationConfig(samples=3), seed=1, reporter=NullReporter(), extra=extra)
 
 
 def inputs() -> dict[str, Input]:
@@ -88,7 +88,9 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
 def test_a_text_turns_nothing_around_it_and_its_own_joiners_stay() -> None:
     """An override (U+202E) without its end would turn the rest of the line; Persian needs the joiner in می‌روم."""
     texts = ["\u202eabc", "من می\u200cروم\u00a0!"]
-    found = assess(Segments("t\u202e", texts, texts, [texts]), EvaluationConfig(), seed=1, reporter=Quiet())
+    found = evaluate_segments(
+        Segments("t\u202e", texts, texts, [texts]), EvaluationConfig(), seed=1, reporter=NullReporter()
+    )
     shown = render("t", [found], curves=None, inputs={})
     assert "\u202e" not in shown
     assert shown.count("\\u202eabc") >= 3  # source, hypothesis, reference
@@ -97,7 +99,7 @@ def test_a_text_turns_nothing_around_it_and_its_own_joiners_stay() -> None:
 
 def test_what_is_not_there_has_no_heading() -> None:
     segments = Segments("test", None, ["a"], [["a"]])
-    bare = assess(segments, EvaluationConfig(metrics=("bleu",), samples=0), seed=1, reporter=Quiet())
+    bare = evaluate_segments(segments, EvaluationConfig(metrics=("bleu",), samples=0), seed=1, reporter=NullReporter())
     page = Page(render("t", [bare], curves=None, inputs={}))
     for heading in ("Training", "Lineage", "Worst", "Random"):
         assert heading not in page.words
@@ -106,7 +108,7 @@ def test_what_is_not_there_has_no_heading() -> None:
 def test_a_missing_metric_says_why() -> None:
     segments = Segments("test", None, ["a"], [["a"]])
     missing = {"perplexity": "needs a model"}
-    found = assess(segments, EvaluationConfig(), seed=1, reporter=Quiet(), missing=missing)
+    found = evaluate_segments(segments, EvaluationConfig(), seed=1, reporter=NullReporter(), missing=missing)
     assert score_rows(found)[-1] == ("perplexity ↓", "–", "needs a model")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tfm.pipeline.runtime.short_waits import ShortWaits
+from tfm.pipeline.runtime.short_waits import PassiveWaiting
 from tfm.pipeline.runtime.threads import num_processors
 
 MAPS = Path("/proc/self/maps")
@@ -35,7 +35,7 @@ def burnt(rounds: int = 50) -> float:
 @pytest.mark.skipif(not MAPS.exists() or "libgomp" not in MAPS.read_text(), reason="torch's threads are not libgomp's")
 @pytest.mark.skipif(num_processors() < 2, reason="on one processor libgomp's threads sleep at once anyway")
 def test_threads_sleep_or_spin_as_they_are_told(two_threads: None) -> None:
-    waits = ShortWaits()
+    waits = PassiveWaiting()
     spinning = burnt()
     waits.turn(on=True)
     sleeping = burnt()
@@ -49,7 +49,7 @@ def test_threads_sleep_or_spin_as_they_are_told(two_threads: None) -> None:
 def test_what_is_computed_is_the_same_to_the_bit(two_threads: None) -> None:
     torch.manual_seed(0)
     left, right = torch.randn(300, 500), torch.randn(500, 400)
-    waits, found = ShortWaits(), []
+    waits, found = PassiveWaiting(), []
     for on in (False, True, True, False):
         waits.turn(on)
         assert waits.on is on
@@ -62,7 +62,7 @@ def test_what_is_computed_is_the_same_to_the_bit(two_threads: None) -> None:
 
 def test_it_ends_with_its_object() -> None:
     before = threading.active_count()
-    waits = ShortWaits()
+    waits = PassiveWaiting()
     waits.turn(on=True)
     assert threading.active_count() == before + 1
     del waits
@@ -80,5 +80,5 @@ def test_without_memory_for_the_team_the_training_goes_on(monkeypatch: pytest.Mo
     failed = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _: failed.set())
     monkeypatch.setattr(torch, "zeros", fails)
-    ShortWaits().turn(on=True)  # and comes back
+    PassiveWaiting().turn(on=True)  # and comes back
     assert failed.wait(10)

@@ -18,12 +18,12 @@ from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime import threads
 from tfm.pipeline.runtime.threads import (
     TICKS,
+    CpuSample,
     Load,
     LoadWatch,
-    Reading,
-    choose,
+    available_threads,
+    choose_num_threads,
     cpu_seconds,
-    fitting,
     load_between,
     quota,
     read,
@@ -64,18 +64,18 @@ def test_as_many_threads_as_nobody_else_takes(
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(threads, "cpu_seconds", lambda: 5.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: stat(four_processors, *[others / 4] * 4))
-    assert choose(CPU) == found
+    assert choose_num_threads(CPU) == found
 
 
 def test_what_is_set_or_cannot_be_measured_decides(four_processors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     (four_processors / "stat").unlink()
-    assert choose(CPU) == 4
+    assert choose_num_threads(CPU) == 4
     (four_processors / "cgroup").mkdir()
     (four_processors / "cgroup" / "cpu.max").write_text("150000 100000\n")
-    assert choose(CPU) == 2  # one and a half processors' time
+    assert choose_num_threads(CPU) == 2  # one and a half processors' time
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    assert choose(CPU) == 4
+    assert choose_num_threads(CPU) == 4
 
 
 def test_a_containers_share_is_read_in_both_forms(tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_containers_share_is_read_in_both_forms(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
     assert quota(tmp_path) == float("inf")
-    assert fitting(1.0, 64, 2.5) == 3
-    assert fitting(63.0, 64, 2.5) == 1
+    assert available_threads(1.0, 64, 2.5) == 3
+    assert available_threads(63.0, 64, 2.5) == 1
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_it_is_said_once_that_others_take_processors(
     monkeypatch: pytest.MonkeyPatch, four_processors: Path, own: float, busy: float, said: bool
 ) -> None:
     clock = iter([0.0, 10.0, 10.0, 20.0, 20.0])
-    readings = iter([Reading(0.0, 0.0, 0.0), Reading(10.0, busy, own), Reading(20.0, 2 * busy, 2 * own)])
+    readings = iter([CpuSample(0.0, 0.0, 0.0), CpuSample(10.0, busy, own), CpuSample(20.0, 2 * busy, 2 * own)])
     monkeypatch.setattr(threads, "read", lambda: next(readings))
     found: list[str] = []
     watch = LoadWatch(4, found.append, seconds=10.0)
@@ -123,10 +123,10 @@ def test_it_is_said_once_that_others_take_processors(
 def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatch, four_processors: Path) -> None:
     """Others come, stay while our threads that sleep leave processors idle, and go; and come again."""
     loads = [(0.0, 40.0), (10.0, 40.0), (10.0, 35.0), (0.0, 40.0), (10.0, 40.0)]  # of others, of all, in 10 seconds
-    readings = [Reading(0.0, 0.0, 0.0)]
+    readings = [CpuSample(0.0, 0.0, 0.0)]
     for others, busy in loads:
         last = readings[-1]
-        readings.append(Reading(last.clock + 10.0, last.busy + busy, last.own + busy - others))
+        readings.append(CpuSample(last.clock + 10.0, last.busy + busy, last.own + busy - others))
     clock, found, slept = iter([reading.clock for reading in readings[1:]]), list[str](), []
     each = iter(readings)
     monkeypatch.setattr(threads, "read", lambda: next(each))
@@ -141,7 +141,7 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
 
 
 def test_own_work_is_not_that_of_others() -> None:
-    found = load_between(Reading(1.0, 10.0, 4.0), Reading(3.0, 13.0, 6.0))
+    found = load_between(CpuSample(1.0, 10.0, 4.0), CpuSample(3.0, 13.0, 6.0))
     assert found == Load(busy=1.5, others=0.5)
 
 
@@ -161,7 +161,7 @@ def test_programs_that_really_take_all_processors_are_noticed(monkeypatch: pytes
     neighbours = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(many)]
     try:
         time.sleep(0.5)
-        assert choose(CPU) == 1
+        assert choose_num_threads(CPU) == 1
         found: list[str] = []
         watch, until = LoadWatch(threads.num_processors(), found.append, seconds=1.0), time.monotonic() + 2.5
         while time.monotonic() < until:

@@ -17,7 +17,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.decoding import teacher_forcing
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import alternatives
 from tfm.pipeline.scoring.alternative_files import (
     AlternativeSet,
@@ -30,13 +30,13 @@ from tfm.pipeline.scoring.alternative_files import (
 )
 from tfm.pipeline.scoring.alternative_scores import (
     RULES,
-    Scored,
-    Told,
+    InputWarnings,
+    ScoredItem,
     as_json,
-    credit,
     line_of,
     rows,
     share_interval,
+    tie_split_accuracy,
     warnings,
     wilson,
 )
@@ -108,7 +108,7 @@ def test_the_sum_is_log_p_of_context_and_choice_less_log_p_of_the_context(
 ) -> None:
     loaded = request.getfixturevalue(name)
     asked = [each for each in ASKED if name == "lines" or len(each[0].split()) < 4]
-    scored, told = score_alternatives(loaded, questions(*asked), "choices", Quiet())
+    scored, told = score_alternatives(loaded, questions(*asked), "choices", NullReporter())
     encode = loaded.target_tokenizer.encode
     for (context, choices), found in zip(asked, scored, strict=True):
         before = plain(loaded, encode(context))
@@ -127,7 +127,7 @@ def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece
     encode = lines.target_tokenizer.encode
     context, choices = "a do", ["g runs", "or", " dog"]
     assert encode("a dog")[: len(encode("a do"))] != encode("a do")
-    (found,), told = score_alternatives(lines, questions((context, choices)), "choices", Quiet())
+    (found,), told = score_alternatives(lines, questions((context, choices)), "choices", NullReporter())
     shared = plain(lines, encode("a"))
     for choice, log_prob, pieces in zip(choices, found.log_probs, found.pieces, strict=True):
         assert log_prob == pytest.approx(plain(lines, encode(context + choice)) - shared, rel=1e-10)
@@ -158,7 +158,7 @@ def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece
 def test_texts_that_would_make_one_word_are_told_in_scripts_with_spaces(
     lines: LoadedModel, context: str, choice: str, is_glued: bool
 ) -> None:
-    _, told = score_alternatives(lines, questions((context, [choice, " !"])), "choices", Quiet())
+    _, told = score_alternatives(lines, questions((context, [choice, " !"])), "choices", NullReporter())
     assert len(told.glued) == is_glued
 
 
@@ -166,7 +166,7 @@ def test_a_translation_is_scored_whole_with_its_end(pairs: LoadedModel) -> None:
     asked = (("a dog runs", ["two dogs", "the sea is cold !", "snow"]), ("the sea", ["a cat", "a dog ."]))
     encode = pairs.source_tokenizer.encode
     for kind, of in (("choices", questions(*asked)), ("contrast", contrasts(*asked))):
-        scored, _ = score_alternatives(pairs, of, kind, Quiet())  # type: ignore[arg-type]
+        scored, _ = score_alternatives(pairs, of, kind, NullReporter())  # type: ignore[arg-type]
         for (source, texts), found in zip(asked, scored, strict=True):
             assert found.alone is None
             assert found.pieces == tuple(len(encode(text)) + 1 for text in texts)
@@ -176,7 +176,7 @@ def test_a_translation_is_scored_whole_with_its_end(pairs: LoadedModel) -> None:
 
 def test_a_text_of_a_contrast_set_is_scored_whole_by_a_language_model(lines: LoadedModel) -> None:
     texts = ["the sea is cold !", "the sea cold is !"]
-    (found,), _ = score_alternatives(lines, contrasts(("", texts)), "contrast", Quiet())
+    (found,), _ = score_alternatives(lines, contrasts(("", texts)), "contrast", NullReporter())
     for text, log_prob in zip(texts, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain(lines, [*lines.target_tokenizer.encode(text), EOS_ID]), rel=1e-10)
 
@@ -187,11 +187,11 @@ def test_figures_do_not_depend_on_batches_or_neighbours(
 ) -> None:
     loaded = request.getfixturevalue(name)
     asked = [each for each in ASKED if each[0]]
-    together, _ = score_alternatives(loaded, questions(*asked), "choices", Quiet())
+    together, _ = score_alternatives(loaded, questions(*asked), "choices", NullReporter())
     for tokens, chunk in ((1, 1), (7, 3), (10_000, 4)):
         monkeypatch.setattr(teacher_forcing, "TOKENS", tokens)
         monkeypatch.setattr(alternatives, "CHUNK", chunk)
-        others, _ = score_alternatives(loaded, questions(*reversed(asked)), "choices", Quiet())
+        others, _ = score_alternatives(loaded, questions(*reversed(asked)), "choices", NullReporter())
         for one, other in zip(together, reversed(others), strict=True):
             assert one.log_probs == pytest.approx(other.log_probs, rel=1e-11)
             assert (one.alone or ()) == pytest.approx(other.alone or (), rel=1e-11)
@@ -210,7 +210,7 @@ def test_an_ensemble_of_a_model_with_itself_says_the_same_and_of_two_the_mean_of
     for members in ((one,), (other,), (one, one), (one, other)):
         model: Any = members[0].model if len(members) == 1 else Ensemble([each.model for each in members])
         loaded = LoadedModel(model, one.source_tokenizer, one.target_tokenizer, one.config, one.folder)
-        found.append(score_alternatives(loaded, asked, "choices", Quiet())[0])
+        found.append(score_alternatives(loaded, asked, "choices", NullReporter())[0])
     for first, second, same, both in zip(*found, strict=True):
         assert same.log_probs == pytest.approx(first.log_probs, rel=1e-9)
         for a, b, c in zip(first.log_probs, second.log_probs, both.log_probs, strict=True):
@@ -225,7 +225,7 @@ def test_a_context_that_is_too_long_is_cut_from_the_left_equally_for_all_choices
     wholes = [encode(context + choice) for choice in choices]
     too_many = max(map(len, wholes)) - 12
     assert too_many > 2
-    (found,), told = score_alternatives(running, questions((context, choices)), "choices", Quiet())
+    (found,), told = score_alternatives(running, questions((context, choices)), "choices", NullReporter())
     shown = encode(context)[too_many:]
     for whole, log_prob in zip(wholes, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain(running, whole[too_many:]) - plain(running, shown), rel=1e-10)
@@ -239,7 +239,7 @@ def test_a_context_that_is_too_long_is_cut_from_the_left_equally_for_all_choices
 def test_a_source_that_is_too_long_is_cut_at_its_end_as_in_translating(pairs: LoadedModel) -> None:
     encode, texts = pairs.source_tokenizer.encode, ["a dog", "two dogs"]
     source = "the sea " * 60
-    (found,), told = score_alternatives(pairs, contrasts((source, texts)), "contrast", Quiet())
+    (found,), told = score_alternatives(pairs, contrasts((source, texts)), "contrast", NullReporter())
     for text, log_prob in zip(texts, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain_pair(pairs, encode(source)[:95], encode(text)), rel=1e-10)
     assert told.cut == 1
@@ -259,15 +259,15 @@ def test_what_has_no_probability_is_refused_with_its_line(
     ]
     for loaded, kind, items, message in refused:
         with pytest.raises(DataError, match=message):
-            score_alternatives(loaded, items, kind, Quiet())
+            score_alternatives(loaded, items, kind, NullReporter())
     labels = tiny_model(architecture="encoder_only", task="masked_language_model")
     with pytest.raises(DataError, match="was trained for masked_language_model"):
-        score_alternatives(labels, questions(fine), "choices", Quiet())
+        score_alternatives(labels, questions(fine), "choices", NullReporter())
 
 
 def test_unknown_pieces_are_told_and_texts_of_equal_pieces_share_what_they_get(lines: LoadedModel) -> None:
     asked = questions(("a dog", [" Ж", " Щ", " runs"]))
-    (found,), told = score_alternatives(lines, asked, "choices", Quiet())
+    (found,), told = score_alternatives(lines, asked, "choices", NullReporter())
     assert found.log_probs[0] == found.log_probs[1]
     assert told.unknown == 1
     assert "|unknown:1|" in as_json(asked, "choices", [found], told)["accuracy"]["sum"]["signature"]
@@ -285,16 +285,16 @@ def item(answer: int, count: int, category: str | None = None, line: int = 1) ->
 
 def test_the_three_rules_are_three() -> None:
     """By hand: the sum prefers the short text, the mean the long one, the difference what is likelier than alone."""
-    scored = Scored(item(0, 3), (-3.0, -8.0, -6.0), (2, 8, 3), (-3.5, -7.9, -9.0))
+    scored = ScoredItem(item(0, 3), (-3.0, -8.0, -6.0), (2, 8, 3), (-3.5, -7.9, -9.0))
     assert [max(range(3), key=list(RULES[name](scored)).__getitem__) for name in RULES] == [0, 1, 2]
     assert list(RULES["mean"](scored)) == [-1.5, -1.0, -2.0]
     assert list(RULES["difference"](scored)) == pytest.approx([0.5, -0.1, 3.0])
 
 
 def test_those_who_tie_share() -> None:
-    assert credit([-1.0, -2.0, -1.0, -1.0], 0) == pytest.approx(1 / 3)
-    assert credit([-1.0, -2.0, -1.0], 1) == 0
-    assert credit([-2.0, -1.0], 1) == 1
+    assert tie_split_accuracy([-1.0, -2.0, -1.0, -1.0], 0) == pytest.approx(1 / 3)
+    assert tie_split_accuracy([-1.0, -2.0, -1.0], 1) == 0
+    assert tie_split_accuracy([-2.0, -1.0], 1) == 1
 
 
 @pytest.mark.parametrize(("right", "count"), [(0, 1), (1, 1), (0, 40), (7, 9), (500, 1000), (999, 1000)])
@@ -319,8 +319,8 @@ def test_shares_chance_categories_and_failures() -> None:
     """Counted by hand: 2.5 of 4 right; chance (1/2 + 1/2 + 1/4 + 1/2) / 4."""
     items = (item(0, 2, "א", 1), item(1, 2, "א", 2), item(3, 4, "Ж", 5), item(0, 2, None, 6))
     figures = ((-1.0, -2.0), (-1.0, -1.0), (-4.0, -5.0, -6.0, -1.0), (-3.0, -2.0))
-    scored = [Scored(each, of, (1,) * len(of)) for each, of in zip(items, figures, strict=True)]
-    found = as_json(AlternativeSet("some", items), "choices", scored, Told())
+    scored = [ScoredItem(each, of, (1,) * len(of)) for each, of in zip(items, figures, strict=True)]
+    found = as_json(AlternativeSet("some", items), "choices", scored, InputWarnings())
     share = found["accuracy"]["sum"]
     assert (found["count"], found["chance"], share["score"]) == (4, 43.75, 62.5)
     assert (share["low"] / 100, share["high"] / 100) == pytest.approx(share_interval(2.5, 4))
@@ -339,8 +339,10 @@ def test_shares_chance_categories_and_failures() -> None:
 
 def test_a_category_says_what_of_its_own_items_was_cut_or_unknown() -> None:
     items = (item(0, 2, "a", 1), item(0, 2, "a", 2), item(0, 2, "b", 3), item(0, 2, "c", 4))
-    scored = [Scored(each, (-1.0, -2.0), (1, 1)) for each in items]
-    found = as_json(AlternativeSet("some", items), "choices", scored, Told(cut_lines={2, 3}, unknown_lines={2}))
+    scored = [ScoredItem(each, (-1.0, -2.0), (1, 1)) for each in items]
+    found = as_json(
+        AlternativeSet("some", items), "choices", scored, InputWarnings(cut_lines={2, 3}, unknown_lines={2})
+    )
     assert "|cut:2|unknown:1|" in found["accuracy"]["mean"]["signature"]
     signatures = {name: part["accuracy"]["sum"]["signature"] for name, part in found["categories"].items()}
     assert "|cut:1|unknown:1|" in signatures["a"]
@@ -431,7 +433,7 @@ def test_the_built_in_contrast_set_is_of_the_sentences_of_a_recipes_test_sets(
 
 def test_items_with_their_figures_are_items_again(tmp_path: Path, lines: LoadedModel) -> None:
     asked = contrasts(("", ["the sea", "sea the"]), ("", ["a dog", "dog a"]))
-    scored, _ = score_alternatives(lines, asked, "contrast", Quiet())
+    scored, _ = score_alternatives(lines, asked, "contrast", NullReporter())
     file = tmp_path / "items.jsonl"
     file.write_text("".join(json.dumps({"set": "some", **line_of(each)}) + "\n" for each in scored), encoding="utf-8")
     again = read_alternatives(file, "contrast")

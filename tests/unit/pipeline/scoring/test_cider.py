@@ -14,8 +14,8 @@ from tests.meaning.plain_tokens import tokens_of_words
 from tests.meaning.scripts import SCRIPTS
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render, score_rows
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.cider import (
@@ -24,7 +24,7 @@ from tfm.pipeline.scoring.metrics.cider import (
     document_frequencies,
     references_of_segments,
 )
-from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 
 NUM = 8  # segments of a noisy corpus
@@ -145,21 +145,23 @@ def test_the_signature_holds_the_documents_and_a_hash_of_their_frequencies() -> 
 )
 def test_it_is_left_out_where_it_could_only_be_zero(references: list[str], why: str) -> None:
     hypotheses = ["a dog"] * len(references)
-    assert left_out(hypotheses, [references], CONFIG) == {"cider_d": why}
+    assert inapplicable_metrics(hypotheses, [references], CONFIG) == {"cider_d": why}
     assert score_texts(hypotheses, [references], CONFIG) == {}
-    found = assess(Segments("test", None, hypotheses, [references]), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(Segments("test", None, hypotheses, [references]), CONFIG, seed=1, reporter=NullReporter())
     assert score_rows(found) == [("CIDEr-D", "–", why)]
 
 
 def test_it_is_left_out_of_a_segment_that_would_take_gigabytes() -> None:
     why = "line 1 has 50,001 words; compared are at most 50,000"
-    assert left_out(["a", "b"], [["ab " * 50_001, "b"]], CONFIG) == {"cider_d": why}
-    assert left_out(["a", "b"], [["ab " * 50_000, "b"]], CONFIG) == {}
-    assert left_out([], [], CONFIG) == {}
+    assert inapplicable_metrics(["a", "b"], [["ab " * 50_001, "b"]], CONFIG) == {"cider_d": why}
+    assert inapplicable_metrics(["a", "b"], [["ab " * 50_000, "b"]], CONFIG) == {}
+    assert inapplicable_metrics([], [], CONFIG) == {}
 
 
 def test_tables_and_pages_have_it_with_four_digits() -> None:
-    found = assess(Segments("test", None, ["b c", "x"], [["a b c d e", "a x"]]), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(
+        Segments("test", None, ["b c", "x"], [["a b c d e", "a x"]]), CONFIG, seed=1, reporter=NullReporter()
+    )
     ((name, shown, signature),) = score_rows(found)
     assert (name, shown) == ("CIDEr-D", f"{found.scores['cider_d'].score:.4f}")
     page = render("test", [found], curves=None, inputs={})

@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.external_metric import ExternalMetric, not_found
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.external_metric import ExternalMetric, missing_command_warnings
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.metrics.external import external_scores, files_of, run_command, signature
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 
@@ -25,7 +25,7 @@ TEXTS = ["ein Hund", "", "כלב רץ", "猫\u2028坐", "DALLAS", 'a "b" \\ \x07
 SEGMENTS = TEXTS[::-1], TEXTS, [["a"] * 7, ["", "b", "", "", "", "", ""]]
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
@@ -47,7 +47,7 @@ def failure(code: str, *, limit: float = 20) -> str:
 
 
 def test_numbers_are_those_of_the_segments_in_their_order() -> None:
-    found = external_scores([metric(LENGTHS)], "test", *SEGMENTS, Quiet())
+    found = external_scores([metric(LENGTHS)], "test", *SEGMENTS, NullReporter())
     lengths = [len(text) / 3 for text in TEXTS]
     assert list(found.numbers["length"]) == lengths
     assert found.scores["length"].score == math.fsum(lengths) / len(lengths)
@@ -113,9 +113,9 @@ def test_a_command_that_fails_is_quoted_with_its_last_line() -> None:
 def test_a_command_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     for command, why in (("no-such-command", "No such file"), (str(tmp_path / "text"), "Permission denied")):
-        found = external_scores([ExternalMetric(name="m", command=(command,))], "test", *SEGMENTS, Quiet())
+        found = external_scores([ExternalMetric(name="m", command=(command,))], "test", *SEGMENTS, NullReporter())
         assert found.missing["m"].startswith(f"cannot be started: {command}: {why}")
-    assert len(not_found([ExternalMetric(name="m", command=("no-such-command",)), metric("")])) == 1
+    assert len(missing_command_warnings([ExternalMetric(name="m", command=("no-such-command",)), metric("")])) == 1
 
 
 def alive(process: int) -> bool:

@@ -11,8 +11,8 @@ from tfm.data.dataset.split import Column, Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.held_out import held_out
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.held_out import score_likelihood
 from tfm.pipeline.scoring.text_counts import Characters
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 
@@ -26,7 +26,7 @@ LINES = [
 ]
 
 
-class Warned(Quiet):
+class Warned(NullReporter):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
@@ -67,7 +67,7 @@ def test_lines_longer_than_the_model_reads_are_scored_in_windows(
     split, read = split_of(LINES, loaded, tmp_path / "split"), []
     nll, count = plain_nll(loaded, LINES)
     monkeypatch.setattr(loaded.model, "read", _watched(loaded.model.read, read))
-    found = held_out(loaded, "main", split, 40, heard).scores
+    found = score_likelihood(loaded, "main", split, 40, heard).scores
     assert max(read) <= max_length
     assert found["perplexity"].score == pytest.approx(math.exp(nll / count), rel=1e-10)
     words = sum(len(line.split()) + 1 for line in LINES)
@@ -101,7 +101,7 @@ def _watched(read: object, lengths: list[int]) -> object:
 def test_a_masked_language_model_reads_what_is_not_cut_off(positions: str, tmp_path: Path) -> None:
     settings = {"architecture": "encoder_only", "task": "masked_language_model", "positions": positions}
     loaded, heard = tiny_model(max_length=12, **settings), Warned()
-    found = held_out(loaded, "main", split_of(LINES, loaded, tmp_path / "whole"), 40, heard).scores
+    found = score_likelihood(loaded, "main", split_of(LINES, loaded, tmp_path / "whole"), 40, heard).scores
     long = sum(len(loaded.source_tokenizer.encode(line)) >= 12 for line in LINES)
     assert f"|cut:{long}" in found["perplexity"].signature
     assert "|unknown-in-text:1" in found["perplexity"].signature
@@ -110,7 +110,9 @@ def test_a_masked_language_model_reads_what_is_not_cut_off(positions: str, tmp_p
 
 def test_ordinary_text_has_a_plain_signature_and_no_warnings(tmp_path: Path) -> None:
     loaded, heard = tiny_model(architecture="decoder_only", task="language_model"), Warned()
-    found = held_out(loaded, "main", split_of(["a dog", "the sea"], loaded, tmp_path / "split"), 40, heard).scores
+    found = score_likelihood(
+        loaded, "main", split_of(["a dog", "the sea"], loaded, tmp_path / "split"), 40, heard
+    ).scores
     assert heard.warnings == []
     assert found["bits_per_character"].signature.startswith(
         "unit:code-point|count:14|newline:counted|unit:token|count:"

@@ -8,8 +8,8 @@ import pytest
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -100,7 +100,7 @@ def test_labels_are_scored_as_by_hand() -> None:
 
 def found(given: list[str], wanted: list[str], **changes: Any) -> Evaluation:
     config = EvaluationConfig(metrics=METRICS, samples=1, **changes)
-    return assess(Segments("test", None, given, [wanted]), config, seed=1, reporter=Quiet())
+    return evaluate_segments(Segments("test", None, given, [wanted]), config, seed=1, reporter=NullReporter())
 
 
 def test_each_label_is_in_json_and_scores_of_former_times_open() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.ledger import (
-    Look,
-    Looker,
+    EvaluatedModel,
+    LedgerEntry,
+    append_entries,
     are_same_texts,
-    enter,
     fingerprint,
     in_words,
     looker_of,
@@ -28,7 +28,7 @@ from tfm.pipeline.scoring.ledger import (
 )
 
 ROOT = Path(__file__).parents[4]
-LOOK = Look(texts="t" * 64, test="main", model="m" * 64, run="demo", chosen="recipe")
+LOOK = LedgerEntry(texts="t" * 64, test="main", model="m" * 64, run="demo", chosen="recipe")
 # Eight processes at once: each enters as much as it is told, or until it is killed, and says aloud what is entered.
 WRITERS = """
 import os, sys
@@ -48,7 +48,7 @@ for writer in range(8):
 """
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
@@ -66,7 +66,7 @@ def start(root: Path, most: int) -> subprocess.Popen[str]:
     )
 
 
-def entered(entries: Sequence[Look]) -> list[tuple[str, ...]]:
+def entered(entries: Sequence[LedgerEntry]) -> list[tuple[str, ...]]:
     return [tuple(look.test.split()[:2]) for look in entries]
 
 
@@ -89,33 +89,33 @@ def test_what_was_entered_before_a_kill_stays_and_later_entries_are_whole(tmp_pa
     found = entered(looks(tmp_path))
     assert told <= set(found)
     assert len(set(found)) == len(found)
-    enter(tmp_path, [LOOK], Quiet())
+    append_entries(tmp_path, [LOOK], NullReporter())
     assert looks(tmp_path)[-1].test == "main"
 
 
 @pytest.mark.parametrize("kept", [1, 40, -1])
 def test_half_a_line_swallows_no_entry(tmp_path: Path, kept: int) -> None:
-    enter(tmp_path, [LOOK], Quiet())
+    append_entries(tmp_path, [LOOK], NullReporter())
     file = tmp_path / ledger.NAME
     whole = file.read_bytes()
     file.write_bytes(whole + whole[:kept])
-    enter(tmp_path, [LOOK, LOOK], Quiet())
+    append_entries(tmp_path, [LOOK, LOOK], NullReporter())
     # a line that lacks its end alone says all that it had to say
     assert len(looks(tmp_path)) == (4 if kept == -1 else 3)
 
 
 @pytest.mark.parametrize("line", ["", "[]", "null", '{"texts": 1}', "[" * 10**5, '{"texts": "a"}', "\x00\ufeff"])
 def test_lines_of_others_are_passed_over(tmp_path: Path, line: str) -> None:
-    enter(tmp_path, [LOOK], Quiet())
+    append_entries(tmp_path, [LOOK], NullReporter())
     with open(tmp_path / ledger.NAME, "a", encoding="utf-8") as file:
         file.write(line + "\n")
-    enter(tmp_path, [LOOK], Quiet())
+    append_entries(tmp_path, [LOOK], NullReporter())
     assert [look.test for look in looks(tmp_path)] == ["main", "main"]
 
 
 def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
     names = ["اختبار", "テスト\u2028\x85\n", "\x01" * 5000, "😀" * 5000, os.fsdecode(b"run-\xff")]
-    enter(tmp_path, [Look(LOOK.texts, name, LOOK.model, name, name) for name in names], Quiet())
+    append_entries(tmp_path, [LedgerEntry(LOOK.texts, name, LOOK.model, name, name) for name in names], NullReporter())
     data = (tmp_path / ledger.NAME).read_bytes()
     assert data.count(b"\n") == len(names)
     assert max(map(len, data.split(b"\n"))) < 4095
@@ -125,22 +125,22 @@ def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
 
 def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
     heard = Heard()
-    enter(tmp_path / "none", [LOOK], heard)
+    append_entries(tmp_path / "none", [LOOK], heard)
     (tmp_path / ledger.NAME).mkdir()
-    enter(tmp_path, [LOOK], heard)
+    append_entries(tmp_path, [LOOK], heard)
     assert len(heard.warnings) == 2
     assert all("could not be entered: " in text for text in heard.warnings)
     assert looks(tmp_path) == looks(tmp_path / "none") == []
 
 
 def test_a_full_disk_costs_the_entry_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    enter(tmp_path, [LOOK], Quiet())
+    append_entries(tmp_path, [LOOK], NullReporter())
     heard, write = Heard(), os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda to, data: write(to, data[:30]))
-        enter(tmp_path, [LOOK], heard)
+        append_entries(tmp_path, [LOOK], heard)
     assert "only 30 of" in heard.warnings[0]
-    enter(tmp_path, [LOOK], Quiet())
+    append_entries(tmp_path, [LOOK], NullReporter())
     assert len(looks(tmp_path)) == 2
 
 
@@ -152,12 +152,16 @@ def test_a_fingerprint_is_of_words_and_lines() -> None:
 
 
 def test_in_words(tmp_path: Path) -> None:
-    enter(tmp_path, [Look("a", "main", f"model {number % 9}", "r", "recipe") for number in range(14)], Quiet())
-    enter(tmp_path, [Look("b", "main", "model 1", "r", "recipe")], Quiet())
+    append_entries(
+        tmp_path,
+        [LedgerEntry("a", "main", f"model {number % 9}", "r", "recipe") for number in range(14)],
+        NullReporter(),
+    )
+    append_entries(tmp_path, [LedgerEntry("b", "main", "model 1", "r", "recipe")], NullReporter())
     entries = looks(tmp_path)
     assert in_words(of_texts(entries, "a")) == "14 times, by 9 models of this folder"
     # what is seen again is nothing new: of a crash, say, before the scores were published
-    again = [Look("a", "main", "m", "r", "recipe", seen=seen) for seen in ("x", "y", "x", "x")]
+    again = [LedgerEntry("a", "main", "m", "r", "recipe", seen=seen) for seen in ("x", "y", "x", "x")]
     assert in_words(again) == "2 times, by 1 model of this folder"
     assert in_words(of_texts(entries, "b")) == "once, by 1 model of this folder"
     assert in_words(of_texts(entries, "c")) == ""
@@ -170,9 +174,9 @@ def test_the_ledger_of_a_run_lies_beside_it(tmp_path: Path, monkeypatch: pytest.
     (run / "model").mkdir(parents=True)
     assert looker_of(run / "model", "m", "files") is None  # a model by itself
     (run / "training").mkdir()
-    assert looker_of(run / "model", "m", "files") == Looker(tmp_path / "runs", "m", "demo", "files")
+    assert looker_of(run / "model", "m", "files") == EvaluatedModel(tmp_path / "runs", "m", "demo", "files")
     monkeypatch.chdir(run)
-    assert looker_of(Path("model"), "m", "files") == Looker(tmp_path / "runs", "m", "demo", "files")
+    assert looker_of(Path("model"), "m", "files") == EvaluatedModel(tmp_path / "runs", "m", "demo", "files")
     assert looker_of(Path("training"), "m", "files") is None
 
 
@@ -191,6 +195,6 @@ def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entrie
     entries = [
         replace(LOOK, texts=each, seen=str(number)) for number, each in enumerate((former, turned, whole, other))
     ]
-    enter(tmp_path, entries, Quiet())
+    append_entries(tmp_path, entries, NullReporter())
     assert num_looks(of_texts(looks(tmp_path), whole)) == 3
     assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"

@@ -17,10 +17,10 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.reports.evaluation_report import label, render, score_rows
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.left_out import left_out
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
 from tfm.pipeline.scoring.metrics.wordnet import FILES, WordNet
@@ -135,7 +135,10 @@ def test_synonyms_and_stems_match_and_the_best_reference_counts(wordnet: Path) -
 
 def test_with_and_without_synonyms_it_has_two_names_and_signatures(wordnet: Path) -> None:
     segments = Segments("test", None, ["an auto"], [["an car"], ["an dog"]])
-    without, found = (assess(segments, config, seed=1, reporter=Quiet()) for config in (PLAIN, with_wordnet(wordnet)))
+    without, found = (
+        evaluate_segments(segments, config, seed=1, reporter=NullReporter())
+        for config in (PLAIN, with_wordnet(wordnet))
+    )
     assert [row[0] for row in (*score_rows(without), *score_rows(found))] == ["METEOR exact+stem", "METEOR"]
     assert label("meteor") == "METEOR"
     assert "METEOR exact+stem" in render("t", [without], curves=None, inputs={})
@@ -196,17 +199,19 @@ def test_it_is_left_out_where_it_can_say_nothing() -> None:
         ("!!!", "no reference has 1 tokens (tok:unicode-words): it could only be 0"),
         ("ab " * 5001, "line 1 has 5,001 words; compared are at most 5,000"),
     ):
-        assert left_out(["ab"], [[text]], PLAIN) == {"meteor": why}
-        found = assess(Segments("test", None, ["ab"], [[text]]), PLAIN, seed=1, reporter=Quiet())
+        assert inapplicable_metrics(["ab"], [[text]], PLAIN) == {"meteor": why}
+        found = evaluate_segments(Segments("test", None, ["ab"], [[text]]), PLAIN, seed=1, reporter=NullReporter())
         assert score_rows(found) == [("METEOR", "–", why)]
-    assert left_out(["ab"], [["ein Hund", "一只狗", "собака"]], PLAIN) == {}
+    assert inapplicable_metrics(["ab"], [["ein Hund", "一只狗", "собака"]], PLAIN) == {}
 
 
 def test_a_run_without_its_wordnet_ends_before_any_work(tmp_path: Path) -> None:
     evaluation = {"metrics": ["meteor"], "wordnet": str(tmp_path / "none")}
     recipe = Recipe.model_validate({"name": "small", "data": {"path": "corpus"}, "evaluation": evaluation})
     with pytest.raises(DataError, match=f"{tmp_path}/none: has no {FILES[0]} and lacks {len(FILES) - 1} more: "):
-        chain.run(recipe, root=tmp_path / "runs", command=[], reporter=Quiet(), before=lambda stage: pytest.fail(stage))
+        chain.run(
+            recipe, root=tmp_path / "runs", command=[], reporter=NullReporter(), before=lambda stage: pytest.fail(stage)
+        )
 
 
 def test_the_command_takes_a_folder_and_scores_again_where_it_changed(tmp_path: Path, wordnet: Path) -> None:

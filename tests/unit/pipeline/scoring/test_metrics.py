@@ -15,13 +15,13 @@ from rouge_score.rouge_scorer import RougeScorer
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render, score_rows
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.breakdown import by_length, random_samples, worst_samples
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.left_out import left_out
-from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_of_few, looks_tokenized, score_texts
+from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import Counts, perplexity_scores
 from tfm.pipeline.scoring.text_counts import Characters
 from tfm.pipeline.scoring.validation import Translator
@@ -127,7 +127,7 @@ def test_recall_and_precision_of_rouge_are_of_the_reference_with_the_best_f1(kin
 
 def test_the_table_and_the_page_have_rouge_s_recall() -> None:
     segments = Segments("test", None, ["a b c d"], [["a b c x y"]])
-    found = assess(segments, EvaluationConfig(metrics=("rouge1", "bleu")), seed=1, reporter=Quiet())
+    found = evaluate_segments(segments, EvaluationConfig(metrics=("rouge1", "bleu")), seed=1, reporter=NullReporter())
     (_, f1, signature), (name, recall, of_recall), *others = score_rows(found)
     assert (f1, name, recall) == ("66.67", "ROUGE-1 recall", "60.00")
     assert of_recall == signature.replace("|stat:mean-f1*100|", "|stat:mean-recall*100|") != signature
@@ -176,11 +176,11 @@ def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, wit
     config = EvaluationConfig(samples=2, metrics=("bleu", "chrf", "ter", "rouge1", "rougeL", "rougeLsum"))
     for hypothesis, reference in ((text, text[:2]), (text[:2], text)):
         hypotheses, references = ["ab", hypothesis], [["ab " * 4, reference]]
-        missing = left_out(hypotheses, references, config)
+        missing = inapplicable_metrics(hypotheses, references, config)
         assert [name for name in config.metrics if name in missing] == without
         assert next(iter(missing.values()), "").startswith(why)
         segments = Segments("long", None, hypotheses, references)
-        found = assess(segments, config, seed=1, reporter=Quiet())
+        found = evaluate_segments(segments, config, seed=1, reporter=NullReporter())
         assert set(found.scores) == set(config.metrics) - set(without)
         assert found.missing == missing
         assert "</html>" in render("long", [found], curves=None, inputs={})
@@ -241,7 +241,10 @@ def test_length_bins_hold_every_segment_once_in_about_equal_shares() -> None:
     assert [group.num_segments for group in bins] == [40] * 6
     rows = [row for row in range(240) if len(texts[row].split()) in (1, 2)]
     segments = [hypotheses[r] for r in rows], [[ref[r] for r in rows] for ref in references]
-    assert bins[0].scores == {"bleu": bleu_of_few(*segments, CONFIG), "chrf": METRICS["chrf"](*segments, CONFIG)}
+    assert bins[0].scores == {
+        "bleu": bleu_effective_order(*segments, CONFIG),
+        "chrf": METRICS["chrf"](*segments, CONFIG),
+    }
 
 
 @pytest.mark.parametrize("lengths", [[5] * 50, [1] * 49 + [30], [3], list(range(1, 8))])
@@ -273,13 +276,15 @@ def test_short_targets_are_as_good_by_length_as_they_are() -> None:
     bins = by_length(texts, texts, [texts], CONFIG)
     assert [group.scores["bleu"].score for group in bins] == pytest.approx([100, 100])
     assert all("|eff:yes|" in group.scores["bleu"].signature for group in bins)
-    found = assess(Segments("short", texts, texts, [texts]), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(Segments("short", texts, texts, [texts]), CONFIG, seed=1, reporter=NullReporter())
     assert "BLEU (effective order)" in render("short", [found], curves=None, inputs={})
 
 
 def test_a_bin_of_lengths_without_a_reference_has_a_dash() -> None:
     sources, references = ["a", "b c", "d e f"], [["", "eins zwei drei vier", " "]]
-    found = assess(Segments("holes", sources, ["x"] * 3, references), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(
+        Segments("holes", sources, ["x"] * 3, references), CONFIG, seed=1, reporter=NullReporter()
+    )
     assert [set(group.scores) for group in found.lengths] == [set(), {"bleu", "chrf"}, set()]
     assert render("holes", [found], curves=None, inputs={}).count('<td class="number">–</td>') == 4
 
@@ -288,7 +293,7 @@ def test_worst_samples_of_labels_are_those_with_fewest_right() -> None:
     """Not by chrF, to which POSITIVE beside NEGATIVE is half right, and 0 beside 1 no worse than 0 beside 10."""
     hypotheses, references = ["VERB", "10 7", "NEGATIVE", "5"], [["VERB", "10 8", "POSITIVE", ""]]
     config = EvaluationConfig(metrics=("accuracy",), samples=3)
-    found = assess(Segments("labels", None, hypotheses, references), config, seed=1, reporter=Quiet())
+    found = evaluate_segments(Segments("labels", None, hypotheses, references), config, seed=1, reporter=NullReporter())
     assert [(sample.line, sample.accuracy) for sample in found.worst] == [(3, 0), (4, 0), (2, 0.5)]
     page = render("labels", [found], curves=None, inputs={})
     assert "lowest share of right labels of the segment first" in page

@@ -15,8 +15,8 @@ from tests.unit.pipeline.scoring.test_held_out import LINES, Warned, split_of
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.held_out import held_out
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.held_out import score_likelihood
 from tfm.pipeline.scoring.token_scores import Windows, token_scores, windows_over
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -99,7 +99,7 @@ def test_windows_say_what_a_plain_loop_says(stride: int, block: int | None, extr
     texts = lines if block is None else [[token for line in lines for token in line]]
     log_probs = [each for text in texts for each in one_at_a_time(loaded, text, 8, stride)]
     nll, count, heard = -sum(log_probs), len(log_probs), Warned()
-    made = held_out(loaded, "main", split_of(LINES, loaded, tmp_path / "split"), 40, heard, stride=stride)
+    made = score_likelihood(loaded, "main", split_of(LINES, loaded, tmp_path / "split"), 40, heard, stride=stride)
     by_line, rest = [], iter(log_probs)
     for line, text in zip(lines, LINES, strict=True):
         by_line.append((sum(next(rest) for _ in line), len(line), len(text.split()) + 1))
@@ -125,14 +125,18 @@ def test_windows_say_what_a_plain_loop_says(stride: int, block: int | None, extr
 def test_a_stride_of_the_window_is_none(block: int | None, tmp_path: Path) -> None:
     loaded = tiny_model(max_length=8 if block is None else 20, block=block, **TEXT_MODEL)
     split = split_of(LINES, loaded, tmp_path / "split")
-    assert held_out(loaded, "a", split, 40, Quiet()) == held_out(loaded, "a", split, 40, Quiet(), stride=8)
+    assert score_likelihood(loaded, "a", split, 40, NullReporter()) == score_likelihood(
+        loaded, "a", split, 40, NullReporter(), stride=8
+    )
 
 
 @pytest.mark.parametrize("block", [None, 80])
 def test_texts_that_fit_into_one_window_have_no_stride(block: int | None, tmp_path: Path) -> None:
     loaded = tiny_model(max_length=96, block=block, **TEXT_MODEL)
     split = split_of(LINES[:2], loaded, tmp_path / "split")
-    assert held_out(loaded, "a", split, 40, Quiet()) == held_out(loaded, "a", split, 40, Quiet(), stride=4)
+    assert score_likelihood(loaded, "a", split, 40, NullReporter()) == score_likelihood(
+        loaded, "a", split, 40, NullReporter(), stride=4
+    )
 
 
 def test_a_stride_longer_than_the_window_is_refused(tmp_path: Path) -> None:
@@ -140,7 +144,7 @@ def test_a_stride_longer_than_the_window_is_refused(tmp_path: Path) -> None:
         loaded = tiny_model(max_length=20, block=block, **TEXT_MODEL)
         split = split_of(LINES, loaded, tmp_path / named)
         with pytest.raises(RecipeError, match=rf"stride \(21\) exceeds the model's window \(model.{named}\)"):
-            held_out(loaded, "a", split, 40, Quiet(), stride=21)
+            score_likelihood(loaded, "a", split, 40, NullReporter(), stride=21)
 
 
 def test_a_batch_of_more_rows_than_go_through_the_output_layer_at_once() -> None:
@@ -148,7 +152,7 @@ def test_a_batch_of_more_rows_than_go_through_the_output_layer_at_once() -> None
     text = np.random.default_rng(1).integers(4, 30, 700).astype(np.int32)
     windows = windows_over(np.array([700]), 8, 5)
     large, small = (
-        token_scores(loaded.model, text, windows, name="a", batch_tokens=tokens, reporter=Quiet())
+        token_scores(loaded.model, text, windows, name="a", batch_tokens=tokens, reporter=NullReporter())
         for tokens in (4096, 16)
     )
     assert np.allclose(large.log_probs, small.log_probs, rtol=1e-10)
@@ -171,7 +175,7 @@ def test_accuracy_is_of_what_windows_predict_not_of_what_they_repeat(
 
     monkeypatch.setattr(loaded.model.output, "forward", output)
     windows = Windows(np.array([0, 2]), np.array([4, 4]), np.array([0, 2]))
-    found = token_scores(loaded.model, text, windows, name="a", batch_tokens=64, reporter=Quiet())
+    found = token_scores(loaded.model, text, windows, name="a", batch_tokens=64, reporter=NullReporter())
     assert found.right.tolist() == [False, False, False, False, True, False]
     assert sum(rows) == 6
 
@@ -181,7 +185,7 @@ def test_of_words_perplexity_by_word_is_by_piece_and_that_of_penn_treebank(block
     """AWD-LSTM and Transformer-XL: words = line.split() + ["<eos>"], exp(mean of -log p)."""
     tokenizer = train(PTB, TokenizerConfig(kind="word", vocab_size=999, min_frequency=1))
     loaded = tiny_model(tokenizer=tokenizer, dtype=torch.float64, max_length=96, block=block, **TEXT_MODEL)
-    found = held_out(loaded, "ptb", split_of(PTB, loaded, tmp_path / "split"), 400, heard := Warned()).scores
+    found = score_likelihood(loaded, "ptb", split_of(PTB, loaded, tmp_path / "split"), 400, heard := Warned()).scores
     assert found["word_perplexity"].score == found["perplexity"].score
     assert heard.warnings == []
     vocabulary = {word: tokenizer.encode(word)[0] for line in PTB for word in line.split()}
@@ -200,7 +204,7 @@ def test_words_that_are_not_in_the_vocabulary_are_counted_and_are_not_the_texts_
     tokenizer = train(PTB, TokenizerConfig(kind="word", vocab_size=999, min_frequency=1))
     loaded = tiny_model(tokenizer=tokenizer, max_length=96, **TEXT_MODEL)
     split = split_of([" <unk> 犬 <unk> собака ", " N N "], loaded, tmp_path / "split")
-    found = held_out(loaded, "ptb", split, 400, heard := Warned()).scores
+    found = score_likelihood(loaded, "ptb", split, 400, heard := Warned()).scores
     assert "unit:word|count:8|newline:counted|unit:token|count:8|" in found["word_perplexity"].signature
     assert "|unknown:2" in found["word_perplexity"].signature
     assert any("2 of 6 pieces" in each for each in heard.warnings)
@@ -211,7 +215,7 @@ def test_words_are_the_texts_own_whatever_the_pieces(kind: Any, tmp_path: Path) 
     words = {"": 0, "   ": 0, "Ünïté 犬が 走る": 3, "شجرة\u3000كبيرة\u00a0جدا": 3, " GROẞ\tb\x1c ": 2, "<unk>": 1}
     tokenizer = train([*PTB, *words], TokenizerConfig(kind=kind, vocab_size=400, min_frequency=1))
     loaded = tiny_model(tokenizer=tokenizer, max_length=96, **TEXT_MODEL)
-    found = held_out(loaded, "a", split_of([*words], loaded, tmp_path / "split"), 400, Quiet()).scores
+    found = score_likelihood(loaded, "a", split_of([*words], loaded, tmp_path / "split"), 400, NullReporter()).scores
     by_word, by_piece = found["word_perplexity"], found["perplexity"]
     count = sum(len(ids) for ids in ids_of(loaded, [*words]))
     assert by_word.signature.startswith(f"unit:word|count:{sum(words.values()) + 6}|newline:counted|unit:token|")

@@ -9,13 +9,13 @@ from tfm.data.scripts import WITHOUT_SPACES, num_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import render
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.breakdown import by_length
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.left_out import MAX_WORD_LETTERS, left_out
+from tfm.pipeline.scoring.metrics.left_out import MAX_WORD_LETTERS, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 
@@ -48,7 +48,9 @@ def test_right_text_scores_all_in_every_script_and_half_of_it_some(script: str) 
     text = TEXTS[script]
     references = [[text, text[::-1], text + text]]
     scores = score_texts(references[0], references, CONFIG)
-    found = assess(Segments(script, None, references[0], references), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(
+        Segments(script, None, references[0], references), CONFIG, seed=1, reporter=NullReporter()
+    )
     assert found.scores == scores
     assert set(scores) | set(found.missing) == set(CONFIG.metrics) - {"perplexity"}
     assert {"bleu", "chrf", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match"} <= set(scores)
@@ -65,13 +67,13 @@ def test_right_text_scores_all_in_every_script_and_half_of_it_some(script: str) 
 def test_rouge_score_s_own_words_are_left_out_where_they_hold_nothing(script: str) -> None:
     config = EvaluationConfig(rouge_tokenize="rouge-score")
     references = [[TEXTS[script]] * 3]
-    missing = left_out(references[0], references, config)
+    missing = inapplicable_metrics(references[0], references, config)
     assert ("rouge1" in missing) == (script != "Latin")
     if script != "Latin":
         assert missing["rouge1"] == "no reference has 1 tokens (tok:rouge-score): it could only be 0"
     mixed = [[TEXTS[script] + " abc"] * 3]
     share = 3 / (3 + sum(letter.isalpha() for letter in TEXTS[script]))
-    told = left_out(mixed[0], mixed, config).get("rouge1")
+    told = inapplicable_metrics(mixed[0], mixed, config).get("rouge1")
     assert told == (None if script == "Latin" else f"its tokens (tok:rouge-score) hold {100 * share:.0f} % of the "
                     "references' letters as words")  # fmt: skip
 
@@ -81,13 +83,13 @@ def test_rouge_score_s_own_words_are_left_out_where_they_hold_nothing(script: st
 def test_a_tokenizer_that_makes_a_line_one_token_is_left_out(script: str, tokenizer: Any) -> None:
     config = EvaluationConfig(bleu_tokenize=tokenizer, metrics=("bleu", "chrf"))
     lines = [TEXTS[script]] * 3
-    assert left_out(lines, [lines], config) == {
+    assert inapplicable_metrics(lines, [lines], config) == {
         "bleu": f"no reference has 4 tokens (tok:{tokenizer}): it could only be 0"
     }
     clauses = [" ".join([TEXTS[script][:-number]] * 4) for number in (1, 2)]
     why = f"its tokens (tok:{tokenizer}) hold 0 % of the references' letters as words"
-    assert left_out(clauses, [clauses], config) == {"bleu": why}
-    found = assess(Segments("t", None, clauses, [clauses]), config, seed=1, reporter=Quiet())
+    assert inapplicable_metrics(clauses, [clauses], config) == {"bleu": why}
+    found = evaluate_segments(Segments("t", None, clauses, [clauses]), config, seed=1, reporter=NullReporter())
     assert (list(found.scores), found.missing) == (["chrf"], {"bleu": why})
     assert {tuple(group.scores) for group in found.lengths} == {("chrf",)}
     assert why.replace("'", "&#x27;") in render("t", [found], curves=None, inputs={})
@@ -97,10 +99,10 @@ def test_words_that_somebody_put_spaces_between_are_words() -> None:
     words = ["今天 我们 去 学校 读书"] * 2
     for tokenizer in ("13a", "none"):
         config = EvaluationConfig(bleu_tokenize=tokenizer, metrics=("bleu", "chrf++"))
-        assert left_out(words, [words], config) == {}
+        assert inapplicable_metrics(words, [words], config) == {}
     long = ["今" * MAX_WORD_LETTERS, "今" * (MAX_WORD_LETTERS + 1)]
     config = EvaluationConfig(bleu_tokenize="none", metrics=("bleu",))
-    assert [left_out([], [[" ".join([each] * 4)]], config) for each in long] == [
+    assert [inapplicable_metrics([], [[" ".join([each] * 4)]], config) for each in long] == [
         {},
         {"bleu": "its tokens (tok:none) hold 0 % of the references' letters as words"},
     ]
@@ -110,31 +112,37 @@ def test_a_fifth_of_the_letters_must_be_held() -> None:
     config = EvaluationConfig(bleu_tokenize="none", metrics=("bleu",))
     for letters, is_held in (("abcd", True), ("abc", False)):
         text = " ".join([*letters, "1", "今" * (4 * len(letters) if is_held else 4 * len(letters) + 1)])
-        assert (left_out([], [[text]], config) == {}) is is_held
+        assert (inapplicable_metrics([], [[text]], config) == {}) is is_held
 
 
 def test_references_too_short_for_a_metric_say_so() -> None:
     """BLEU 0.00 beside an exact match of 100 %."""
     config = EvaluationConfig(metrics=("bleu", "rouge1", "rouge2", "exact_match"))
-    found = assess(Segments("t", None, ["one", "two"], [["one", "two"]]), config, seed=1, reporter=Quiet())
+    found = evaluate_segments(
+        Segments("t", None, ["one", "two"], [["one", "two"]]), config, seed=1, reporter=NullReporter()
+    )
     assert {name: each.score for name, each in found.scores.items()} == {"rouge1": 100, "exact_match": 100}
     assert found.missing == {
         "bleu": "no reference has 4 tokens (tok:13a): it could only be 0",
         "rouge2": "no reference has 2 tokens (tok:unicode): it could only be 0",
     }
     # with one that is long enough, it is a figure
-    assert not left_out([], [["one", "one two three four"]], config)
+    assert not inapplicable_metrics([], [["one", "one two three four"]], config)
 
 
 def test_in_scripts_without_spaces_the_longest_line_is_counted_in_their_tokens() -> None:
     config = EvaluationConfig(metrics=("ter", "rougeL"))
-    assert left_out(["你"], [["你" * 1000]], config) == {}
-    assert left_out(["你" * 1001], [["你"]], config) == {"ter": "line 1 has 1,001 words; compared are at most 1,000"}
-    assert left_out(["มา" * 2501], [["มา"]], config) == {"rougeL": "line 1 has 5,002 words; compared are at most 5,000"}
+    assert inapplicable_metrics(["你"], [["你" * 1000]], config) == {}
+    assert inapplicable_metrics(["你" * 1001], [["你"]], config) == {
+        "ter": "line 1 has 1,001 words; compared are at most 1,000"
+    }
+    assert inapplicable_metrics(["มา" * 2501], [["มา"]], config) == {
+        "rougeL": "line 1 has 5,002 words; compared are at most 5,000"
+    }
 
 
 def test_blank_references_are_scored_as_they_are() -> None:
-    assert left_out(["a", ""], [["", " "]], CONFIG) == {}
+    assert inapplicable_metrics(["a", ""], [["", " "]], CONFIG) == {}
 
 
 @pytest.mark.parametrize(
@@ -174,17 +182,17 @@ def test_why_a_tokenizer_was_chosen_is_said_with_what_would_be_better() -> None:
 def test_what_was_chosen_is_said_once() -> None:
     said: list[str] = []
 
-    class Told(Quiet):
+    class Told(NullReporter):
         def line(self, text: str) -> None:
             said.append(text)
 
     lines = ["今天天气很好"] * 30
-    assess(Segments("test", None, lines, [lines]), CONFIG, seed=1, reporter=Told())
+    evaluate_segments(Segments("test", None, lines, [lines]), CONFIG, seed=1, reporter=Told())
     assert said == ["test: BLEU with tokenizer zh: 100 % of the references' letters are Han"]
     said.clear()
-    assess(Segments("test", None, ["a b c d"], [["a b c d"]]), CONFIG, seed=1, reporter=Told())
+    evaluate_segments(Segments("test", None, ["a b c d"], [["a b c d"]]), CONFIG, seed=1, reporter=Told())
     named = EvaluationConfig(bleu_tokenize="zh")
-    assess(Segments("test", None, lines, [lines]), named, seed=1, reporter=Told())
+    evaluate_segments(Segments("test", None, lines, [lines]), named, seed=1, reporter=Told())
     assert said == []
 
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tfm.data.synthetic import languages
-from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, grams, wrong_language
+from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, char_ngrams, wrong_language
 
 SIZE = 400
 
@@ -60,12 +60,12 @@ def test_capitals_other_scripts_and_no_text(identifier: LanguageIdentifier, text
 def test_is_naive_bayes_with_one_added_to_each_count() -> None:
     texts = {"aaa": ["abab", "ab"], "bbb": ["abc", "bcbc"]}
     identifier = LanguageIdentifier(texts)
-    counts = {code: Counter(gram for text in some for gram in grams(text)) for code, some in texts.items()}
+    counts = {code: Counter(gram for text in some for gram in char_ngrams(text)) for code, some in texts.items()}
     known = {gram for seen in counts.values() for gram in seen}
     for text in ("ab", "abcb", "bc ab", "cab"):
         scores = {
             code: math.fsum(
-                math.log((seen[gram] + 1) / (seen.total() + len(known))) for gram in grams(text) if gram in known
+                math.log((seen[gram] + 1) / (seen.total() + len(known))) for gram in char_ngrams(text) if gram in known
             )
             for code, seen in counts.items()
         }
@@ -87,12 +87,12 @@ def test_the_language_is_that_of_the_formula_written_out() -> None:
         name: ["".join(draw.choices("abc", weights, k=6)) for _ in range(size)]
         for name, weights, size in (("one", (5, 2, 1), 4), ("two", (2, 3, 3), 60))
     }
-    counts = {name: Counter(gram for text in some for gram in grams(text)) for name, some in texts.items()}
+    counts = {name: Counter(gram for text in some for gram in char_ngrams(text)) for name, some in texts.items()}
     size = len({gram for seen in counts.values() for gram in seen})
 
     def log_p(name: str, text: str) -> float:
         seen = counts[name]
-        known = [gram for gram in grams(text) if any(gram in each for each in counts.values())]
+        known = [gram for gram in char_ngrams(text) if any(gram in each for each in counts.values())]
         return math.fsum(math.log((seen[gram] + 1) / (seen.total() + size)) for gram in known)
 
     identifier, found = LanguageIdentifier(texts), set()

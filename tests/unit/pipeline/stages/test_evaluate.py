@@ -19,11 +19,11 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, save_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.stages.evaluate import evaluate_tests
@@ -41,7 +41,7 @@ DECODING = DecodingConfig(beam=2)
 COMMAND = ["tfm", "evaluate"]
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     """A reporter that remembers."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ def write(file: Path, lines: Sequence[str]) -> Path:
 def score_tests(model: Path, dataset: Path, reporter: Heard, out: str = "scores") -> dict[str, object]:
     root = dataset.parent
     translations, training = root / "translations", root / "training"
-    translate_tests(model, dataset, DECODING, translations, command=COMMAND, reporter=Quiet(), device="cpu")
+    translate_tests(model, dataset, DECODING, translations, command=COMMAND, reporter=NullReporter(), device="cpu")
     return evaluate_tests(
         model, dataset, translations, training, CONFIG, root / out, command=COMMAND, reporter=reporter, device="cpu"
     )
@@ -165,7 +165,14 @@ def test_translations_of_another_model_are_refused(tmp_path: Path, model: Path, 
     other = publish_model(tmp_path / "elsewhere", seed=2)
     with pytest.raises(DataError, match=r"translations: were made from another model \([0-9a-f]{12}\) than"):
         evaluate_tests(
-            other, dataset, tmp_path / "translations", None, CONFIG, tmp_path / "x", command=COMMAND, reporter=Quiet()
+            other,
+            dataset,
+            tmp_path / "translations",
+            None,
+            CONFIG,
+            tmp_path / "x",
+            command=COMMAND,
+            reporter=NullReporter(),
         )
     assert not (tmp_path / "x").exists()
 
@@ -221,11 +228,11 @@ def test_a_model_translates_as_translate_does(tmp_path: Path, model: Path, loade
     out = tmp_path / "scores"
     content = files_of(tmp_path, model=model, source=LINES, out=out)
     found = load_model(model, "cpu")
-    hypotheses = [best.text for best, *_ in translate_lines(found, LINES, DECODING, reporter=Quiet())]
+    hypotheses = [best.text for best, *_ in translate_lines(found, LINES, DECODING, reporter=NullReporter())]
     assert (out / "hypotheses.txt").read_text() == "".join(text + "\n" for text in hypotheses)
     for name, score in score_texts(hypotheses, [REFERENCES], CONFIG).items():
         assert content["metrics"][name]["score"] == score.score
-    plain, exact = (perplexity(each, LINES, [REFERENCES], reporter=Quiet())[0] for each in (found, loaded))
+    plain, exact = (perplexity(each, LINES, [REFERENCES], reporter=NullReporter())[0] for each in (found, loaded))
     for name, score in exact.items():
         scores = torch.tensor([content["metrics"][name]["score"]]), torch.tensor([plain[name].score])
         assert_rounds_like(*scores, torch.tensor([score.score], dtype=torch.float64))
@@ -287,7 +294,7 @@ def test_perplexity_is_that_of_the_forced_probabilities(loaded: LoadedModel) -> 
     assert len(kept) == 10
     sources = loaded.source_tokenizer.encode_batch([source for source, _ in kept])
     targets = loaded.target_tokenizer.encode_batch([target for _, target in kept])
-    nats = -float(forced_log_probs(loaded.model, sources, targets).sum())
+    nats = -float(target_log_probs(loaded.model, sources, targets).sum())
     num_tokens = sum(len(target) + 1 for target in targets)
     assert scores["perplexity"].score == pytest.approx(math.exp(nats / num_tokens), rel=1e-12)
     num_words = sum(len(target.split(" ")) for _, target in kept)
@@ -330,7 +337,7 @@ def test_segments_sum_up_to_the_perplexity_of_the_corpus_exactly(
         kept = [text for text in texts if 0 < len(text) < 24]
         ids = loaded.target_tokenizer.encode_batch(kept)
         alone = [
-            float(forced_log_probs(loaded.model, loaded.source_tokenizer.encode_batch([source]), [each])[0])
+            float(target_log_probs(loaded.model, loaded.source_tokenizer.encode_batch([source]), [each])[0])
             for each in ids
         ]
         assert row["log_prob"] == pytest.approx(sum(alone), rel=1e-5)
@@ -351,4 +358,4 @@ def test_segments_without_a_probability_have_none(tmp_path: Path, model: Path) -
 
 def test_references_without_a_token_have_no_perplexity(loaded: LoadedModel) -> None:
     with pytest.raises(DataError, match="no reference has a perplexity: 2 are empty"):
-        perplexity(loaded, ["a", "b"], [["", " "]], reporter=Quiet())
+        perplexity(loaded, ["a", "b"], [["", " "]], reporter=NullReporter())

@@ -19,7 +19,7 @@ from tests.unit.pipeline.stages.test_preprocess import Loud
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.image_sources import images
-from tfm.data.corpora.sources import identity, rows
+from tfm.data.corpora.sources import content_fingerprints, rows
 from tfm.data.dataset import image_examples
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split import Dataset, Split
@@ -31,7 +31,7 @@ from tfm.data.images.decoding import Pixels
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import plan, preprocess
 from tfm.pipeline.stages.tokenize import tokenize
 from tfm.tokenizer.config import TokenizerConfig
@@ -55,11 +55,11 @@ def config(folder: Path, **more: Any) -> dict[str, Any]:
     }
 
 
-def dataset_of(data: dict[str, Any], out: Path, reporter: Quiet | None = None, **tokenizer: Any) -> Dataset:
+def dataset_of(data: dict[str, Any], out: Path, reporter: NullReporter | None = None, **tokenizer: Any) -> Dataset:
     read = DataConfig.model_validate(data)
     settings = TokenizerConfig(**{"kind": "word", "vocab_size": 100, "min_frequency": 1, **tokenizer})
-    tokenize(settings, read, out / "tokenizer", command=["test"], reporter=Quiet())
-    preprocess(read, out / "tokenizer", out / "dataset", command=["test"], reporter=reporter or Quiet())
+    tokenize(settings, read, out / "tokenizer", command=["test"], reporter=NullReporter())
+    preprocess(read, out / "tokenizer", out / "dataset", command=["test"], reporter=reporter or NullReporter())
     return load_dataset(out / "dataset")
 
 
@@ -173,7 +173,7 @@ def test_a_column_of_images_is_identified_by_what_is_read_of_it(tmp_path: Path) 
         hub = str(tmp_path / f"hub {whole}")
         about = {"format": "huggingface", "path": hub, "split": "train", "image": "image", "target": "text"}
         (corpus,) = DataConfig.model_validate({"train": about, "images": SHAPE}).train
-        ((_, _, fingerprint),) = identity(corpus)
+        ((_, _, fingerprint),) = content_fingerprints(corpus)
         (image,) = images(corpus, rows)
         return [(fingerprint, image.key)]
 

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from tfm.data.config import DataConfig
 from tfm.data.corpora.sources import pairs
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.directions import factors, targets_of
+from tfm.data.dataset.directions import target_languages, temperature_weights
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize, tokenize_files
 from tfm.tokenizer.code_points import load_pair
@@ -40,8 +40,8 @@ def config(**given: Any) -> DataConfig:
 
 def dataset_of(data: DataConfig, folder: Path, **tokenizer: Any) -> Dataset:
     settings = TokenizerConfig(**(tokenizer if "file" in tokenizer else {"vocab_size": 200, **tokenizer}))
-    tokenize(settings, data, folder / "tokenizer", command=["test"], reporter=Quiet())
-    preprocess(data, folder / "tokenizer", folder / "dataset", command=["test"], reporter=Quiet())
+    tokenize(settings, data, folder / "tokenizer", command=["test"], reporter=NullReporter())
+    preprocess(data, folder / "tokenizer", folder / "dataset", command=["test"], reporter=NullReporter())
     return load_dataset(folder / "dataset")
 
 
@@ -53,11 +53,11 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
     assert source.vocab_size <= 200, "the languages are counted too"
     assert (target.languages == source.languages) == shared
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-        asked = targets_of(data.directions[name])
+        asked = target_languages(data.directions[name])
         assert [ids[0] for ids in split.source.lists()] == [source.languages[code] for code in asked]
         assert not {number for ids in split.target.lists() for number in ids} & set(source.languages.values())
     assert [each.pair for each in data.directions["train"]] == [("eng", "deu"), ("eng", "hin"), ("deu", "eng")]
-    assert targets_of(data.directions["deu-hin"]) == ["hin"] * 12
+    assert target_languages(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
     assert data.tests["deu-hin"].source.lists() == source.towards("hin").encode_batch(texts)
 
@@ -87,7 +87,7 @@ def test_a_new_language_of_the_training_text_makes_a_taken_tokenizer_anew(tmp_pa
     settings, valid = TokenizerConfig(file=str(file)), corpus("eng", "deu", split="valid")
     for languages in (("deu",), ("deu", "hin")):
         data = config(train=tuple(corpus("eng", each) for each in languages), valid=valid, tests={})
-        tokenize(settings, data, tmp_path / "out", command=["test"], reporter=Quiet())
+        tokenize(settings, data, tmp_path / "out", command=["test"], reporter=NullReporter())
         assert load_pair(tmp_path / "out")[0].languages.keys() == {*languages}
 
 
@@ -111,7 +111,7 @@ def test_clusters_need_languages(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("Anna\n")
     settings = TokenizerConfig(kind="unigram", clusters=2)
     with pytest.raises(RecipeError, match="needs the language of each text"):
-        tokenize_files(settings, [tmp_path / "a"], tmp_path / "out", command=["test"], reporter=Quiet())
+        tokenize_files(settings, [tmp_path / "a"], tmp_path / "out", command=["test"], reporter=NullReporter())
     with pytest.raises(RecipeError, match="clusters = 9 is more than the 3 languages there are: deu, eng, hin"):
         dataset_of(config(), tmp_path, kind="unigram", clusters=9)
 
@@ -121,7 +121,7 @@ def test_what_is_cut_from_training_keeps_its_languages(tmp_path: Path) -> None:
     data = dataset_of(config(train=same, valid=None, tests={}, ratios=(0.5, 0.25, 0.25)), tmp_path, kind="word")
     source, _ = load_pair(data.tokenizer_folder)
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-        asked = targets_of(data.directions[name])
+        asked = target_languages(data.directions[name])
         assert len(set(asked)) > 1
         assert [ids[0] for ids in split.source.lists()] == [source.languages[code] for code in asked]
 
@@ -149,7 +149,7 @@ def test_temperature_sees_corpora_by_a_power_of_their_sizes(tmp_path: Path, temp
 
 
 def test_temperature_of_an_empty_corpus() -> None:
-    assert factors([4, 0, 4], 2) == [1.0, 1.0, 1.0]
+    assert temperature_weights([4, 0, 4], 2) == [1.0, 1.0, 1.0]
 
 
 BILINGUAL = CorpusConfig(source="a", target="b")
@@ -194,11 +194,11 @@ def test_texts_alone_have_no_languages() -> None:
 
 
 def test_a_tokenizer_without_the_language_is_refused(tmp_path: Path) -> None:
-    tokenize(TokenizerConfig(kind="char"), config(), tmp_path / "tokenizer", command=["test"], reporter=Quiet())
+    tokenize(TokenizerConfig(kind="char"), config(), tmp_path / "tokenizer", command=["test"], reporter=NullReporter())
     french = CorpusConfig.model_validate(
         {"source": f"{tmp_path}/a", "target": f"{tmp_path}/a", "source_language": "eng", "target_language": "fra"}
     )
     (tmp_path / "a").write_text("Anna\n")
     data = DataConfig(train=(french,), valid=french, tests={"t": french})
     with pytest.raises(DataError, match=">>fra<<"):
-        preprocess(data, tmp_path / "tokenizer", tmp_path / "dataset", command=["test"], reporter=Quiet())
+        preprocess(data, tmp_path / "tokenizer", tmp_path / "dataset", command=["test"], reporter=NullReporter())

@@ -7,8 +7,8 @@ import pytest
 from tfm.data.config import DataConfig
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
-from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale_reason
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import plan, preprocess
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
@@ -16,7 +16,7 @@ from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import NamesTrainer, train
 
 
-class Loud(Quiet):
+class Loud(NullReporter):
     """Remembers what it was told."""
 
     def __init__(self):
@@ -67,7 +67,7 @@ def corpora(tmp_path):
 
 
 def run(config, tokenizer, out, reporter=None):
-    preprocess(DataConfig(**config), tokenizer, out, command=["test"], reporter=reporter or Quiet())
+    preprocess(DataConfig(**config), tokenizer, out, command=["test"], reporter=reporter or NullReporter())
     return load_dataset(out)
 
 
@@ -129,7 +129,7 @@ def test_the_folds_together_are_what_is_trained_on_without_them(corpora, tokeniz
     odd = [("a " * 30, "a"), ("", "b"), ("b", " "), *TRAIN[:5], ("A b  X", "B a"), ("a b x", "c")]
     limits = {"max_length": 20, "duplicates": "drop"}
     data = DataConfig.model_validate({**corpora(train=TRAIN + odd, valid=TRAIN[:1], test=TRAIN[:1]), "limits": limits})
-    preprocess(data, tokenizer, tmp_path / "whole", command=["test"], reporter=Quiet())
+    preprocess(data, tokenizer, tmp_path / "whole", command=["test"], reporter=NullReporter())
     expected = len(load_dataset(tmp_path / "whole").train)
     found, dropped = [], []
     for number in range(1, 4):
@@ -180,7 +180,7 @@ def test_the_order_of_test_sets_counts_and_the_network_does_not(corpora, tokeniz
         return {"train": corpus("train"), "valid": corpus("val"), "tests": {n: corpus(n) for n in names}, **more}
 
     def is_stale(config):
-        return stale(plan(DataConfig(**config), tokenizer, tmp_path / "dataset"))
+        return stale_reason(plan(DataConfig(**config), tokenizer, tmp_path / "dataset"))
 
     assert list(run(config("one", "two"), tokenizer, tmp_path / "dataset").tests) == ["one", "two"]
     assert is_stale(config("one", "two", online=True)) is None
@@ -396,7 +396,7 @@ def test_a_dataset_whose_text_changed_under_the_same_name_is_stale(tokenizer, tm
         state.write_text(json.dumps({**json.loads(state.read_text()), "_fingerprint": "0123456789abcdef"}))
 
     def is_stale():
-        return stale(plan(DataConfig(path=str(folder)), tokenizer, tmp_path / "dataset"))
+        return stale_reason(plan(DataConfig(path=str(folder)), tokenizer, tmp_path / "dataset"))
 
     save(*WORDS * 4)
     run({"path": str(folder)}, tokenizer, tmp_path / "dataset")

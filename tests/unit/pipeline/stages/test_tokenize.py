@@ -15,7 +15,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.progress import Quiet, showing_time
+from tfm.pipeline.runtime.progress import NullReporter, showing_time
 from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
@@ -26,7 +26,7 @@ COMMAND = ["tfm", "tokenize"]
 CONFIG = TokenizerConfig(vocab_size=60)
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     """Keeps what a stage says."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.translation import one_line, translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.translate import translate_file, translate_tests
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import save_pair
@@ -27,7 +27,7 @@ LINES = ["a cat sat", "", "the dog", "  ", "a dog sat on the cat", "the cat"]
 COMMAND = ["tfm", "translate"]
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     def __init__(self):
         self.lines, self.warnings = [], []
 
@@ -74,7 +74,9 @@ def dataset(tmp_path, loaded):
 
 
 def translate(loaded, lines, config=None, **options):
-    return list(translate_lines(loaded, lines, config or DecodingConfig(beam=2), **{"reporter": Quiet(), **options}))
+    return list(
+        translate_lines(loaded, lines, config or DecodingConfig(beam=2), **{"reporter": NullReporter(), **options})
+    )
 
 
 def test_an_empty_line_for_an_empty_line(loaded):
@@ -102,7 +104,7 @@ def test_chunks_change_nothing(loaded, chunk_lines):
 def test_a_line_is_answered_before_the_next_is_read(loaded):
     asked = []
     lines = (asked.append(number) or "the cat" for number in count())
-    answers = translate_lines(loaded, lines, DecodingConfig(beam=1), reporter=Quiet(), chunk_lines=1)
+    answers = translate_lines(loaded, lines, DecodingConfig(beam=1), reporter=NullReporter(), chunk_lines=1)
     for number in range(3):
         next(answers)
         assert asked == list(range(number + 1))
@@ -188,7 +190,7 @@ def test_a_file_is_translated_line_by_line(model_folder, loaded, tmp_path):
     source, prefixes, out = tmp_path / "in.txt", tmp_path / "prefixes.txt", tmp_path / "out"
     source.write_bytes("\r\n".join(LINES).encode())
     config = DecodingConfig(beam=2)
-    translate_file(model_folder, source, config, out, command=COMMAND, reporter=Quiet(), device="cpu")
+    translate_file(model_folder, source, config, out, command=COMMAND, reporter=NullReporter(), device="cpu")
     assert (out / "hypotheses.txt").read_text().split("\n") == [each.text for (each,) in translate(loaded, LINES)] + [
         ""
     ]
@@ -207,7 +209,7 @@ def test_a_file_is_translated_line_by_line(model_folder, loaded, tmp_path):
 def test_a_damaged_line_leaves_the_old_translations(model_folder, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "out"
     source.write_text("a cat\n")
-    options = {"command": COMMAND, "reporter": Quiet(), "device": "cpu"}
+    options = {"command": COMMAND, "reporter": NullReporter(), "device": "cpu"}
     translate_file(model_folder, source, DecodingConfig(), out, **options)
     before = (out / "hypotheses.txt").read_bytes()
     source.write_bytes(b"a cat\nthe \xff dog\n")

@@ -29,12 +29,19 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.labelling import labels_instead
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.held_out import held_out
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.held_out import score_likelihood
 from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.losses import CHUNK
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keeping, losses_of, noise_words, num_words
+from tfm.pipeline.tasks.word_vectors import (
+    WordVectorTask,
+    frequencies,
+    keep_probability,
+    losses_of,
+    noise_words,
+    num_words,
+)
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.sampled import hashed
 from tfm.tokenizer.special import UNK_ID
@@ -258,7 +265,7 @@ def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[flo
 def test_frequent_words_are_kept_as_equation_5_has_it() -> None:
     shares, t = torch.tensor([0.5, 0.01, 0.001, 0.0], dtype=torch.float64), 0.01
     discard = [max(1 - math.sqrt(t / share), 0) if share else 0 for share in shares.tolist()]
-    torch.testing.assert_close(1 - keeping(shares, t), torch.tensor(discard, dtype=torch.float64))
+    torch.testing.assert_close(1 - keep_probability(shares, t), torch.tensor(discard, dtype=torch.float64))
 
 
 def test_what_is_left_out_is_nobody_s_neighbour() -> None:
@@ -350,7 +357,9 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
     lines = (tmp_path / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     valid = next(line for line in map(json.loads, lines) if line["event"] == "valid")
     found, exact = (
-        held_out(load_model(folder, "cpu", dtype), "valid", load_dataset(dataset).valid, 64, Quiet()).scores
+        score_likelihood(
+            load_model(folder, "cpu", dtype), "valid", load_dataset(dataset).valid, 64, NullReporter()
+        ).scores
         for dtype in (torch.float32, torch.float64)
     )
 
@@ -374,7 +383,7 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
 def test_a_test_set_without_pairs_is_refused(dataset: Path, tmp_path: Path) -> None:
     folder = run(dataset, tmp_path, training(max_steps=2), model=config_of())
     with pytest.raises(DataError, match="short has nothing that this model"):
-        held_out(load_model(folder, "cpu"), "short", split_of([[4], [5]]), 64, Quiet())
+        score_likelihood(load_model(folder, "cpu"), "short", split_of([[4], [5]]), 64, NullReporter())
 
 
 def test_a_model_of_word_vectors_translates_nothing() -> None:

@@ -16,7 +16,7 @@ from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.num_updates import last_step
-from tfm.pipeline.training.update import Gradients, Unread
+from tfm.pipeline.training.update import Gradients, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig
 
 growths = st.builds(
@@ -62,7 +62,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     begin = Gradients.begin
 
-    def counting(self: Gradients, group: Sequence[Rows], step: int, *, stop: bool) -> Unread:
+    def counting(self: Gradients, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         found.append(len(group))
         return begin(self, group, step, stop=stop)
 

@@ -13,7 +13,7 @@ from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import batch_size_search
-from tfm.pipeline.training.batch_size_search import largest
+from tfm.pipeline.training.batch_size_search import search_maximum
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Settings, read_progress
 
@@ -61,7 +61,7 @@ def test_the_largest_that_fits_is_found_to_an_eighth(limit: int, least: int, eno
         asked.append(number)
         return number <= limit
 
-    found = largest(fits, least, lambda number: number >= enough)
+    found = search_maximum(fits, least, lambda number: number >= enough)
     assert found == least or found in asked  # it was tried
     assert found <= max(least, limit)
     assert found >= enough or found + max(1, found // 8) >= limit or found == least > limit

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
 
@@ -16,7 +16,7 @@ TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step":
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
 
 
-class Warnings(Quiet):
+class Warnings(NullReporter):
     def __init__(self) -> None:
         self.found: list[str] = []
 
@@ -33,7 +33,7 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 
 
 def test_what_was_written_is_read(checkpoints: Checkpoints) -> None:
-    found = checkpoints.newest(Quiet())
+    found = checkpoints.newest(NullReporter())
     assert found is not None
     assert found.state == {"step": 10, "loss": 0.1 + 0.2}
     assert torch.equal(found.tensors("model")["w"], TENSORS["model"]["w"])
@@ -41,7 +41,7 @@ def test_what_was_written_is_read(checkpoints: Checkpoints) -> None:
 
 
 def test_no_checkpoints_are_no_error(tmp_path: Path) -> None:
-    assert Checkpoints(tmp_path / "none").newest(Quiet()) is None
+    assert Checkpoints(tmp_path / "none").newest(NullReporter()) is None
 
 
 def test_only_those_asked_for_are_kept(checkpoints: Checkpoints) -> None:
@@ -90,7 +90,7 @@ def test_checkpoints_that_are_all_damaged_stop_the_run(checkpoints: Checkpoints)
     for step in (5, 10):
         (checkpoints.place(step) / "state.json").write_text("{}")
     with pytest.raises(DataError, match="none of the 2 checkpoints"):
-        checkpoints.newest(Quiet())
+        checkpoints.newest(NullReporter())
 
 
 @pytest.mark.parametrize("call", ["fsync", "rename", "mkdir"])

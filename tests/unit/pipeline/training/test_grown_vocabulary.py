@@ -16,7 +16,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, load_weights
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize
 from tfm.pipeline.training import session
@@ -168,8 +168,8 @@ def test_an_encoder_that_is_to_label_reads_new_pieces(dataset: Path, tmp_path: P
     pieces = TokenizerConfig(
         file=str(first / "tokenizer.json"), grow=9, shared=False, target_kind="label", min_frequency=1
     )
-    tokenize(pieces, data, tmp_path / "tokens", command=["test"], reporter=Quiet())
-    preprocess(data, tmp_path / "tokens", tmp_path / "labels", command=["test"], reporter=Quiet())
+    tokenize(pieces, data, tmp_path / "tokens", command=["test"], reporter=NullReporter())
+    preprocess(data, tmp_path / "tokens", tmp_path / "labels", command=["test"], reporter=NullReporter())
     labels = ModelConfig(architecture="encoder_only", task="classification")
     second = run(tmp_path / "labels", tmp_path / "second", training(**STILL, init_from=str(first)), model=labels)
     before, after = (load_file(each / "model.safetensors")["embedding.table.weight"] for each in (first, second))

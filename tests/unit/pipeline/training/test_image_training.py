@@ -19,12 +19,12 @@ from tests.tiny_training import STACK, run, training
 from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.batching.resegmentation import Resegmentation
-from tfm.data.batching.varied_images import VariedImages
+from tfm.data.batching.varied_images import AugmentImages
 from tfm.data.config import DataConfig
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.images.augmentation import Augmentation
-from tfm.data.images.preparation import Preparation
+from tfm.data.images.preparation import ImageTransform
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens
@@ -34,7 +34,7 @@ from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.inference.translation import translate_images
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.translate import plan_tests, translate_tests
 from tfm.pipeline.tasks.criteria import CrossEntropy
@@ -106,7 +106,7 @@ def test_a_model_stands_alone(folder: Path, tmp_path: Path) -> None:
 def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
     assert data.augmentation == Augmentation(**VARIED)
     assert data.train.images is not None
-    varied = VariedImages(data.augmentation, 7)
+    varied = AugmentImages(data.augmentation, 7)
     rows = np.array([5, 0, 39, 5])
     plain = data.train.images.take(rows)
     for step in (1, 2):
@@ -115,7 +115,7 @@ def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
         assert np.array_equal(batch.source[0], batch.source[3])
     once, again, later, of_other_seed = (
         np.asarray(Translation(CrossEntropy(0.1)).batch(each(data.train, step), rows).source)
-        for each, step in ((varied, 1), (varied, 1), (varied, 2), (VariedImages(data.augmentation, 8), 1))
+        for each, step in ((varied, 1), (varied, 1), (varied, 2), (AugmentImages(data.augmentation, 8), 1))
     )
     assert np.array_equal(once, again)
     assert not np.array_equal(once, later)
@@ -130,7 +130,7 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     captions = train(["".join(COLOURS)], TokenizerConfig(kind="bpe", vocab_size=80, min_frequency=1))
     sampler = captions.sampler(bpe_dropout=0.5)
     how = Resegmentation(None, sampler, seed=1, longest=32, budget=40)
-    varied, rows = VariedImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
+    varied, rows = AugmentImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
     parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part, _ in how.parts(varied, rows, 3)]
     assert len(parts) > 1
     whole = Translation(CrossEntropy(0.1)).batch(varied, rows)
@@ -151,14 +151,14 @@ def test_a_batch_is_normalised_by_the_training_images(data: Dataset) -> None:
     assert batch.target_out[-1] == EOS_ID
 
 
-class Exact(Preparation):
+class Exact(ImageTransform):
     """In float64."""
 
     def __call__(self, pixels: Tensor) -> Tensor:
         return super().__call__(pixels).double()
 
 
-def exact(split: Split, preparation: Preparation) -> Split:
+def exact(split: Split, preparation: ImageTransform) -> Split:
     assert split.images is not None
     exactly = Exact(preparation.shape, preparation.statistics)
     return replace(split, images=replace(split.images, preparation=exactly))
@@ -177,7 +177,7 @@ def test_an_update_is_the_same_however_its_rows_are_divided(data: Dataset) -> No
             training(clip_norm=None),
             1,
             World(),
-            at_step=VariedImages(data.augmentation, 1),
+            at_step=AugmentImages(data.augmentation, 1),
         )
         update = made.compute(group, 3, stop=False)
         found.append((update, [each.grad.clone() for each in model.parameters() if each.grad is not None]))
@@ -236,7 +236,7 @@ def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
 SHORT = {"max_steps": 1, "validation": {"every_steps": 1, "bleu": False}}
 
 
-class Lines(Quiet):
+class Lines(NullReporter):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -251,7 +251,7 @@ def darkened(folder: Path, place: Path, **images: Any) -> Path:
             image.point(lambda value: value // 5).save(file)
     about = {**config(place / "corpora"), "train": folder_of(place / "new")}
     other = DataConfig.model_validate({**about, "images": {**about["images"], **images}})
-    preprocess(other, folder.parent / "tokenizer", place / "data", command=["test"], reporter=Quiet())
+    preprocess(other, folder.parent / "tokenizer", place / "data", command=["test"], reporter=NullReporter())
     return place / "data"
 
 
@@ -270,7 +270,7 @@ def test_training_on_other_images_keeps_the_statistics_of_the_model(folder: Path
         said = []
         for name, model in (("first", first), ("second", second)):
             out = tmp_path / f"{name} {number}"
-            translate_tests(model, dataset, DecodingConfig(max_length=6), out, command=["t"], reporter=Quiet())
+            translate_tests(model, dataset, DecodingConfig(max_length=6), out, command=["t"], reporter=NullReporter())
             said.append({file.name: file.read_bytes() for file in out.glob("*.txt")})
         assert said[0] == said[1]
 

@@ -13,7 +13,7 @@ from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.training.init_from import with_shape_of
+from tfm.pipeline.training.init_from import config_from_pretrained
 
 STILL = {"max_steps": 1, "schedule": {"name": "constant", "peak": 1e-30, "warmup_steps": 0}}
 STILL |= {"validation": {"every_steps": 1, "bleu": False}}
@@ -56,7 +56,7 @@ def test_the_shape_that_a_recipe_does_not_name_is_that_of_the_model(first: Path,
 )
 def test_another_shape_is_refused_by_its_key(first: Path, named: dict[str, Any], key: str) -> None:
     with pytest.raises(RecipeError, match=rf"model\.{key}.*omit it"):
-        with_shape_of(open_artifact(first, "train"), ModelConfig.model_validate(named))
+        config_from_pretrained(open_artifact(first, "train"), ModelConfig.model_validate(named))
 
 
 def test_the_same_shape_may_be_named(first: Path) -> None:
@@ -64,9 +64,9 @@ def test_the_same_shape_may_be_named(first: Path) -> None:
         {"encoder": STACK, "decoder": {"layers": 1}, "embedding_dim": 16} | {"tie": "output"}
     )
     with pytest.raises(RecipeError, match=r"embedding_dim = 16"):  # which is not none, though as wide
-        with_shape_of(open_artifact(first, "train"), model)
+        config_from_pretrained(open_artifact(first, "train"), model)
     named = ModelConfig.model_validate({"decoder": {"layers": 1}, "norm": "post", "tie": "output", "adaptive": None})
-    assert with_shape_of(open_artifact(first, "train"), named) == load_model(first, "cpu").config.model_copy(
+    assert config_from_pretrained(open_artifact(first, "train"), named) == load_model(first, "cpu").config.model_copy(
         update={"dropout": DropoutConfig()}
     )
 

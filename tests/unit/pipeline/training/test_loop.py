@@ -32,8 +32,8 @@ from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model, load_weights
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.runtime.stop_signal import listen
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 from tfm.pipeline.scoring import validation
 from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.stages.train import train
@@ -149,9 +149,11 @@ def test_validation_scores_the_lines_that_translate_gives(
     monkeypatch.setattr(validation, "bleu", score)
     config, search = training(max_steps=5, validation={"every_steps": 5, "beam": 2}), DecodingConfig(min_length=2)
     scores = EvaluationConfig()
-    train(config, MODEL, search, dataset, tmp_path, seed=3, evaluation=scores, command=["test"], reporter=Quiet())
+    train(
+        config, MODEL, search, dataset, tmp_path, seed=3, evaluation=scores, command=["test"], reporter=NullReporter()
+    )
     loaded, sources = load_model(tmp_path / "model", "cpu"), load_dataset(dataset).valid.texts()[0]
-    found = translate_lines(loaded, sources, search.model_copy(update={"beam": 2}), reporter=Quiet())
+    found = translate_lines(loaded, sources, search.model_copy(update={"beam": 2}), reporter=NullReporter())
     assert scored == [[translations[0].text for translations in found]]
     assert any(scored[0])
 
@@ -418,7 +420,7 @@ with listen():
 
 
 def test_a_signal_passed_on_by_a_launcher_counts_once() -> None:
-    with listen(echo=60) as stop:
+    with catch_stop_signals(echo=60) as stop:
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
         assert stop.signal == "SIGINT"

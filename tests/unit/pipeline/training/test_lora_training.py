@@ -14,12 +14,12 @@ from tests.killing import result
 from tests.tiny_artifact import signed
 from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, in_float64, run, training, write_dataset
-from tfm.model.layers.lora import LoraLinear, adapt
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.model.layers.lora import LoraLinear, add_lora
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 from tfm.pipeline.training.optimizers import make_optimizer
@@ -92,12 +92,12 @@ def test_merged_it_is_adapter_and_model_to_1e_12_in_float64(dataset, tmp_path):
         assert torch.allclose(merged[name], weight, rtol=0, atol=1e-12), name
     one, other = (load_model(ways[way], "cpu", torch.float64).model for way in ways)
     texts = [[5, 6, 7, 8], [9], [4, 4]]
-    assert abs(forced_log_probs(one, texts, texts) - forced_log_probs(other, texts, texts)).max() < 1e-12
+    assert abs(target_log_probs(one, texts, texts) - target_log_probs(other, texts, texts)).max() < 1e-12
 
 
 def test_the_optimiser_holds_the_adapters_alone():
     network = tiny_model().model
-    adapt(network, 2, 2.0, None, seed=1)
+    add_lora(network, 2, 2.0, None, seed=1)
     optimizer = make_optimizer(network, OptimizerConfig())
     held = {id(each) for group in optimizer.param_groups for each in group["params"]}
     wanted = {id(each) for one in network.modules() if isinstance(one, LoraLinear) for each in (one.a, one.b)}
@@ -137,7 +137,7 @@ def test_what_validation_found_is_what_the_published_model_has(dataset, first, t
 def test_what_is_adapted_can_be_adapted_again_and_it_says_how_much_is_trained(dataset, adapted, tmp_path):
     said = []
 
-    class Told(Quiet):
+    class Told(NullReporter):
         def line(self, text):
             said.append(text)
 

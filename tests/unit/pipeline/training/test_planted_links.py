@@ -14,7 +14,7 @@ from tests.planted import KINDS, PLANTS, tree, write_outside
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.reports.training_curves import draw, read_metrics
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.metrics_log import MetricsLog
 
@@ -46,7 +46,7 @@ def keep(checkpoints: Checkpoints) -> None:
 
 
 def read(checkpoints: Checkpoints) -> None:
-    checkpoints.newest(Quiet())
+    checkpoints.newest(NullReporter())
 
 
 def log(checkpoints: Checkpoints) -> None:
@@ -113,7 +113,7 @@ def test_the_folder_of_a_run_may_be_a_link(made: Path, tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path / "run" / "training" / "checkpoints")
     write(checkpoints)
     log(checkpoints)
-    assert checkpoints.newest(Quiet()) is not None
+    assert checkpoints.newest(NullReporter()) is not None
     checkpoints.keep(())
     assert checkpoints.steps() == []
     assert os.listdir(tmp_path / "disk" / "training" / "checkpoints") == []

@@ -11,7 +11,7 @@ from tests.listening import Listening
 from tests.tiny_training import run, training, write_dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.training.recipe_warnings import doubts
+from tfm.pipeline.training.recipe_warnings import recipe_warnings
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.pipeline.training_config import ScheduleConfig
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[4]
 
 def said(total_steps: int = 1000, parameters: int = 1, tokens: int = 1, **schedule: Any) -> list[str]:
     found = ScheduleConfig.model_validate({"warmup_steps": 0, **schedule})
-    return list(doubts(found, total_steps=total_steps, parameters=parameters, tokens=tokens))
+    return list(recipe_warnings(found, total_steps=total_steps, parameters=parameters, tokens=tokens))
 
 
 def best_rate(config: ScheduleConfig, total_steps: int) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import ParameterConfig, load_search
-from tfm.pipeline.tuning.space import drawn, every_configuration, parameters_of
+from tfm.pipeline.tuning.space import every_configuration, parameters_of, suggest_configuration
 
 
 def space(**keys: dict[str, object]) -> dict[str, ParameterConfig]:
@@ -47,7 +47,7 @@ def test_a_condition_leaves_a_key_out() -> None:
     found = every_configuration(parameters)
     assert found == [{"norm": "pre"}, {"norm": "post", "warmup": 10}, {"norm": "post", "warmup": 20}]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    seen = [drawn(parameters, study.ask()) for _ in range(30)]
+    seen = [suggest_configuration(parameters, study.ask()) for _ in range(30)]
     assert {tuple(each.items()) for each in seen} == {tuple(each.items()) for each in found}
 
 
@@ -56,11 +56,11 @@ def test_what_is_drawn_is_a_value_and_what_optuna_keeps_is_its_place() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
     for _ in range(20):
         trial = study.ask()
-        found = drawn(parameters, trial)
+        found = suggest_configuration(parameters, trial)
         assert found["peak"] == (0.001, 0.002, 0.004)[trial.params["peak"]]
         assert found["share"] == trial.params["share"]
         assert 0 <= float(found["share"]) <= 1
-        assert drawn(parameters, trial) == found
+        assert suggest_configuration(parameters, trial) == found
 
 
 def test_infinitely_many_values_have_no_grid() -> None:

@@ -16,7 +16,7 @@ from tests.cli.user import ROOT
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.tuning import storage
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.space import drawn, parameters_of
+from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
 from tfm.pipeline.tuning.study import Trials, open_trials
 
 
@@ -46,7 +46,7 @@ def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path)
         assert last is not None
         assert (left.number, last.number, none) == (1, 2, None)
         assert left.earlier["began"] > 0
-        assert drawn(one.parameters, left.trial).keys() == {"a"}
+        assert suggest_configuration(one.parameters, left.trial).keys() == {"a"}
     assert one.over() == "3 trials"
 
 
@@ -135,7 +135,7 @@ def test_a_worker_that_dies_between_two_keys_leaves_what_it_would_have_drawn(met
                         parameter.suggested(mine.trial)
             with trials.claim() as mine:
                 assert mine is not None
-                seen.append(drawn(trials.parameters, mine.trial))
+                seen.append(suggest_configuration(trials.parameters, mine.trial))
                 trials.study.tell(mine.trial, float(seen[-1]["a"]))
     assert found[True] == found[False]
 
@@ -208,7 +208,7 @@ def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
     values = []
     with ExitStack() as held:
         while (mine := held.enter_context(found.claim())) is not None:
-            values.append(drawn(found.parameters, mine.trial)["a"])
+            values.append(suggest_configuration(found.parameters, mine.trial)["a"])
     assert values == [1, 2, 3]
     assert found.over() == "every configuration"
 

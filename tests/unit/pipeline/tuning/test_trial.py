@@ -18,8 +18,8 @@ from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import parameters_of
-from tfm.pipeline.tuning.study import Claimed, Trials, open_trials
-from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNE_ATTR, PRUNED, Account, _Pruned, bound_disk
+from tfm.pipeline.tuning.study import ClaimedTrial, Trials, open_trials
+from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNE_ATTR, PRUNED, TrialProgress, _TrialPruned, prune_artifacts
 from tfm.pipeline.tuning.trial_log import TrialLog
 from tfm.pipeline.tuning.trial_records import SAME
 
@@ -41,15 +41,15 @@ def validation(number: int, loss: float, accuracy: float = 0.0) -> Validation:
     return Validation(step=STEPS * number, epoch=1, loss=loss, accuracy=accuracy)
 
 
-def train(trials: Trials, claimed: Claimed, losses: Sequence[float]) -> str:
+def train(trials: Trials, claimed: ClaimedTrial, losses: Sequence[float]) -> str:
     """Play a training with these losses of validation, and tell the study how it ended."""
-    account = Account(trials, claimed)
+    account = TrialProgress(trials, claimed)
     account.begin("0", is_first=True)
     try:
         account.go_on()
         for number, loss in enumerate(losses, 1):
             account.hear(validation(number, loss), number == len(losses))
-    except _Pruned:
+    except _TrialPruned:
         trials.study.tell(claimed.trial, state=optuna.trial.TrialState.PRUNED)
         return PRUNED
     trials.study.tell(claimed.trial, losses[-1])
@@ -128,10 +128,10 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
             train(trials, claimed, [1.0, 1.0, 1.0])
     with trials.claim() as claimed:
         assert claimed is not None
-        account = Account(trials, claimed)
+        account = TrialProgress(trials, claimed)
         account.begin("0", is_first=True)
         account.hear(validation(1, 2.0), False)
-        with pytest.raises(_Pruned):
+        with pytest.raises(_TrialPruned):
             account.hear(validation(2, 2.0), False)
     with trials.claim() as again:  # nobody had told the study
         assert again is not None
@@ -161,13 +161,13 @@ def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_pa
     trials = played(tmp_path)
     with trials.claim() as claimed:
         assert claimed is not None
-        account = Account(trials, claimed)
+        account = TrialProgress(trials, claimed)
         account.begin("0-4", is_first=True)
         for number, loss in ((1, 3.0), (2, float("nan")), (3, 2.0), (3, 2.0)):
             account.hear(validation(number, loss), False)
     with trials.claim() as again:  # killed, and gone on with from the checkpoint before the third
         assert again is not None
-        account = Account(trials, again)
+        account = TrialProgress(trials, again)
         account.begin("0-4", is_first=True)
         account.hear(validation(3, 2.0), False)
         account.hear(validation(4, 1.0), True)
@@ -191,11 +191,11 @@ def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
         claimed.trial.set_user_attr("validated", [STEPS * number for number in range(1, 6)])
     with trials.claim() as again:
         assert again is not None
-        account = Account(trials, again)
+        account = TrialProgress(trials, again)
         account.begin("0", is_first=True)
         for number in (3, 4):
             account.hear(validation(number, 9.0), False)
-        with pytest.raises(_Pruned):
+        with pytest.raises(_TrialPruned):
             account.hear(validation(5, 9.0), False)
 
 
@@ -237,7 +237,7 @@ def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
                 claimed.trial.set_user_attr(SAME, 2)
             trials.study.tell(claimed.trial, value)
     assert [each.number for each in trials.finished()] == [2, 1, 3, 0]
-    bound_disk(trials)
+    prune_artifacts(trials)
     left = {name for name in names if (tmp_path / "trials" / name / "model").exists()}
     assert left == {"0002", "0003-1", "00010-1", "10000"}
     assert all((tmp_path / "trials" / name / "log.txt").exists() for name in names)

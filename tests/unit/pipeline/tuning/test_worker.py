@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tuning.worker import _processes
 
 # Says that it listens, and then of each signal that it came; ends a while after the first.
@@ -25,7 +25,7 @@ sys.exit(75)
 """
 
 
-class Heard(Quiet):
+class Heard(NullReporter):
     def __init__(self, number: int) -> None:
         self.lines: list[str] = []
         self.number = number

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.tokenizer.allocation.capacity import Sized, allocate, average_log_probability, term
+from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate, average_log_probability, term
 
 PIECES = {"a": -1.0, "b": -1.5, "म": -1.25, "ab": -2.0, "ba": -3.0, "aba": -3.1, " a": -2.2, " ": -1.1}
 
@@ -52,9 +52,9 @@ def test_of_gains_that_shrink_the_greedy_allocation_is_the_best_there_is(gains: 
     """Each step is one piece of the language's own, so that the union is the sum of all."""
     size = min(size, 6 * len(gains))
 
-    def at(language: int, steps: int) -> Sized:
+    def at(language: int, steps: int) -> LanguageVocabulary:
         pieces = {f"{language} {number}": -1.0 for number in range(min(steps, 6))}
-        return Sized(pieces, sum(gains[language][: len(pieces)]))
+        return LanguageVocabulary(pieces, sum(gains[language][: len(pieces)]))
 
     found = allocate({str(each): lambda steps, each=each: at(each, steps) for each in range(len(gains))}, size)
     assert sum(len(each.pieces) for each in found.values()) == size
@@ -67,8 +67,8 @@ def test_of_gains_that_shrink_the_greedy_allocation_is_the_best_there_is(gains: 
 
 
 def test_pieces_that_languages_share_are_counted_once_and_too_few_end_it() -> None:
-    def at(steps: int) -> Sized:
-        return Sized({str(number): -1.0 for number in range(min(2 * steps, 10))}, float(steps))
+    def at(steps: int) -> LanguageVocabulary:
+        return LanguageVocabulary({str(number): -1.0 for number in range(min(2 * steps, 10))}, float(steps))
 
     found = allocate({"a": at, "b": at}, 6)
     assert len({piece for each in found.values() for piece in each.pieces}) == 6

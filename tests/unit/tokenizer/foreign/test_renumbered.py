@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from tfm.tokenizer.foreign.renumbered import Renumbered, pieces_of, renumbered
+from tfm.tokenizer.foreign.renumbered import RenumberedTokenizer, pieces_of, renumber
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -25,9 +25,9 @@ def unigram(*first: str) -> dict[str, Any]:
     return document
 
 
-def checked(document: dict[str, Any], roles: dict[str, int], size: int) -> tuple[Renumbered, Tokenizer]:
+def checked(document: dict[str, Any], roles: dict[str, int], size: int) -> tuple[RenumberedTokenizer, Tokenizer]:
     """Every piece has the number that `rows` says."""
-    found = renumbered(document, roles, size)
+    found = renumber(document, roles, size)
     made, there = Tokenizer.of_json(json.dumps(found.document)), pieces_of(document)
     assert made.vocab_size == len(found.rows)
     assert [made.piece(number) for number in range(4)] == [*SPECIALS]
@@ -81,9 +81,9 @@ def test_rows_without_a_piece_have_a_name_and_more_pieces_than_rows_are_refused(
     _, made = checked(document, roles, 25)
     assert made.piece(24) == "<unused:24>"
     with pytest.raises(ValueError, match="its tokenizer has 19 pieces and its embedding 18"):
-        renumbered(document, roles, 18)
+        renumber(document, roles, 18)
     with pytest.raises(ValueError, match="kind that is not known"):
-        renumbered({"model": {"type": "New"}, "added_tokens": []}, roles, 18)
+        renumber({"model": {"type": "New"}, "added_tokens": []}, roles, 18)
 
 
 def test_what_we_wrote_stays_as_it_is() -> None:
@@ -100,7 +100,7 @@ def test_pieces_that_are_called_as_ours_have_the_roles_that_they_have_there() ->
     assert found.nowhere == [0]
     assert made.piece(4) == "<s>:2"
     assert checked(document, {EOS: 5, BOS: 2, UNK: 1}, 19)[0].rows[:4] == [5, 1, 2, 5]
-    assert renumbered(document, {EOS: 3, BOS: 19, UNK: 1}, 19).rows == list(range(19))  # our Marian: it has no row
+    assert renumber(document, {EOS: 3, BOS: 19, UNK: 1}, 19).rows == list(range(19))  # our Marian: it has no row
 
 
 def test_merges_and_words_are_renumbered() -> None:

@@ -11,11 +11,11 @@ from tfm.tokenizer.foreign.renumbered import OTHER
 from tfm.tokenizer.foreign.sentencepiece import (
     SentencePiece,
     as_document,
-    numbered_alike,
+    have_same_ids,
     read_model,
     with_whole_model,
 )
-from tfm.tokenizer.growth.trainer import no_growth
+from tfm.tokenizer.growth.trainer import growth_problem
 from tfm.tokenizer.special import EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -67,10 +67,10 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     roles = {each: each for each in pieces[:4]}
     ours = Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces, roles)))
     other = as_document(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
-    assert numbered_alike(ours, Tokenizer.of_json(json.dumps(other)))
+    assert have_same_ids(ours, Tokenizer.of_json(json.dumps(other)))
     other = as_document(read_model(data), [*pieces[:-1], "R"], roles)
-    assert not numbered_alike(ours, Tokenizer.of_json(json.dumps(other)))
-    assert not numbered_alike(ours, Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces[:-1], roles))))
+    assert not have_same_ids(ours, Tokenizer.of_json(json.dumps(other)))
+    assert not have_same_ids(ours, Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces[:-1], roles))))
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
     assert ours.piece(len(pieces) - 1) == OTHER + "Q"
     assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
@@ -96,7 +96,7 @@ def test_pieces_that_the_vocabulary_lacks_cut_texts_and_are_unknown(kind: str) -
         assert all(number < ours.vocab_size for words in ours.encode_words([text]) for word in words for number in word)
     with pytest.raises(ValueError, match="more languages"):
         ours.with_languages("deu")
-    assert no_growth(ours) is not None
+    assert growth_problem(ours) is not None
 
 
 def test_damage_and_other_kinds_are_refused() -> None:

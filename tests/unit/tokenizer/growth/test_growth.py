@@ -10,12 +10,12 @@ import pytest
 
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.growth.extension import is_extension, replaced_by
+from tfm.tokenizer.growth.extension import is_extension, old_segmentations
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.normalization import normalizer
 from tfm.tokenizer.special import EOS_ID, SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import of_names, train
+from tfm.tokenizer.train import make_label_tokenizer, train
 
 OLD = ["the cat sat on the mat", "a dog ran to the sea", "two cats and a dog sat there", "Übermut tut selten gut"]
 NEW = ["the heathen gathered at the theatre", "a moth, a moth and another moth", "no mother ran there", "Übung tut gut"]
@@ -72,7 +72,7 @@ def test_a_text_without_a_new_piece_has_the_ids_it_had(kind: Kind) -> None:
 def test_merged_pieces_written_out_are_the_old_ids_of_every_text(kind: Kind) -> None:
     old = first(kind)
     new = grown(old, NEW)
-    stands_for = dict(enumerate(replaced_by(new, old), old.vocab_size))
+    stands_for = dict(enumerate(old_segmentations(new, old), old.vocab_size))
     changed = 0
     for text in texts(500):
         after = new.encode(text)
@@ -113,7 +113,7 @@ def test_no_merge_makes_an_old_piece_in_another_way() -> None:
     new = grown(old, ["babc cabc"], count=2)  # where `a` and `bc` are the most frequent neighbours
     assert [new.piece(number) for number in range(old.vocab_size, new.vocab_size)] == [" b", " c"]
     assert is_extension(new, old)
-    stands_for = dict(enumerate(replaced_by(new, old), old.vocab_size))
+    stands_for = dict(enumerate(old_segmentations(new, old), old.vocab_size))
     for text in ("abc", "cab abcabc", "bcabc a"):
         parts = [each for number in new.encode(text) for each in stands_for.get(number, [number])]
         assert parts == old.encode(text)
@@ -133,7 +133,7 @@ def joined(word: tuple[str, ...], left: str, right: str, made: str) -> tuple[str
 def test_what_a_new_piece_takes_the_place_of_spells_it(kind: Kind) -> None:
     old = first(kind)
     new = grown(old, NEW + LETTERS)
-    for number, parts in enumerate(replaced_by(new, old), old.vocab_size):
+    for number, parts in enumerate(old_segmentations(new, old), old.vocab_size):
         spelled = "".join(old.piece(each).removeprefix("##") for each in parts)
         unknown = kind == "word" or (kind != "byte" and {*new.piece(number)} - {*"".join(OLD), "#"})
         assert UNK_ID in parts if unknown else spelled == new.piece(number).removeprefix("##")
@@ -146,7 +146,7 @@ def test_each_new_piece_of_a_unigram_model_is_more_probable_than_its_parts() -> 
     scores = dict(new.document["model"]["vocab"])
     added = [new.piece(number) for number in range(old.vocab_size, new.vocab_size)]
     assert len(added) > 10
-    for piece, parts in zip(added, replaced_by(new, old), strict=True):
+    for piece, parts in zip(added, old_segmentations(new, old), strict=True):
         if UNK_ID not in parts:
             assert scores[piece] > sum(scores[old.piece(each)] for each in parts)
     known = old.document["model"]["vocab"]
@@ -169,9 +169,9 @@ def test_what_grew_grows_again_and_has_one_more_language() -> None:
     assert is_extension(twice, once)
     assert is_extension(twice, old)
     assert twice.languages == {"deu": old.languages["deu"], "fra": twice.vocab_size - 1}
-    assert replaced_by(twice, old)[-1] == [old.languages["deu"]]
+    assert old_segmentations(twice, old)[-1] == [old.languages["deu"]]
     alone = first("bpe")
-    assert replaced_by(alone.with_languages("fra"), alone) == [alone.encode(">>fra<<")]
+    assert old_segmentations(alone.with_languages("fra"), alone) == [alone.encode(">>fra<<")]
 
 
 def changed(old: Tokenizer, what: str) -> Tokenizer:
@@ -215,7 +215,7 @@ def unspelled(kind: str) -> Tokenizer:
     if kind == "codepoint":
         return CodePoints(normalizer(TokenizerConfig()))
     if kind == "labels":
-        return of_names(["yes", "no"], "label")
+        return make_label_tokenizer(["yes", "no"], "label")
     document = first("unigram" if kind == "control" else "bpe", sentinels=2).document
     if kind == "control":  # as other programs split texts
         document["pre_tokenizer"] = {

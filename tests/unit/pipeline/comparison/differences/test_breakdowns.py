@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.differences.breakdowns import (
     by_ngram_order,
     by_source_length,
     folded,
-    most_apart,
+    largest_differences,
 )
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -94,7 +94,7 @@ def test_labels_by_hand() -> None:
     first, second = (Segments("t", None, each, references) for each in (["A", "B", "A", "C"], ["A", "B", "B", "D"]))
     whole = by_label([first, second], config)
     assert [(row.name, row.count) for row in whole.rows] == [("A", 1), ("B", 2), ("C", 1), ("D", 0)]
-    assert [row.name for row in most_apart(whole, 2).rows] == ["C", "A"]
+    assert [row.name for row in largest_differences(whole, 2).rows] == ["C", "A"]
     values = {row.name: row.values for row in whole.rows}
     assert values["A"] == pytest.approx([200 / 3, 100])
     assert values["B"] == pytest.approx([200 / 3, 100])

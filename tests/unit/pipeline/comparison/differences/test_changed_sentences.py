@@ -7,7 +7,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from tfm.pipeline.comparison.differences.changed_sentences import (
     MAX_DIFF_WORDS,
-    Stretch,
+    TextSpan,
     changes,
     marked_labels,
     marked_words,
@@ -21,7 +21,7 @@ BEFORE = ["ein Hund läuft", "zwei Katzen", "drei Vögel", "vie", "fünf Fische"
 AFTER = ["ein Hund lief", "zwei Katzen schlafen", "drei Vogel", "sechs", "fünf Fische", "y"]
 
 
-def told(stretches: list[Stretch]) -> str:
+def told(stretches: list[TextSpan]) -> str:
     return "".join(f"[{each.text}]" if each.differs else each.text for each in stretches)
 
 

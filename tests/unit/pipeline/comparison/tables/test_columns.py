@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
-from tfm.pipeline.comparison.metric_tests import NOT_ALL_SEEDS, Measured, Outcome, run_tests
+from tfm.pipeline.comparison.metric_tests import NOT_ALL_SEEDS, Outcome, ScoreEstimate, run_tests
 from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison, compare_runs, sorted_by
 from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, score_columns, table
 from tfm.pipeline.comparison.tables.latex import escaped, latex
-from tfm.pipeline.comparison.tables.legend import legend, of_people
+from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.agreement_with_people import SOURCE, agreement_with_people
@@ -39,7 +39,7 @@ def run_of(folder: Path, num_wrong: int, *, seed: int = 1, norm: str = "pre", **
 
 def compared(folders: Sequence[Path], **more: Any) -> tuple[Comparison, Outcome]:
     found = compare_runs(folders, **more)
-    return found, run_tests(found, METRICS, Quiet())
+    return found, run_tests(found, METRICS, NullReporter())
 
 
 def texts(columns: Sequence[Column]) -> Mapping[str, list[str]]:
@@ -72,7 +72,7 @@ def test_marks_say_what_differs_and_what_does_not_compare(tmp_path: Path) -> Non
     assert tests["difference"] == ["+37.50*", "+2.50"]
     assert tests["p corrected"][1] == "1.0000"
     assert "people agree" not in tests
-    assert of_people(found, tested, METRICS) == []
+    assert agreement_legend(found, tested, METRICS) == []
 
 
 def test_of_several_seeds_the_mean_and_the_deviation_stand(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
                 add_scores(make_run(tmp_path / f"{name}-{seed}", seed=seed, model={"norm": name}), 30, **others)
             )
     found = compare_runs(runs)
-    tested = run_tests(found, ["ter"], Quiet())
+    tested = run_tests(found, ["ter"], NullReporter())
     cells = {column.heading: column.cells for column in table(found, tested, ["ter"], duration=str)}["TER ↓"]
     assert [(cell.text, cell.best) for cell in cells] == [("55.00", False), ("51.00", False)]
     assert "b: test.ter: the mean is without b-3" in found.notes
@@ -141,12 +141,12 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
         for name, each in zip("ab", segments, strict=True)
     ]
     found = compare_runs(runs)
-    tested = run_tests(found, ["bleu"], Quiet())
+    tested = run_tests(found, ["bleu"], NullReporter())
     versus = tested.rows["bleu"]["b"].versus
     assert versus is not None
     expected = agreement_with_people("bleu", versus.difference)
     assert texts(differences(found, tested, ["bleu"]))["people agree"] == [str(expected)]
-    (sentence,) = of_people(found, tested, ["bleu"])
+    (sentence,) = agreement_legend(found, tested, ["bleu"])
     assert SOURCE in sentence
     people = as_json(found, tested)["rows"][1]["figures"]["test.bleu"]["versus"]["people_agree"]
     assert people["source"] == SOURCE
@@ -218,7 +218,7 @@ def test_a_difference_from_what_has_no_end_is_shown(tmp_path: Path) -> None:
     ]
     found = compare_runs(runs)
     versus = Difference(-math.inf, -math.inf, math.nan, 1.0, 1.0, 9, 1.0, 1.0, True)
-    measured = {"b": Measured(3.0, math.nan, 1.0, math.inf, versus)}
+    measured = {"b": ScoreEstimate(3.0, math.nan, 1.0, math.inf, versus)}
     tested = Outcome("test", 9, rows={"perplexity": measured})
     assert texts(differences(found, tested, ["perplexity"]))["95 % interval"] == ["-∞ to –"]
     (column,) = score_columns(found, tested, ["perplexity"])

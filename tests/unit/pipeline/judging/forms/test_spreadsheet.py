@@ -14,7 +14,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Answer, Rating, Span
 from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.forms.spreadsheet import as_table, harmless
+from tfm.pipeline.judging.forms.spreadsheet import as_table, escape_formula
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
 Fill = Callable[[dict[str, str], int], None]
@@ -184,14 +184,14 @@ def test_no_text_is_a_formula(tmp_path: Path) -> None:
     for row in rows_of(of):
         for cell in row.values():
             assert not re.match(r"[\s'\"]*[=+\-@＝＋－＠\t\r]", cell) or cell.startswith("'")
-    assert [harmless(text) for text in ("=1", "＝1", " \x0b=1", '"=1"', "\0=1", "a=1", "1-2", "")] == [
+    assert [escape_formula(text) for text in ("=1", "＝1", " \x0b=1", '"=1"', "\0=1", "a=1", "1-2", "")] == [
         *("'=1", "'＝1", "' \x0b=1", '\'"=1"', "'\0=1", "a=1", "1-2", ""),
     ]
 
 
 def test_no_part_of_a_text_is_a_formula_where_the_separator_is_another(tmp_path: Path) -> None:
     texts = ("a;=1+1", "a\t=1", 'a;"=1"', "a\r@x", "a; - b", "a,=1")
-    assert [harmless(text) for text in texts] == [
+    assert [escape_formula(text) for text in texts] == [
         *("a;'=1+1", "a\t'=1", 'a;\'"=1"', "a\r'@x", "a; - b", "a,=1"),
     ]
     of = campaign("esa", systems(1, 40, texts=["a;=1+1"]), repeats=0, checks=0, segments=1, judges=1)

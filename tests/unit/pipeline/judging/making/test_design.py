@@ -10,9 +10,9 @@ import pytest
 from tests.judged import campaign, systems
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Item, Kind
-from tfm.pipeline.judging.making.assembly import Wanted
-from tfm.pipeline.judging.making.attention_checks import spoiled
-from tfm.pipeline.judging.making.design import every_pair, shared_out
+from tfm.pipeline.judging.making.assembly import CampaignSpec
+from tfm.pipeline.judging.making.attention_checks import corrupt_text
+from tfm.pipeline.judging.making.design import balanced_assignment, round_robin_pairs
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
 SIZES = [(2, 7, 1, 1), (3, 11, 4, 2), (4, 13, 3, 2), (5, 23, 6, 1), (2, 40, 5, 3)]
@@ -32,7 +32,7 @@ def firsts(of: Campaign, name: str) -> list[Item]:
 
 @pytest.mark.parametrize("number", range(2, 12))
 def test_every_pair_comes_once_and_no_system_is_ahead_on_the_way(number: int) -> None:
-    pairs = every_pair(number)
+    pairs = round_robin_pairs(number)
     assert Counter(map(frozenset, pairs)) == Counter(map(frozenset, combinations(range(number), 2)))
     counts: Counter[object] = Counter(dict.fromkeys(range(number), 0))
     for pair in pairs:
@@ -82,7 +82,7 @@ def test_without_each_every_judge_sees_all_and_a_source_is_far_from_itself(kind:
 
 
 def test_several_judges_see_the_same_text_and_who_changes() -> None:
-    shares = shared_out("likert", 3, 60, 6, 2, Random(1))
+    shares = balanced_assignment("likert", 3, 60, 6, 2, Random(1))
     together = Counter(
         frozenset((one, other))
         for one, other in combinations(range(6), 2)
@@ -179,7 +179,7 @@ def test_texts_that_are_all_the_same_are_ties_and_are_not_shown(kind: Kind) -> N
 )
 def test_a_spoiled_text_keeps_a_quarter_of_its_words_at_most(text: str, others: list[str]) -> None:
     for seed in range(20):
-        bad = spoiled(text, others, Random(seed))
+        bad = corrupt_text(text, others, Random(seed))
         assert bad is not None
         assert bad.split() != text.split()
         pieces = [*text] if " " not in text else text.split()
@@ -188,8 +188,8 @@ def test_a_spoiled_text_keeps_a_quarter_of_its_words_at_most(text: str, others: 
 
 
 def test_a_text_that_cannot_be_spoiled_is_none() -> None:
-    assert spoiled("eins zwei", ["eins zwei"], Random(1)) is None
-    assert spoiled("eins zwei", [], Random(1)) is None
+    assert corrupt_text("eins zwei", ["eins zwei"], Random(1)) is None
+    assert corrupt_text("eins zwei", [], Random(1)) is None
 
 
 def test_checks_without_references_are_spoiled_outputs() -> None:
@@ -242,6 +242,6 @@ def test_a_campaign_that_is_too_large_to_be_read_is_refused() -> None:
     some = systems(1, 2)
     many = [replace(some[0], name=f"system {number}") for number in range(MAX_SYSTEMS + 1)]
     with pytest.raises(RecipeError, match=r"^--judges 1001: a campaign has at most 1,000$"):
-        Wanted("likert", 1, MAX_JUDGES + 1).check(some)
+        CampaignSpec("likert", 1, MAX_JUDGES + 1).check(some)
     with pytest.raises(RecipeError, match=r"^201 systems: a campaign has at most 200$"):
-        Wanted("likert", 1, 1).check(many)
+        CampaignSpec("likert", 1, 1).check(many)

@@ -17,7 +17,7 @@ from tfm.pipeline.judging.statistics.agreement import (
     kappa_of_draws,
     kappas,
 )
-from tfm.pipeline.judging.statistics.ratings import Judgment, drawn_segments, percentiles
+from tfm.pipeline.judging.statistics.ratings import Judgment, bootstrap_counts, percentiles
 
 KRIPPENDORFF_2011 = ("123321412...", "1233224125.3", ".333234225 1.".replace(" ", ""), "12332441251.")
 """Computing Krippendorff's Alpha-Reliability: four observers, twelve units, some values missing."""
@@ -156,7 +156,7 @@ def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
     ]
     found, (pairs, mean) = alpha(rows, "ordinal"), kappas(rows, "ordinal")
     alphas, by_pair = [], []
-    for draw in drawn_segments(50, 1000):
+    for draw in bootstrap_counts(50, 1000):
         again = np.repeat(values, draw, axis=1).reshape(3, -1)
         alphas.append(krippendorff.alpha(again, level_of_measurement="ordinal"))
         by_pair.append(

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tfm.pipeline.judging.statistics.careless import Conduct, Verdict, verdicts
+from tfm.pipeline.judging.statistics.careless import JudgeStats, Verdict, verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
-FINE = [Conduct(f"fine {i}", 40, 40, [True] * 4, [True] * 5, [12.0] * 40, ["3", "4"] * 20) for i in range(4)]
+FINE = [JudgeStats(f"fine {i}", 40, 40, [True] * 4, [True] * 5, [12.0] * 40, ["3", "4"] * 20) for i in range(4)]
 
 
 def verdict_on(**conduct: object) -> Verdict:
@@ -19,7 +19,7 @@ def verdict_on(**conduct: object) -> Verdict:
 
 def test_nobody_is_named_for_nothing() -> None:
     assert [each.reasons for each in verdicts(FINE, [])] == [[]] * 4
-    assert verdicts([Conduct("alone", 3, 0)], [])[0].reasons == []
+    assert verdicts([JudgeStats("alone", 3, 0)], [])[0].reasons == []
     assert verdicts([], []) == []
 
 
@@ -46,10 +46,10 @@ def test_rules(conduct: dict[str, object], reason: str | None) -> None:
 
 def test_repeats_are_tested_at_a_level_shared_by_all_judges() -> None:
     """2 of 6 beside 54 of 60, p = 0.0037 (Fisher): below 0.01 / 2 of a panel of two, above 0.01 / 11 of eleven."""
-    one = Conduct("one", 40, 40, repeats=[True, True, *[False] * 4])
+    one = JudgeStats("one", 40, 40, repeats=[True, True, *[False] * 4])
     parts = ([True] * 5 + [False] * (number < 6) + [True] * (number >= 6) for number in range(10))
-    several = [Conduct(f"judge {number}", 40, 40, repeats=part) for number, part in enumerate(parts)]
-    together = Conduct("the others", 40, 40, repeats=[alike for each in several for alike in each.repeats])
+    several = [JudgeStats(f"judge {number}", 40, 40, repeats=part) for number, part in enumerate(parts)]
+    together = JudgeStats("the others", 40, 40, repeats=[alike for each in several for alike in each.repeats])
     assert [bool(each.reasons) for each in verdicts([one, together], [])] == [True, False]
     assert not any(each.reasons for each in verdicts([one, *several], []))
 
@@ -66,7 +66,7 @@ def ratings(noise: list[float], num_units: int = 60) -> list[Judgment]:
 
 
 def of(noise: list[float], num_units: int = 60) -> list[Verdict]:
-    return verdicts([Conduct(f"judge {i}", 60, 60) for i in range(len(noise))], ratings(noise, num_units))
+    return verdicts([JudgeStats(f"judge {i}", 60, 60) for i in range(len(noise))], ratings(noise, num_units))
 
 
 def test_who_agrees_with_nobody_is_named_and_judged_by_the_others_alone() -> None:
@@ -112,6 +112,8 @@ def test_equal_judges_are_named_in_one_panel_of_a_hundred() -> None:
             for i in range(8)
             for line in range(40)
         ]
-        conducts = [Conduct(f"judge {i}", 40, 40, repeats=[bool(x) for x in random.random(6) < 0.8]) for i in range(8)]
+        conducts = [
+            JudgeStats(f"judge {i}", 40, 40, repeats=[bool(x) for x in random.random(6) < 0.8]) for i in range(8)
+        ]
         wrong += any(each.reasons for each in verdicts(conducts, rows))
     assert wrong <= 3

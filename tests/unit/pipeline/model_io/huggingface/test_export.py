@@ -17,7 +17,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import to_ctranslate2
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
-from tfm.pipeline.model_io.huggingface.registry import CLASSES, class_for, lacking
+from tfm.pipeline.model_io.huggingface.registry import CLASSES, class_for, unsupported_reason
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import PAD_ID
 
@@ -176,7 +176,7 @@ LACKING: dict[str, dict[str, Any]] = {
 def test_a_part_that_no_class_holds_is_named(part: str) -> None:
     config = ModelConfig.model_validate(LACKING[part])
     assert class_for(config) is None
-    assert part in lacking(config)
+    assert part in unsupported_reason(config)
 
 
 def test_a_part_that_is_new_is_refused_until_a_class_holds_it() -> None:
@@ -185,7 +185,7 @@ def test_a_part_that_is_new_is_refused_until_a_class_holds_it() -> None:
 
     assert class_for(Newer()) is CLASSES[0]
     assert class_for(Newer(frobnication=0.5)) is None
-    assert "model.frobnication = 0.5" in lacking(Newer(frobnication=0.5))
+    assert "model.frobnication = 0.5" in unsupported_reason(Newer(frobnication=0.5))
 
 
 def test_two_vocabularies_are_refused(tmp_path: Path) -> None:

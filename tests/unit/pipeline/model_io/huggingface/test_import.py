@@ -20,10 +20,10 @@ from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.foreign.sentencepiece import OTHER
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
-from tfm.tokenizer.train import of_names
+from tfm.tokenizer.train import make_label_tokenizer
 
 transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
 GERMAN = ("ein Hund rennt durch den Schnee .", "zwei Hunde und eine Katze am Meer !", "Übermut tut selten gut ß")
@@ -43,7 +43,7 @@ SMALL |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 24, "decoder_ffn_dim"
 
 def taken(folder: Path) -> LoadedModel:
     out = folder.with_name("ours")
-    import_model(folder, out, command=["tfm", "import"], reporter=Quiet())
+    import_model(folder, out, command=["tfm", "import"], reporter=NullReporter())
     return load_model(out, "cpu")
 
 
@@ -224,9 +224,9 @@ def rows_of(folder: Path, ours: LoadedModel, model: Any) -> list[int]:
     own = ours.model.target_embedding.table if model.config.is_encoder_decoder else ours.model.embedding.table
     mine = own.weight.detach()
     if model.config.is_encoder_decoder:
-        from tfm.pipeline.model_io.huggingface.weights import halves_apart
+        from tfm.pipeline.model_io.huggingface.weights import deinterleave
 
-        mine = mine[:, halves_apart(mine.shape[1])]
+        mine = mine[:, deinterleave(mine.shape[1])]
     return [int((table - each).abs().sum(1).argmin()) for each in mine]
 
 
@@ -264,7 +264,9 @@ def test_labels_come_back_with_their_names(tmp_path: Path) -> None:
     for (task, kind), more in product(both, ({}, {"norm": "post", "embedding_norm": True, "begin_token": True})):
         tmp_path /= "next"
         plain = published(tmp_path / task / "plain", architecture="encoder_only", task=task, pooling="first", **more)
-        names = of_names([f"NAME-{number}" for number in range(plain.source_tokenizer.vocab_size - 4)], kind)
+        names = make_label_tokenizer(
+            [f"NAME-{number}" for number in range(plain.source_tokenizer.vocab_size - 4)], kind
+        )
         ours = LoadedModel(plain.model, plain.source_tokenizer, names, plain.config, plain.folder)
         (folder := tmp_path / task / "theirs").mkdir()
         to_huggingface(ours, folder, Card())
@@ -309,7 +311,7 @@ def test_of_several_tokens_that_end_texts_the_first_one_does(tmp_path: Path) -> 
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"eos_token_id": [EOS_ID, 7, 9]}))
     heard: list[str] = []
 
-    class Heard(Quiet):
+    class Heard(NullReporter):
         def warn(self, text: str) -> None:
             heard.append(text)
 

@@ -20,9 +20,9 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.synthetic.registry import generate
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.inference.generation import Reader, Writer
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.foreign.sentencepiece import OTHER
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -145,7 +145,7 @@ def translations(ours: LoadedModel, sources: list[list[int]]) -> list[list[int]]
 def continuations(ours: LoadedModel, prompts: list[list[int]]) -> list[list[int]]:
     """The same of a language model, each prompt given as a text."""
     config = DecodingConfig(strategy="sample", temperature=0, max_length=NUM_PIECES)
-    writer, found = Writer(Reader(ours), config, Quiet()), []
+    writer, found = TextGenerator(PromptEncoder(ours), config, NullReporter()), []
     for ids in prompts:
         (hypothesis,) = writer._write_all(ids)
         found.append([*hypothesis.ids, EOS_ID][:NUM_PIECES])

@@ -16,12 +16,12 @@ from tests.unit.pipeline.model_io.huggingface.test_export import exported, quick
 from tests.unit.pipeline.model_io.huggingface.test_import import taken
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.inference.generation import Reader, Writer
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.tokenizer_files import before_and_after
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.train import train
@@ -140,12 +140,12 @@ def assert_goes_on_as_here(ours: LoadedModel, folder: Path, model: Any) -> None:
     import transformers
 
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
-    reader = Reader(ours)
+    reader = PromptEncoder(ours)
     for prompt in ("", "a dog", "a dog\nthe sea" if reader.through_ends else "the sea"):
         inputs = tokenizer(prompt, return_tensors="pt")
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room, min_length=room)
-        writer = Writer(reader, config, Quiet())
+        writer = TextGenerator(reader, config, NullReporter())
         wanted = writer.shown(prompt) + writer.texts(prompt)[0].text
         written = model.generate(**inputs, **({} if reader.through_ends else {"min_new_tokens": room}))
         assert written.shape[1] == reader.context
@@ -158,19 +158,19 @@ def test_running_text_goes_on_after_the_end_of_a_line(tmp_path: Path) -> None:
     transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
     ours = published(tmp_path / "model", **LANGUAGE, **BLOCK, positions="learned", tie="none")
     often = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=40)
-    written = Writer(Reader(ours), often, Quiet())._write_all([5, 6])[0].ids
+    written = TextGenerator(PromptEncoder(ours), often, NullReporter())._write_all([5, 6])[0].ids
     common = max(written, key=written.count)
     ours.model.output.weight.data[[3, common]] = ours.model.output.weight.data[[common, 3]]
     (folder := tmp_path / "out").mkdir()
     to_huggingface(ours, folder, Card())
-    tokenizer, model, reader = transformers.AutoTokenizer.from_pretrained(folder), theirs(folder), Reader(ours)
+    tokenizer, model, reader = transformers.AutoTokenizer.from_pretrained(folder), theirs(folder), PromptEncoder(ours)
     breaks = 0
     for prompt in ("a dog", "the sea\n\nis cold", "\nsnow", "two dogs and a cat\n"):
         inputs = tokenizer(prompt, return_tensors="pt")
         assert inputs.input_ids[0].tolist() == [2, *reader.encode(prompt)]
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room)
-        writer = Writer(reader, config, Quiet())
+        writer = TextGenerator(reader, config, NullReporter())
         wanted = writer.shown(prompt) + writer.texts(prompt)[0].text
         assert tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True) == wanted
         breaks += wanted.count("\n") - prompt.count("\n")

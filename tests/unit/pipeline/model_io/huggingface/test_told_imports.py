@@ -31,14 +31,14 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.attention_page.reading import attend, token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.teacher_forcing import forced_log_probs
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.export import not_written
+from tfm.pipeline.model_io.export import unsupported_part
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.onnx.export import to_onnx
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.training.init_from import encoder_of
 from tfm.tokenizer.config import TokenizerConfig
@@ -88,7 +88,7 @@ def test_logits_are_theirs(model: Any) -> None:
         assert wanted.std() > 0.1
         torch.testing.assert_close(our_logits(ours, source, said), wanted, atol=kind.exact, rtol=0)
         log_p = wanted.log_softmax(-1)[torch.arange(len(said) + 1), [*said, EOS_ID]].sum()
-        assert forced_log_probs(ours.model, [source], [said])[0] == pytest.approx(log_p.item(), abs=20 * kind.exact)
+        assert target_log_probs(ours.model, [source], [said])[0] == pytest.approx(log_p.item(), abs=20 * kind.exact)
 
 
 def test_greedy_output_is_theirs_of_200_lines(model: Any) -> None:
@@ -145,7 +145,7 @@ def test_a_dataset_says_the_languages_of_its_rows(model: Any, tmp_path: Path) ->
     lines, targets = ["a dog runs", TEXTS[0]], [["ein Hund rennt", GERMAN[1]]]
     rows = [Direction("eng", "deu", 2)]
     found, wanted = (
-        perplexity(loaded, lines, targets, reporter=Quiet(), directions=said)[0]["perplexity"].score
+        perplexity(loaded, lines, targets, reporter=NullReporter(), directions=said)[0]["perplexity"].score
         for loaded, said in ((plain, rows), (ours, []))
     )
     assert found == wanted
@@ -164,7 +164,7 @@ def test_it_is_not_exported_and_says_which_part(model: Any, tmp_path: Path) -> N
     told = f'model.languages = "{ours.config.languages}"'
     with pytest.raises(RecipeError, match="no class of transformers holds this model"):
         to_huggingface(ours, tmp_path, Card())
-    assert told in (not_written(ours.config) or "")
+    assert told in (unsupported_part(ours.config) or "")
     assert not list(tmp_path.iterdir())
 
 

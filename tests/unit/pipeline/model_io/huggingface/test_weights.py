@@ -8,7 +8,7 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.llama import rotary_rows
 from tfm.pipeline.model_io.huggingface.registry import class_for
-from tfm.pipeline.model_io.huggingface.weights import Weight, halves_apart
+from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave
 from tfm.pipeline.model_io.loaded_model import untied
 
 
@@ -18,7 +18,7 @@ def test_importing_undoes_exporting() -> None:
     for weight in (
         Weight("w", ("a",)),
         Weight("w", ("a",), transposed=True),
-        Weight("w", ("a", "b"), (3, 6), columns=halves_apart(6)),
+        Weight("w", ("a", "b"), (3, 6), columns=deinterleave(6)),
         Weight(
             "w", ("a", "b", "c"), (2, 3, 4), torch.randperm(9, generator=draw), torch.randperm(6, generator=draw), True
         ),
@@ -31,8 +31,8 @@ def test_importing_undoes_exporting() -> None:
 
 
 def test_halves_are_apart() -> None:
-    assert halves_apart(6).tolist() == [0, 2, 4, 1, 3, 5]
-    assert halves_apart(5).tolist() == [0, 2, 4, 1, 3]
+    assert deinterleave(6).tolist() == [0, 2, 4, 1, 3, 5]
+    assert deinterleave(5).tolist() == [0, 2, 4, 1, 3]
     rows = rotary_rows(StackConfig(dim=8, heads=2, key_value_heads=1))
     assert rows.tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 13, 14, 15]
 

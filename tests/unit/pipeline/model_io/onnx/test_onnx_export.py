@@ -19,16 +19,16 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.generation import Reader, Writer
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.inference.labelling import label
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx.export import to_onnx
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
-from tfm.tokenizer.train import of_names, train
+from tfm.tokenizer.train import make_label_tokenizer, train
 
 NEAR = 1e-4
 STRANGE = (
@@ -120,7 +120,7 @@ def pair(folder: Path, changes: dict[str, Any], source: Tokenizer, target: Token
 @pytest.mark.parametrize(("task", "kind"), [("classification", "label"), ("tagging", "tags")])
 def test_the_script_labels_as_we_do(task: str, kind: LabelKind, tmp_path: Path) -> None:
     source = train(TEXTS, TokenizerConfig(kind="char", vocab_size=60, min_frequency=1))  # spaces are pieces
-    names = of_names(["New York" if kind == "label" else "B-x", "<s>", "##é", "I"], kind)
+    names = make_label_tokenizer(["New York" if kind == "label" else "B-x", "<s>", "##é", "I"], kind)
     ours = pair(tmp_path / "model", {"architecture": "encoder_only", "task": task, "tie": "none"}, source, names)
     folder = exported(ours, tmp_path / "out")
     lines = [*lines_of_words(60), *STRANGE]
@@ -135,7 +135,7 @@ def test_the_script_goes_on_with_a_prompt_as_we_do(block: int | None, tmp_path: 
     changes = {**KINDS["Llama, grouped heads"][1], "block": block, "max_length": 40}
     ours = published(tmp_path / "model", **changes)
     folder = exported(ours, tmp_path / "out")
-    writer = Writer(Reader(ours), DecodingConfig(beam=1, max_length=60), Quiet())
+    writer = TextGenerator(PromptEncoder(ours), DecodingConfig(beam=1, max_length=60), NullReporter())
     prompt = "a dog runs\nthe sea" if block else "a dog runs"
     (wanted,) = writer.texts(prompt)
     found = script_output(folder / "generate.py", "", "--prompt", prompt, "--max-tokens", "60")
@@ -147,7 +147,10 @@ def test_the_script_goes_on_with_a_prompt_as_we_do(block: int | None, tmp_path: 
 def test_the_script_goes_on_with_each_line_of_stdin(block: int | None, tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **{**KINDS["Llama, grouped heads"][1], "block": block, "max_length": 40})
     folder = exported(ours, tmp_path / "out")
-    writer, prompts = Writer(Reader(ours), DecodingConfig(beam=1, max_length=9), Quiet()), ["a dog", "", "the sea"]
+    writer, prompts = (
+        TextGenerator(PromptEncoder(ours), DecodingConfig(beam=1, max_length=9), NullReporter()),
+        ["a dog", "", "the sea"],
+    )
     wanted = [f"{writer.shown(each)}{writer.texts(each)[0].text}\n" for each in prompts]
     lines = "".join(f"{each}\n" for each in prompts)
     assert script_output(folder / "generate.py", lines, "--max-tokens", "9") == ("---\n" if block else "").join(wanted)
@@ -204,15 +207,15 @@ LACKING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("part", LACKING)
 def test_a_part_that_is_not_written_is_named(part: str) -> None:
     onnxruntime()
-    from tfm.pipeline.model_io.onnx.held import lacking
+    from tfm.pipeline.model_io.onnx.held import unsupported_reason
 
-    assert lacking(ModelConfig.model_validate(LACKING[part])) == part
-    assert lacking(ModelConfig()) is None
+    assert unsupported_reason(ModelConfig.model_validate(LACKING[part])) == part
+    assert unsupported_reason(ModelConfig()) is None
 
 
 def test_a_part_that_is_new_is_refused_until_it_is_written() -> None:
     onnxruntime()
-    from tfm.pipeline.model_io.onnx.held import lacking
+    from tfm.pipeline.model_io.onnx.held import unsupported_reason
 
     class NewStack(StackConfig):
         experts: int = 1
@@ -221,9 +224,9 @@ def test_a_part_that_is_new_is_refused_until_it_is_written() -> None:
         frobnication: float = 0.0
         encoder: NewStack = NewStack()
 
-    assert lacking(Newer()) is None
-    assert lacking(Newer(frobnication=0.5)) == "model.frobnication = 0.5"
-    assert lacking(Newer(encoder=NewStack(experts=2))) == "model.encoder.experts = 2"
+    assert unsupported_reason(Newer()) is None
+    assert unsupported_reason(Newer(frobnication=0.5)) == "model.frobnication = 0.5"
+    assert unsupported_reason(Newer(encoder=NewStack(experts=2))) == "model.encoder.experts = 2"
 
 
 def test_a_refused_model_leaves_nothing(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.special import EOS_ID, PAD_ID
 
 CLASSES = [
@@ -43,7 +43,7 @@ CLASSES = [
 TEXTS = [*SCRIPTS, *ODD[1:], *CONTROL]
 
 
-class Warned(Quiet):
+class Warned(NullReporter):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
@@ -53,7 +53,7 @@ class Warned(Quiet):
 
 def taken(folder: Path) -> LoadedModel:
     out = folder.with_name("ours")
-    import_model(folder, out, command=["tfm", "import"], reporter=Quiet())
+    import_model(folder, out, command=["tfm", "import"], reporter=NullReporter())
     return load_model(out, "cpu")
 
 
@@ -190,7 +190,7 @@ def test_a_vocabulary_alone_is_a_tokenizer(tmp_path: Path) -> None:
         folder = tmp_path / f"{name}-{lower}"
         made(folder, name, **({} if lower is None else {"lower": lower}))
         (folder.parent / "whole").mkdir(exist_ok=True)
-        import_model(folder, folder.parent / "whole" / folder.name, command=["tfm"], reporter=Quiet())
+        import_model(folder, folder.parent / "whole" / folder.name, command=["tfm"], reporter=NullReporter())
         whole = load_model(folder.parent / "whole" / folder.name, "cpu").source_tokenizer
         model = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]
         for file in ("tokenizer.json", "tokenizer_config.json"):

@@ -15,7 +15,7 @@ from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, INDEX, WEIGHTS, Snapshot
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.tokenizer import MAX_BYTES
 
 
@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def imported(folder: Path, out: Path) -> set[str]:
     """The inputs of an import."""
-    import_model(folder, out, command=["tfm", "import"], reporter=Quiet())
+    import_model(folder, out, command=["tfm", "import"], reporter=NullReporter())
     return {*open_artifact(out, "train").inputs}
 
 
