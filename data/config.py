@@ -110,7 +110,7 @@ class DataConfig(BaseModel):
     online: bool = Field(False, description="allow `datasets` to download; otherwise only local data is used")
 
     @model_validator(mode="after")
-    def _one_way(self) -> "DataConfig":
+    def _check_path_or_corpora(self) -> "DataConfig":
         if self.path is not None and (self.train or self.valid or self.tests):
             raise ValueError("give either `path` or `train`/`valid`/`tests`, not both")
         if abs(sum(self.ratios) - 1) > 1e-9 or min(self.ratios) <= 0:
@@ -165,7 +165,7 @@ class DataConfig(BaseModel):
         return self
 
     @field_serializer("valid", mode="wrap")
-    def _as_said(self, valid: tuple[CorpusConfig, ...], dump: SerializerFunctionWrapHandler) -> Any:
+    def _dump_single_valid_as_table(self, valid: tuple[CorpusConfig, ...], dump: SerializerFunctionWrapHandler) -> Any:
         """One corpus is a table and none is null, as they were before there could be several."""
         found = dump(valid)
         return found if len(valid) > 1 else next(iter(found), None)

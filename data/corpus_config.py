@@ -153,7 +153,7 @@ class CorpusConfig(BaseModel):
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
 
     @model_validator(mode="after")
-    def _is_whole(self) -> "CorpusConfig":
+    def _check_required_keys(self) -> "CorpusConfig":
         if "\0" in f"{self.path}{self.source}{self.target}":
             raise ValueError("names of files and columns cannot contain NUL")
         if self.format == "text" and self.path is not None:

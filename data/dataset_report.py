@@ -117,14 +117,16 @@ class SplitCount:
             self.corpora[-1].lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
         source, target = chunk.source.keys(), chunk.target.keys()
         self.pairs.add(combine_keys(source, target))
-        self.sources.add(source[chunk.source.is_there])
+        self.sources.add(source[chunk.source.is_nonempty])
         self.targets.add(target[chunk.target.lengths > 0])
         if self.unwritable is not None:
             self.unwritable.add(chunk.target)
 
     def overlap(self, train: "SplitCount") -> dict[str, int]:
         """How many of these pairs, of their sources and of their targets are in the training data as well."""
-        return {what: getattr(self, what).found_in(getattr(train, what)) for what in ("pairs", "sources", "targets")}
+        return {
+            what: getattr(self, what).num_common_with(getattr(train, what)) for what in ("pairs", "sources", "targets")
+        }
 
     def as_json(self) -> dict[str, Any]:
         """For report.json."""
@@ -135,7 +137,7 @@ class SplitCount:
             "read": sum(each.read for each in self.corpora),
             "dropped": self.dropped,
             "cut": self.cut,
-            "repeated": self.pairs.repeated(),
+            "repeated": self.pairs.num_duplicates(),
             "corpora": corpora,
             "source": self.source.as_json(),
             "target": self.target.as_json(),

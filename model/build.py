@@ -51,9 +51,9 @@ def build(
         raise ValueError("images need [model.vision]" if image else "[model.vision] needs the shape of the images")
     if config.vision is not None and image is not None and (problem := shape_problem(config.vision, image)) is not None:
         raise ValueError(problem)
-    if config.one_vocabulary_for is not None and source_vocab != target_vocab:
+    if config.shared_vocabulary_reason is not None and source_vocab != target_vocab:
         raise ValueError(
-            f"{config.one_vocabulary_for} needs one vocabulary for source and target (tokenizer.shared = true)"
+            f"{config.shared_vocabulary_reason} needs one vocabulary for source and target (tokenizer.shared = true)"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -90,7 +90,7 @@ def build_transformer(
         target_embedding=parts.embedding(target_table, decoder, config.max_length + network.lead_length - 1),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
-        narrow=parts.resize(decoder.dim, target_table.embedding_dim),
+        narrow=parts.project_if_needed(decoder.dim, target_table.embedding_dim),
         output=output,
         noise=parts.noise,
         max_length=config.max_length,
@@ -108,7 +108,7 @@ def build_decoder_only(
         embedding=parts.embedding(table, stack, sides * config.max_length),
         layers=parts.layers(stack, causal=True),
         norm=parts.final_norm(stack),
-        narrow=parts.resize(stack.dim, table.embedding_dim),
+        narrow=parts.project_if_needed(stack.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
         noise=parts.noise,
         max_length=config.max_length,
@@ -124,13 +124,13 @@ def build_encoder_only(
     begin, of_text = (prepend_begin_token, drop_begin_rows) if config.begin_token else (identity, keep_all_rows)
     head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
-        head = TokenHead(parts.before_output(stack, table.embedding_dim), of_text)
+        head = TokenHead(parts.prediction_head(stack, table.embedding_dim), of_text)
         output = parts.output(table, source_vocab)
     else:
         inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
         pooled = config.task == "classification"
         head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), of_text)
-        output = parts.classes(stack.dim, target_vocab)
+        output = parts.output_linear(stack.dim, target_vocab)
     return EncoderOnly(
         begin=begin,
         embedding=parts.source_embedding(table),
@@ -153,7 +153,7 @@ def build_character_tagger(
         encoder=parts.layers(stack),
         encoder_norm=parts.final_norm(stack),
         head=parts.upsampling(),
-        output=parts.classes(stack.dim, target_vocab),
+        output=parts.output_linear(stack.dim, target_vocab),
         noise=parts.noise,
         max_length=config.max_length,
     )

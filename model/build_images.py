@@ -72,7 +72,7 @@ def build_image_transformer(
         target_embedding=parts.embedding(table, decoder),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
-        narrow=parts.resize(decoder.dim, table.embedding_dim),
+        narrow=parts.project_if_needed(decoder.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
         noise=parts.noise,
         max_length=config.max_length,
@@ -91,7 +91,7 @@ def build_image_classifier(
         encoder=seeing.layers(stack),
         encoder_norm=seeing.final_norm(stack),
         head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
-        output=parts.classes(stack.dim, target_vocab),
+        output=parts.output_linear(stack.dim, target_vocab),
         noise=parts.noise,
         max_length=config.max_length,
     )

@@ -88,7 +88,7 @@ class ModelConfig(ModelFields):
     """
 
     @model_validator(mode="after")
-    def _goes_together(self) -> "ModelConfig":
+    def _check_compatibility(self) -> "ModelConfig":
         problem = first_problem(self)
         if problem is not None:
             raise ValueError(problem)

@@ -166,7 +166,7 @@ class ModelFields(BaseModel):
         return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
 
     @property
-    def one_vocabulary_for(self) -> str | None:
+    def shared_vocabulary_reason(self) -> str | None:
         """The setting by which source and target must be read by the same pieces; None where they need not."""
         if self.task == "span_corruption":  # one text, read with gaps and written where they are
             return f'task = "{self.task}"'

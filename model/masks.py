@@ -27,7 +27,7 @@ class Mask:
     _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, repr=False)
 
     @property
-    def is_plain(self) -> bool:
+    def is_explicit_only(self) -> bool:
         """Whether `allowed` says all."""
         return not self.causal and self.flat is None and self.window is None
 
@@ -36,7 +36,7 @@ class Mask:
 
         None where all may attend to all. Written once for all layers, in the type and on the device of `like`.
         """
-        if self.is_plain and self.allowed is None:
+        if self.is_explicit_only and self.allowed is None:
             return None
         key = num_queries, num_keys, like.dtype
         if key not in self._written:
@@ -55,7 +55,7 @@ class Mask:
             self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._written[key]
 
-    def within(self, window: int) -> "Mask":
+    def with_window(self, window: int) -> "Mask":
         """The same mask of self-attention, where nobody sees farther than `window` positions."""
         if (window,) not in self._derived:
             self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window)

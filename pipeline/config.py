@@ -62,7 +62,7 @@ class DecodingConfig(BaseModel):
             raise ValueError(f"min_length ({self.min_length}) cannot exceed max_length ({self.max_length})")
         return self
 
-    def no_n_best(self) -> str | None:
+    def n_best_problem(self) -> str | None:
         """Why a search cannot give so many hypotheses; None where it can."""
         if self.strategy == "search" and self.n_best > self.beam:
             return f"decoding.n_best ({self.n_best}) cannot exceed beam ({self.beam})"

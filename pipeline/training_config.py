@@ -235,7 +235,7 @@ class TrainingConfig(BaseModel):
         times: int = growth.factor ** sum(step > each for each in growth.steps)
         return self.accumulate * times
 
-    def no_adaptive(self) -> str | None:
+    def adaptive_problem(self) -> str | None:
         """Why a model with an adaptive softmax cannot be trained so; None where it can."""
         if self.r_drop is not None:
             return (
@@ -249,7 +249,7 @@ class TrainingConfig(BaseModel):
             "model.adaptive avoids computing: it must be 0"
         )
 
-    def no_batch_norm(self, num_processes: int = 1) -> str | None:
+    def batch_norm_problem(self, num_processes: int = 1) -> str | None:
         """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can."""
         why = 'model.normalization = "batch" computes its statistics over all rows of an update'
         if self.accumulate > 1:

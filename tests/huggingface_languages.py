@@ -161,4 +161,4 @@ def made(kind: str, folder: Path) -> Any:
     (place := folder / "theirs").mkdir()
     theirs, tokenizer = KINDS[kind].made(place)
     ours = taken(place)
-    return KINDS[kind], theirs, tokenizer, ours.towards("deu", "eng"), rows_of(ours, theirs)
+    return KINDS[kind], theirs, tokenizer, ours.for_languages("deu", "eng"), rows_of(ours, theirs)

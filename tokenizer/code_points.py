@@ -43,7 +43,7 @@ class CodePoints(Tokenizer):
         self.vocab_size = len(SPECIALS) + CODE_POINTS + len(self._languages)
 
     @classmethod
-    def load(cls, file: Path) -> "CodePoints":
+    def load_tokenizer(cls, file: Path) -> "CodePoints":
         """Read what `save` wrote. Raises ValueError, in one line that names the file, if it is something else."""
         try:
             document = json.loads(file.read_text("utf-8"))

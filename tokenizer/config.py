@@ -128,7 +128,7 @@ class TokenizerConfig(BaseModel):
         return None
 
     @property
-    def of_target(self) -> "TokenizerConfig":
+    def target_config(self) -> "TokenizerConfig":
         """How the target's own vocabulary is learned."""
         return self.model_copy(update={"kind": self.target_kind or self.kind})
 

@@ -61,7 +61,7 @@ class Tokenizer:
             raise ValueError(f"{file}: is not a tokenizer that tfm can use ({_reason(error):.200})") from error
 
     @classmethod
-    def of_json(cls, text: str) -> "Tokenizer":
+    def from_json(cls, text: str) -> "Tokenizer":
         """The tokenizer that a tokenizer.json holds. Raises ValueError if it is none, or tfm cannot use it."""
         try:
             return _checked(cls(tokenizers.Tokenizer.from_str(text)))
@@ -117,7 +117,7 @@ class Tokenizer:
         """The ids of what stands for hidden spans, the first for the first of a text; none where it has none."""
         return sentinels_of(self._whole)
 
-    def towards(self, language: str, source: str = "") -> "Tokenizer":
+    def for_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
         source: their own language, where it `has_source_language`. Raises KeyError where it does not have a language.
@@ -127,7 +127,7 @@ class Tokenizer:
         return other
 
     @property
-    def is_led(self) -> bool:
+    def has_language_prefix(self) -> bool:
         """Whether tokens of languages are before its texts."""
         return bool(self._lead)
 
@@ -156,7 +156,7 @@ class Tokenizer:
         return isinstance(self._whole.model, WordLevel) and cuts_at_spaces(self._whole)
 
     @cached_property
-    def names(self) -> LabelKind | None:
+    def label_kind(self) -> LabelKind | None:
         """Whether its pieces are names (`tokenizer.labels`): a label a text, or the tags of a text; None: neither."""
         return kind_of(self._whole)
 

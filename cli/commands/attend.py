@@ -94,7 +94,7 @@ def attend(
         check_folder_of(file)
     talk = reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
-    loaded = load_model(model_folder(model), device or "auto").towards(to, source_language)
+    loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
     read = None
     if sentence is not None and loaded.images is not None:
         read = attend_to_image(loaded, Path(sentence), target, decoding)

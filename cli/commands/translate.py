@@ -201,7 +201,7 @@ def translate(
 def _models(folders: list[Path], device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    return load_ensemble(folders, device).towards(to, source_language)
+    return load_ensemble(folders, device).for_languages(to, source_language)
 
 
 def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
@@ -210,7 +210,7 @@ def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None, source
     if step != LAST and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
         raise typer.BadParameter("give a step number, or last", param_hint="--step")
     loaded = load_checkpoint(run, None if step == LAST else int(step), device)
-    return loaded.towards(to, source_language)
+    return loaded.for_languages(to, source_language)
 
 
 def _into_folder(

@@ -60,7 +60,7 @@ class PairBatch:
             repeats=self.repeats,
         )
 
-    def filled(self, num_rows: int) -> "PairBatch":
+    def pad_to(self, num_rows: int) -> "PairBatch":
         """The same batch with filler on both sides, up to this many rows."""
         sides = (self.source, self.target_in, self.target_out)
         source, target_in, target_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
@@ -92,7 +92,7 @@ class TextBatch:
         tokens_in, tokens_out = (each.to(device, non_blocking=True) for each in (self.tokens_in, self.tokens_out))
         return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)
 
-    def filled(self, num_rows: int) -> "TextBatch":
+    def pad_to(self, num_rows: int) -> "TextBatch":
         """The same batch with filler, up to this many rows."""
         sides = (self.tokens_in, self.tokens_out)
         tokens_in, tokens_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)

@@ -47,7 +47,7 @@ class Resegmentation:
                 Column(each.values, each.starts[some[part]], each.lengths[some[part]])
                 for each, some in ((source, source_rows), (target, target_rows))
             )
-            images = None if split.images is None else split.images.of(rows[part])
+            images = None if split.images is None else split.images.select(rows[part])
             yield Split(of_source, of_target, np.ones(len(part)), images=images), part
 
     def _drawn(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:

@@ -17,4 +17,4 @@ class AugmentImages:
         """The same rows, their images varied as they are asked for."""
         if split.images is None:
             return split
-        return replace(split, images=split.images.varied(self.augmentation, self.seed, step))
+        return replace(split, images=split.images.augmented_at(self.augmentation, self.seed, step))

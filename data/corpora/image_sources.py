@@ -31,7 +31,7 @@ def images(
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
             found = images(each, read_table, online=online, left_out=left_out)
-            yield from (image for image in found if corpus.part.holds(image.key))
+            yield from (image for image in found if corpus.part.contains(image.key))
         return
     found = IMAGE_READERS[corpus.format](corpus, read_table, online, left_out)
     # A built-in corpus makes exactly as many as requested.

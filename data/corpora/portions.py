@@ -20,7 +20,7 @@ class HashRange:
     high: float
     seed: int
 
-    def holds(self, text: str) -> bool:
+    def contains(self, text: str) -> bool:
         """Whether a text belongs to it."""
         return self.low <= hash_to_unit(text, self.seed) < self.high
 
@@ -37,7 +37,7 @@ class Fold:
     seed: int
     held_out: bool
 
-    def holds(self, text: str) -> bool:
+    def contains(self, text: str) -> bool:
         """Whether a text belongs to it."""
         return (fold_of(text, self.of, self.seed) == self.number) == self.held_out
 
@@ -57,9 +57,9 @@ class Stretch:
     outside: bool
     by_text: HashRange | Fold
 
-    def holds(self, text: str) -> bool:
+    def contains(self, text: str) -> bool:
         """Whether a source belongs to it."""
-        return self.by_text.holds(text)
+        return self.by_text.contains(text)
 
     def of_lines(self, lines: Iterable[Pair]) -> Iterator[Pair]:
         """Which of the lines of a text belong to it; they are read twice, and counted first."""
@@ -121,7 +121,7 @@ class Portion:
         source an empty one, which is a line break, goes with the text before it.
         """
         if corpus.has_source:
-            return (pair for pair in pairs if self.part.holds(pair[0]))
+            return (pair for pair in pairs if self.part.contains(pair[0]))
         if isinstance(self.part, Stretch):
             return self.part.of_lines(pairs)
         return _with_line_breaks(pairs, self.part)
@@ -164,9 +164,9 @@ def _hashed(text: str, seed: int, num_bytes: int, use: bytes) -> int:
 
 
 def _with_line_breaks(pairs: Iterable[Pair], part: HashRange | Fold) -> Iterator[Pair]:
-    inside = part.holds("")
+    inside = part.contains("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():
-            inside = part.holds(pair[1])
+            inside = part.contains(pair[1])
         if inside:
             yield pair

@@ -21,7 +21,7 @@ class CorpusEpochs:
     rows: int
     epochs: tuple[int, int] | None = None
 
-    def takes_part(self, epoch: int) -> bool:
+    def is_active(self, epoch: int) -> bool:
         """Whether it does in this epoch, counted from 0 as in training."""
         return self.epochs is None or self.epochs[0] <= epoch + 1 <= self.epochs[1]
 
@@ -31,7 +31,7 @@ def weights_of(weights: NDArray[np.float64], turns: Sequence[CorpusEpochs], epoc
 
     weights: (rows,) of the rows where they are used. None if every row occurs once.
     """
-    away = [not turn.takes_part(epoch) for turn in turns]
+    away = [not turn.is_active(epoch) for turn in turns]
     if any(away):
         weights = np.where(np.repeat(away, [turn.rows for turn in turns]), 0.0, weights)
     return None if (weights == 1).all() else weights

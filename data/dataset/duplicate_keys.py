@@ -25,12 +25,12 @@ class Keys:
         self._file.write(keys.tobytes())
         self._count += len(keys)
 
-    def repeated(self) -> int:
+    def num_duplicates(self) -> int:
         """How many came before."""
         shares = (self._share(*which) for which in _shares(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
-    def found_in(self, others: "Keys") -> int:
+    def num_common_with(self, others: "Keys") -> int:
         """How many are among the others."""
         found = 0
         for which in _shares(max(len(self), len(others))):

@@ -35,7 +35,7 @@ class Side:
     pixels: list[Pixels] | None = None
 
     @classmethod
-    def of_images(cls, names: list[str], pixels: list[Pixels]) -> "Side":
+    def from_images(cls, names: list[str], pixels: list[Pixels]) -> "Side":
         """Images by name."""
         return cls(names, np.empty(0, np.int32), np.zeros(len(names), np.int64), pixels=pixels)
 
@@ -60,14 +60,14 @@ class Side:
         pixels = self.pixels and list(compress(self.pixels, kept))
         return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
 
-    def cut(self, most: int) -> "Side":
+    def truncate(self, most: int) -> "Side":
         """The same texts truncated to at most this many ids each; without counts of words."""
         assert self.words is None
         places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
         return Side(self.texts, self.ids[places < most], np.minimum(self.lengths, most))
 
     @property
-    def is_there(self) -> NDArray[np.bool_]:
+    def is_nonempty(self) -> NDArray[np.bool_]:
         """(rows,) whether there is anything: pieces, or an image."""
         return self.lengths > 0 if self.pixels is None else np.ones(len(self.texts), np.bool_)
 
@@ -107,7 +107,7 @@ def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several
     If targets are tags, which belong to words, sources are encoded word by word. several: whether rows may have more
     than two texts.
     """
-    of_source = Side.by_words if target.names == "tags" else Side.encode
+    of_source = Side.by_words if target.label_kind == "tags" else Side.encode
     first = 0
     for portion in chunk_rows(rows, CHUNK_ROWS):
         further = [row[2:] for row in portion] if several else None

@@ -47,7 +47,9 @@ def encode_images(
             captions += rows
             further.append(texts[1:])
         numbers = np.arange(first, first + len(captions))
-        yield Chunk(numbers, Side.of_images(names, pixels), Side.encode(captions, target), further if several else None)
+        yield Chunk(
+            numbers, Side.from_images(names, pixels), Side.encode(captions, target), further if several else None
+        )
         first += len(captions)
 
 

@@ -41,7 +41,7 @@ class Column:
         shift = self.starts[rows] - (ends - lengths)
         return self.values[np.arange(lengths.sum()) + np.repeat(shift, lengths)], lengths
 
-    def of_rows(self, rows: Ints) -> "Column":
+    def select_rows(self, rows: Ints) -> "Column":
         """The lists of `rows` alone, of the same flat array."""
         return Column(self.values, self.starts[rows], self.lengths[rows])
 
@@ -82,7 +82,7 @@ class Split:
     further: list[list[str]] | None = None
 
     @classmethod
-    def of_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
+    def from_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
         """A split in memory that keeps its texts, as validation and test data do."""
         table = pa.table({"source_text": pa.array(sources, pa.string()), "target_text": pa.array(targets, pa.string())})
         return cls(source, target, np.ones(len(source)), table)
@@ -90,12 +90,14 @@ class Split:
     def __len__(self) -> int:
         return len(self.source)
 
-    def of_rows(self, rows: Ints) -> "Split":
+    def select_rows(self, rows: Ints) -> "Split":
         """These rows of validation data, with their texts."""
         assert self._table is not None
         table = self._table.select(["source_text", "target_text"]).take(pa.array(rows))
-        images = None if self.images is None else self.images.of(rows)
-        return Split(self.source.of_rows(rows), self.target.of_rows(rows), self.weights[rows], table, images=images)
+        images = None if self.images is None else self.images.select(rows)
+        return Split(
+            self.source.select_rows(rows), self.target.select_rows(rows), self.weights[rows], table, images=images
+        )
 
     @property
     def source_lengths(self) -> Ints:
@@ -111,7 +113,7 @@ class Split:
         """How often each row comes up in this epoch, counted from 0; None where every row comes up once."""
         return weights_of(self.weights, self.turns, epoch)
 
-    def by_image(self) -> "Split":
+    def group_by_image(self) -> "Split":
         """Validation data of images, which has a row for each caption, as a test set has it: each image once, with its
         captions as references."""
         if self.images is None:
@@ -122,7 +124,7 @@ class Split:
         captions = self.texts()[1]
         _, *further = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
         firsts = np.array([rows[0] for rows in of_image.values()], np.int64)
-        found = self.of_rows(firsts)
+        found = self.select_rows(firsts)
         return replace(found, further=[list(column) for column in further])
 
     def texts(self) -> tuple[list[str], list[str]]:

@@ -24,8 +24,8 @@ def unseen(split: Split, target: Tokenizer) -> Counter[str]:
 
 def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
     """How often each name occurs in some targets that the vocabulary of names does not have."""
-    assert target.names is not None, "a vocabulary of names"
-    seen = Counter(name for text in texts for name in names_in(text, target.names))
+    assert target.label_kind is not None, "a vocabulary of names"
+    seen = Counter(name for text in texts for name in names_in(text, target.label_kind))
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 

@@ -18,12 +18,12 @@ class ChannelStatistics:
     squares: tuple[int, ...]
 
     @classmethod
-    def none(cls, channels: int) -> "ChannelStatistics":
+    def empty(cls, channels: int) -> "ChannelStatistics":
         """Of no pixels."""
         return cls(0, (0,) * channels, (0,) * channels)
 
     @classmethod
-    def of(cls, pixels: Pixels) -> "ChannelStatistics":
+    def from_pixels(cls, pixels: Pixels) -> "ChannelStatistics":
         """Of pixels (..., channels), from how often each of the 256 values occurs."""
         values = np.arange(256)
         channels = [np.bincount(pixels[..., each].reshape(-1), minlength=256) for each in range(pixels.shape[-1])]

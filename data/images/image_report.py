@@ -27,13 +27,13 @@ class ImageReport:
             self.conversions[conversion] += 1
             self.first_converted.setdefault(conversion, name)
 
-    def refuse(self, reason: str, num_captions: int) -> None:
+    def add_rejected(self, reason: str, num_captions: int) -> None:
         """One image was dropped with its captions; the reason names it."""
         self.num_refused += 1
         self.num_captions += num_captions
         self.refused += [reason] if len(self.refused) < MAX_LISTED_FILES else []
 
-    def leave_out(self, names: list[str]) -> None:
+    def add_skipped(self, names: list[str]) -> None:
         """Files that lie beside the images were not read."""
         self.num_left_out += len(names)
         self.left_out += names[: MAX_LISTED_FILES - len(self.left_out)]

@@ -27,7 +27,7 @@ class RowImages:
     step: int = 0
 
     @classmethod
-    def of_pixels(cls, pixels: Pixels, preparation: ImageTransform) -> "RowImages":
+    def from_pixels(cls, pixels: Pixels, preparation: ImageTransform) -> "RowImages":
         """Images (rows, height, width, channels), each as a row of its own."""
         return cls(ImageStore(pixels, np.arange(len(pixels)), preparation.statistics, {}), preparation)
 
@@ -45,7 +45,7 @@ class RowImages:
         pixels = self.store.take(rows)
         return pixels if self.augmentation is None else self.augmentation(pixels, self.seed, self.step, rows)
 
-    def of(self, rows: Ints) -> "RowImages":
+    def select(self, rows: Ints) -> "RowImages":
         """Some of these rows alone."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 
@@ -53,6 +53,6 @@ class RowImages:
         """The same pixels, which become numbers as a model has learned to read them."""
         return replace(self, preparation=preparation)
 
-    def varied(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
+    def augmented_at(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
         """The same rows as they are at an update: a pure function of (seed, step, row)."""
         return replace(self, augmentation=augmentation, seed=seed, step=step)

@@ -36,7 +36,7 @@ class ImageWriter:
     def __init__(self, stream: BufferedWriter, shape: Shape):
         self.shape = shape
         self.report = ImageReport()
-        self.statistics = ChannelStatistics.none(shape.channels)
+        self.statistics = ChannelStatistics.empty(shape.channels)
         self.rows: Ints | None = None
         self._stream = stream
         self._count = 0
@@ -46,7 +46,7 @@ class ImageWriter:
         if pixels.shape != (self.shape.height, self.shape.width, self.shape.channels) or pixels.dtype != np.uint8:
             raise ValueError(f"{pixels.dtype} {pixels.shape} is not of {self.shape}")
         self._stream.write(np.ascontiguousarray(pixels).tobytes())
-        self.statistics += ChannelStatistics.of(pixels)
+        self.statistics += ChannelStatistics.from_pixels(pixels)
         self._count += 1
         return self._count - 1
 
@@ -62,7 +62,7 @@ class ImageWriter:
             except DataError as error:
                 if not drop:
                     raise
-                self.report.refuse(str(error), len(image.captions))
+                self.report.add_rejected(str(error), len(image.captions))
                 continue
             self.report.add(image.title, found.conversions)
             yield image, found.pixels

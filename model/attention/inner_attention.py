@@ -151,7 +151,7 @@ class FusedAttention(nn.Module):
             done = dispatch.attend(query, key, value, mask, query.shape[3] ** -0.5)
             if done is not None:
                 return done
-        if key.shape[1] < query.shape[1] and mask.is_plain and not self.equation.positions.has_bias:
+        if key.shape[1] < query.shape[1] and mask.is_explicit_only and not self.equation.positions.has_bias:
             return self._grouped(query, key, value, mask, query_positions, key_positions)
         if few:
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)

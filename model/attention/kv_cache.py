@@ -34,14 +34,14 @@ class CacheSlots:
     _masks: dict[int, Mask] = field(default_factory=dict, compare=False, repr=False)
     _before: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
 
-    def within(self, window: int) -> Mask:
+    def window_mask(self, window: int) -> Mask:
         """The mask of the slots that are at most `window` positions before each row."""
         if window not in self._masks:
             near = (self.own_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
             self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
         return self._masks[window]
 
-    def before(self, distance: int) -> tuple[Tensor, Tensor]:
+    def ancestor_kv(self, distance: int) -> tuple[Tensor, Tensor]:
         """The slot (B, W) of each row's ancestor `distance` positions before it, and whether there is one (B, W)."""
         if distance not in self._before:
             found = self.positions[:, None] == self.own_positions[:, :, None] - distance
@@ -67,7 +67,7 @@ class LayerKVCache:
 
     def write(self, key: Tensor, value: Tensor, slots: CacheSlots) -> tuple[Tensor, Tensor]:
         """Write the new keys and values (B, H, W, K) into their slots; return those of all slots (B, H, S, K)."""
-        keys, values = self.room(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
+        keys, values = self.ensure_capacity(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
         if not dispatch.write(keys, values, key, value, slots.own):
             rows = slots.rows(key.shape[1], keys.shape[2])
             for cache, new in ((keys, key), (values, value)):
@@ -75,7 +75,9 @@ class LayerKVCache:
         used = slots.positions.shape[1]
         return keys[:, :, :used], values[:, :, :used]
 
-    def room(self, slots: CacheSlots, heads: int, widths: tuple[int, int], like: Tensor) -> tuple[Tensor, Tensor]:
+    def ensure_capacity(
+        self, slots: CacheSlots, heads: int, widths: tuple[int, int], like: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The whole cache, keys (B, H, S', K) and values (B, H, S', V), with room for these slots: S' >= S.
 
         widths: K and V. like: a tensor that has the type and device of the cache.
@@ -86,14 +88,14 @@ class LayerKVCache:
         self._value = _with_room(self._value, used, like, (batch, heads, width, widths[1]))
         return self._key, self._value
 
-    def before(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
+    def ancestor_kv(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
         """Keys and values (R, H K) of each row's ancestor `distance` positions before it; zeros where there is none.
 
         None if nothing has been written yet.
         """
         if self._key is None or self._value is None:
             return None
-        places, found = slots.before(distance)
+        places, found = slots.ancestor_kv(distance)
         sentences = torch.arange(len(places), device=places.device)[:, None]
         key, value = (
             (cache[sentences, :, places].flatten(2) * found[:, :, None]).flatten(0, 1)
@@ -102,7 +104,7 @@ class LayerKVCache:
         return key, value
 
     @classmethod
-    def of(cls, key: Tensor, value: Tensor) -> "LayerKVCache":
+    def from_kv(cls, key: Tensor, value: Tensor) -> "LayerKVCache":
         """A cache whose first slots hold these keys and values (B, H, S, K)."""
         cache = cls()
         cache._key, cache._value = key.contiguous(), value.contiguous()

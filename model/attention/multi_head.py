@@ -74,12 +74,12 @@ class SelfAttention(nn.Module):
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
         """(N, D) -> (N, D), mixing positions of each sentence as the mask allows."""
-        return self.read(rows, layout, mask)[0]
+        return self.prefill(rows, layout, mask)[0]
 
-    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The same, and the keys and values (B, G, S, ..) to which a `step` after these rows attends."""
         query, key, value = self._heads(layout.pad(self.query_key_value(rows)), layout.columns)
-        mask = mask if self.window is None else mask.within(self.window)
+        mask = mask if self.window is None else mask.with_window(self.window)
         mixed = self.mix(query, key, value, mask, layout.columns, layout.columns)
         output: Tensor = self.output(layout.unpad(join_heads(mixed)))
         return output, (key, value)
@@ -89,7 +89,7 @@ class SelfAttention(nn.Module):
         projected = self.query_key_value(rows).view(*slots.own.shape, -1)
         query, key, value = self._heads(projected, slots.own_positions)
         keys, values = cache.write(key, value, slots)
-        mask = slots.mask if self.window is None else slots.within(self.window)
+        mask = slots.mask if self.window is None else slots.window_mask(self.window)
         mixed = self.mix(query, keys, values, mask, slots.own_positions, slots.positions)
         output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
         return output
@@ -122,7 +122,7 @@ class CrossAttention(nn.Module):
         self.output = Linear(heads.number * heads.value_dim, dim, compute_dtype=compute_dtype)
         self.mix = mix
 
-    def remember(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    def project_memory(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Keys and values (B, G, S, ..) of memory (N, D): computed once a sentence."""
         key, value = self._key_value(memory, layout)
         return key.contiguous(), value.contiguous()

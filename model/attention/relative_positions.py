@@ -60,11 +60,11 @@ class Rotary(AttentionPositions):
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
-        turns = self.turns(wide, positions)
+        turns = self.rotations(wide, positions)
         turned = as_complex(wide) * (turns.unsqueeze(1) if positions.dim() == 2 else turns)
         return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
 
-    def turns(self, heads: Tensor, positions: Tensor) -> Tensor:
+    def rotations(self, heads: Tensor, positions: Tensor) -> Tensor:
         """e^(i pos f_i) of positions (..), complex (.., K / 2), for queries or keys (.., K)."""
         angles = positions.unsqueeze(-1) * self.frequencies(heads)
         return torch.polar(torch.ones_like(angles), angles)

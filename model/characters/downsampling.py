@@ -25,11 +25,11 @@ class ShorterLayout(Layout):
         firsts = (self.lengths.cumsum(0) - self.lengths).to(device, non_blocking=True)
         self.places = rate * firsts[characters.sentence] + characters.positions
 
-    def gathered(self, rows: Tensor) -> Tensor:
+    def group_rows(self, rows: Tensor) -> Tensor:
         """(N, D) -> (M, r D): the r characters of each row side by side, zeros beyond the end of a sentence."""
         return scatter_rows(rows, self.places, self.rate * self.num_rows).view(self.num_rows, -1)
 
-    def repeated(self, rows: Tensor) -> Tensor:
+    def repeat_rows(self, rows: Tensor) -> Tensor:
         """(M, D) -> (N, D): for each character the row that it went into."""
         return rows.index_select(0, self.places // self.rate)
 
@@ -47,4 +47,4 @@ class Downsampling(nn.Module):
 
     def forward(self, rows: Tensor, layout: ShorterLayout) -> Tensor:
         """(N, D) -> (M, D)."""
-        return self.norm(F.gelu(self.words(layout.gathered(rows))))  # type: ignore[no-any-return]
+        return self.norm(F.gelu(self.words(layout.group_rows(rows))))  # type: ignore[no-any-return]

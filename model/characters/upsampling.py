@@ -38,7 +38,7 @@ class Upsampling(nn.Module):
 
     def forward(self, characters: Tensor, shorter: Tensor, layout: ShorterLayout) -> Tensor:
         """(N, D), (M, D) -> (N, D)."""
-        both = torch.cat([characters, layout.repeated(shorter)], dim=1)
+        both = torch.cat([characters, layout.repeat_rows(shorter)], dim=1)
         rows = self.norm(F.gelu(self.words(windows(both, layout.characters.positions, self.offsets))))
         rows = self.layer(rows, layout.characters, padding_mask(layout.characters))
         return self.last_norm(rows)  # type: ignore[no-any-return]

@@ -65,7 +65,7 @@ def in_use() -> bool:
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
     """softmax(Q K^T * scale + mask) V: query (B, H, T, K), key (B, G, S, K), value (B, G, S, V) -> (B, H, T, V)."""
-    if not mask.is_plain or not _applies(query):
+    if not mask.is_explicit_only or not _applies(query):
         return None
     batch, heads, num_queries, _ = query.shape
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])

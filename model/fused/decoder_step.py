@@ -116,7 +116,7 @@ class FusedDecoderStep:
         model = self._model
         embedded = model.target_embedding(tokens, state.row_positions)
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % ROW_MULTIPLE))  # a new tensor also where nothing is added
-        state, slots = state.grown()
+        state, slots = state.advance()
         normed = self._first_input(rows)
         attention = _Attention(self._loops, self._heads, state, slots, normed, self._turns(rows, slots))
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
@@ -135,7 +135,7 @@ class FusedDecoderStep:
         if not isinstance(self._positions, Rotary):
             return None
         like = rows.new_empty(self._heads.key_dim)
-        return torch.view_as_real(self._positions.turns(like, slots.own_positions.flatten())).numpy()
+        return torch.view_as_real(self._positions.rotations(like, slots.own_positions.flatten())).numpy()
 
     def _first_input(self, rows: Tensor) -> Tensor:
         """What enters the first sublayer (N, D)."""
@@ -178,7 +178,7 @@ class _Attention:
         if self._turns is not None:
             projected = projected.float()
             self._loops.turn(projected.numpy(), self._turns, heads.number + heads.groups)
-        keys, values = cache.room(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
+        keys, values = cache.ensure_capacity(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
         return self._attend(projected, keys, values, self._own_slots, self._of_target).to(dtype)
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:

@@ -79,7 +79,7 @@ class _LaidOut:
     def weights_of(self, model: EncoderDecoder) -> "_Weights | None":
         """None where the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
-        return self._weights.of(tensors, lambda: _Weights(model) if _fits(model) else None, model.training)
+        return self._weights.get_or_make(tensors, lambda: _Weights(model) if _fits(model) else None, model.training)
 
     def _identities(self) -> list[int]:
         return [id(part) for parts in self._parts for part in parts.values()]
@@ -198,7 +198,7 @@ def _turns_of(positions: Any, max_length: int, key_dim: int) -> Any:
     """How queries and keys are turned (M, K / 2, 2); (M, 0, 2) where they are not."""
     if not isinstance(positions, Rotary):
         return np.empty((max_length, 0, 2), np.float32)
-    return torch.view_as_real(positions.turns(torch.empty(key_dim), torch.arange(max_length))).numpy()
+    return torch.view_as_real(positions.rotations(torch.empty(key_dim), torch.arange(max_length))).numpy()
 
 
 def _fits(model: EncoderDecoder) -> bool:

@@ -30,15 +30,15 @@ class DerivedWeights(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Free what was made."""
         self._seen: list[object] | None = None
         self._memory: list[UntypedStorage] = []
         self._made: T | None = None
 
-    def of(self, weights: Sequence[Tensor], make: Callable[[], T], *settings: object) -> T:
+    def get_or_make(self, weights: Sequence[Tensor], make: Callable[[], T], *settings: object) -> T:
         """What `make` made of these weights with these settings, or makes now."""
         seen: list[object] = [_uncounted_changes, settings]
         for each in weights:

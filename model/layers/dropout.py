@@ -39,12 +39,12 @@ class DropoutRng:
         self._draws += 1
         return counter_hash(self._key, self._draws)
 
-    def leaves_out(self, rate: float) -> bool:
+    def drop_layer(self, rate: float) -> bool:
         """Whether a part is left out of this pass, with probability `rate`: of all rows of it."""
         return self.draw() < rate * 2**64 and self._leaves_out
 
     @contextmanager
-    def leaving_out_nothing(self) -> Iterator[None]:
+    def no_layer_drop(self) -> Iterator[None]:
         """Within, every part takes part: to see how much memory a pass may take."""
         self._leaves_out = False
         try:

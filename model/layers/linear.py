@@ -116,7 +116,7 @@ class Linear(nn.Module):
             return F.linear(x, self.weight, self.bias)
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
-            in_8_bits = self._laid_out.of((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
+            in_8_bits = self._laid_out.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
             product = int8_product(x.float(), in_8_bits).to(x.dtype)
             return product if self.bias is None else product.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
@@ -135,10 +135,10 @@ class Linear(nn.Module):
         return F.linear(x, weight.to(dtype), bias)
 
     def _packed(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        packed: Tensor = self._laid_out.of((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
+        packed: Tensor = self._laid_out.get_or_make((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
         return packed
 
-    def product(self, then: str = "none") -> Callable[[Tensor], Tensor]:
+    def make_matmul(self, then: str = "none") -> Callable[[Tensor], Tensor]:
         """(N, in) -> (N, out) with the weight as it is now: what a module call does, with fewer questions asked.
 
         then: "relu", or nothing. For many rows, on a CPU, without gradients. Of products `in_bf16` operands and result
@@ -153,7 +153,7 @@ class Linear(nn.Module):
 
     @property
     def in_bf16(self) -> bool:
-        """Whether the operands and the result of `product` are in bf16."""
+        """Whether the operands and the result of `make_matmul` are in bf16."""
         return self.inference_dtype is torch.bfloat16 and can_pack(torch.bfloat16)
 
     def prepare(self) -> None:
@@ -164,7 +164,7 @@ class Linear(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is freed."""
-        self._laid_out.forget()
+        self._laid_out.clear()
         return super().train(mode)
 
     def extra_repr(self) -> str:

@@ -42,7 +42,7 @@ class LoraLinear(Linear):
         if torch.is_grad_enabled():
             return self.frozen.weight + self.factor * (self.b @ self.a)
         with torch.inference_mode(False), torch.no_grad():
-            return self._merged.of(weights, lambda: merge_lora_weight(*weights, self.factor))
+            return self._merged.get_or_make(weights, lambda: merge_lora_weight(*weights, self.factor))
 
     @property
     def bias(self) -> nn.Parameter | None:  # type: ignore[override]
@@ -58,7 +58,7 @@ class LoraLinear(Linear):
 
     def train(self, mode: bool = True) -> "LoraLinear":
         """Turn training on or off; what was merged is freed."""
-        self._merged.forget()
+        self._merged.clear()
         return super().train(mode)
 
 

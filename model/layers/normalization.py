@@ -43,11 +43,11 @@ class BatchNorm(nn.Module):
         if not self.training:
             return (x - self.mean) * (self.variance + self.eps).rsqrt() * self.weight + self.bias
         variance, mean = torch.var_mean(x, dim=0, correction=0)
-        self._remember(mean.detach(), variance.detach() * len(x) / max(1, len(x) - 1))
+        self._update_running_stats(mean.detach(), variance.detach() * len(x) / max(1, len(x) - 1))
         return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+    def _update_running_stats(self, mean: Tensor, variance: Tensor) -> None:
         for running, new in ((self.mean, mean), (self.variance, variance)):
             # an update that is not finite is left out, and leaves no trace here either
             running.lerp_(torch.where(new.isfinite(), new, running), self.momentum)

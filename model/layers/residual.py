@@ -28,7 +28,7 @@ class StochasticDepth:
         """b / (1 - r) of this pass and this sublayer: 0 where it is left out."""
         if not self.rate:
             return 1.0
-        return 0.0 if self.noise.leaves_out(self.rate) else 1 / (1 - self.rate)
+        return 0.0 if self.noise.drop_layer(self.rate) else 1 / (1 - self.rate)
 
 
 class PreNorm(nn.Module):

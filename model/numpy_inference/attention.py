@@ -109,7 +109,7 @@ class CrossAttention:
     key_value: Linear
     output: Linear
 
-    def remember(self, memory: Array) -> KeysValues:
+    def project_memory(self, memory: Array) -> KeysValues:
         """The encoder's rows (S, D) -> keys (1, G, S, K) and values (1, G, S, V)."""
         key, value = np.split(self.key_value(memory)[None], [self.heads.widths[1]], axis=-1)
         return split_heads(key, self.heads.groups), split_heads(value, self.heads.groups)

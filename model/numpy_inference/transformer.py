@@ -75,7 +75,7 @@ class Transformer:
         for layer in self.encoder:
             x = layer(x)
         x = self.encoder_norm(x)
-        return [layer.cross_attention.remember(x) for layer in self.decoder]
+        return [layer.cross_attention.project_memory(x) for layer in self.decoder]
 
     def empty_cache(self) -> Cache:
         """That of one hypothesis without pieces."""

@@ -42,11 +42,11 @@ def build_network(
 
     Raises UnknownModelError where it is not one that can be made here; then `build` may.
     """
-    if not is_supported(config) or (config.one_vocabulary_for is not None and source_vocab != target_vocab):
+    if not is_supported(config) or (config.shared_vocabulary_reason is not None and source_vocab != target_vocab):
         raise UnsupportedModelError
     parts = _Parts(config, dict(weights))
     network = parts.network(source_vocab, target_vocab)
-    parts.check_all_are_taken()
+    parts.check_no_unused_weights()
     return network
 
 
@@ -87,7 +87,7 @@ class _Parts:
             max_length=config.max_length,
         )
 
-    def check_all_are_taken(self) -> None:
+    def check_no_unused_weights(self) -> None:
         """Raise UnknownModelError where weights are left that no part has taken."""
         if self._left:
             raise UnsupportedModelError

@@ -31,7 +31,7 @@ class PreprojectedAdditive(Additive):
 
 
 MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": PreprojectedAdditive}
-"""By name: (heads, head_dim) -> a score of queries and the keys that `MemoryAttention.remember` gives."""
+"""By name: (heads, head_dim) -> a score of queries and the keys that `MemoryAttention.project_memory` gives."""
 
 
 class MemoryAttention(nn.Module):
@@ -45,7 +45,7 @@ class MemoryAttention(nn.Module):
         self.heads, self.fit = heads, fit
         self.mix = ExplicitAttention(score, AttentionPositions(), dropout)
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory:
+    def project_memory(self, rows: Tensor, layout: Layout) -> Memory:
         """The encoder's output (N, D) as keys and values: computed once a sentence."""
         padded, score = layout.pad(self.fit(rows)), self.mix.score
         values = padded.view(*padded.shape[:2], self.heads, -1).transpose(1, 2).contiguous()

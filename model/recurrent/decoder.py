@@ -27,19 +27,19 @@ class Decoder(nn.Module):
         super().__init__()
         self.layers, self.dropout = nn.ModuleList(layers), dropout
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory:
+    def project_memory(self, rows: Tensor, layout: Layout) -> Memory:
         """The encoder's output (N, D) as the memory for `forward` and `step`; empty without attention."""
         return Memory()
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         """Teacher forcing: rows (N, D) of the target and states (B, D) of each layer -> (N, D)."""
         steps = TimeMajorPacking(layout)
-        return steps.restored(self.read(steps.arranged(rows), steps, start))
+        return steps.unpack(self.read(steps.pack(rows), steps, start))
 
     def read(self, rows: Tensor, steps: TimeMajorPacking, start: Sequence[States]) -> Tensor:
         """Rows (N, D), arranged, through all layers."""
         for layer, states in zip(self.layers, start, strict=True):
-            rows, _ = layer(rows, steps, tuple(steps.ranked(each) for each in states))
+            rows, _ = layer(rows, steps, tuple(steps.sort_states(each) for each in states))
             rows = self.dropout(rows)
         return rows
 
@@ -64,8 +64,8 @@ class LuongDecoder(Decoder):
         super().__init__(layers, dropout=dropout)
         self.attention, self.combine = attention, combine
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory:
-        return self.attention.remember(rows, layout)
+    def project_memory(self, rows: Tensor, layout: Layout) -> Memory:
+        return self.attention.project_memory(rows, layout)
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         hidden = super().forward(rows, layout, start, memory)
@@ -100,19 +100,19 @@ class BahdanauDecoder(Decoder):
         self.first, self.context_gates = layers[0], context_gates
         self.attention, self.combine = attention, combine
 
-    def remember(self, rows: Tensor, layout: Layout) -> Memory:
-        return self.attention.remember(rows, layout)
+    def project_memory(self, rows: Tensor, layout: Layout) -> Memory:
+        return self.attention.project_memory(rows, layout)
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         steps = TimeMajorPacking(layout)
-        rows, memory = steps.arranged(rows), memory.select(steps.order)
-        states, hidden, contexts = tuple(steps.ranked(each) for each in start[0]), list[Tensor](), list[Tensor]()
+        rows, memory = steps.pack(rows), memory.select(steps.order)
+        states, hidden, contexts = tuple(steps.sort_states(each) for each in start[0]), list[Tensor](), list[Tensor]()
         for gates in self.first.input(rows).split(steps.sizes):
             context, states = self._first(gates, tuple(each[: len(gates)] for each in states), memory.first(len(gates)))
             hidden.append(states[0])
             contexts.append(context)
         top = self.read(self.dropout(torch.cat(hidden)), steps, start[1:])
-        return steps.restored(self._combined(top, torch.cat(contexts), rows))
+        return steps.unpack(self._combined(top, torch.cat(contexts), rows))
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         context, first = self._first(self.first.input(rows), states[0], memory)

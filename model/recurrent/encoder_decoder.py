@@ -39,11 +39,11 @@ class Encoder(nn.Module):
         directions, ends = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
         for parts in self.layers:
             read = [
-                (steps, *part(steps.arranged(rows), steps))
+                (steps, *part(steps.pack(rows), steps))
                 for part, steps in zip(parts.children(), directions, strict=True)
             ]
-            rows = self.dropout(torch.cat([steps.restored(hidden) for steps, hidden, _ in read], dim=-1))
-            last = [[steps.unranked(state) for state in states] for steps, _, states in read]
+            rows = self.dropout(torch.cat([steps.unpack(hidden) for steps, hidden, _ in read], dim=-1))
+            last = [[steps.unsort_states(state) for state in states] for steps, _, states in read]
             ends.append(tuple(torch.cat(states, dim=-1) for states in zip(*last, strict=True)))
         return rows, ends
 
@@ -103,7 +103,7 @@ class RecurrentEncoderDecoder(nn.Module):
         rows, memory_layout = self.source_embedding.read(source, layout)
         assert isinstance(memory_layout, Layout)
         rows, ends = self.encoder(rows, memory_layout)
-        return self.bridge(ends), self.decoder.remember(rows, memory_layout)
+        return self.bridge(ends), self.decoder.project_memory(rows, memory_layout)
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Teacher forcing: source and target ids -> the input of the output layer (N, E); zeros at filler rows."""

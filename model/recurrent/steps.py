@@ -30,19 +30,19 @@ class TimeMajorPacking:
         self._rows, self.order = rows.to(device, non_blocking=True), order.to(device, non_blocking=True)
         self._places, self._ranks = self._rows.argsort(), self.order.argsort()
 
-    def arranged(self, rows: Tensor) -> Tensor:
+    def pack(self, rows: Tensor) -> Tensor:
         """(N, ...), sentence after sentence -> the same rows, step after step."""
         return _Reordered.apply(rows, self._rows, self._places)  # type: ignore[no-untyped-call,no-any-return]
 
-    def restored(self, rows: Tensor) -> Tensor:
-        """The inverse of `arranged`."""
+    def unpack(self, rows: Tensor) -> Tensor:
+        """The inverse of `pack`."""
         return _Reordered.apply(rows, self._places, self._rows)  # type: ignore[no-untyped-call,no-any-return]
 
-    def ranked(self, states: Tensor) -> Tensor:
+    def sort_states(self, states: Tensor) -> Tensor:
         """(B, ...), one row a sentence -> from the longest to the shortest."""
         return states.index_select(0, self.order)
 
-    def unranked(self, states: Tensor) -> Tensor:
+    def unsort_states(self, states: Tensor) -> Tensor:
         """The inverse of `ranked`."""
         return states.index_select(0, self._ranks)
 

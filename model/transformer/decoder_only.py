@@ -67,7 +67,7 @@ class DecoderOnly(nn.Module):
         """Read source ids (N,); a state of one row a sentence."""
         rows, caches, mask = self.embedding(source, layout.positions), [], causal_mask(layout)
         for layer in self._layers():
-            rows, cache = layer.read(rows, layout, mask)
+            rows, cache = layer.prefill(rows, layout, mask)
             caches.append(cache)
         return TransformerState(
             caches=tuple(caches),
@@ -81,7 +81,7 @@ class DecoderOnly(nn.Module):
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.embedding(tokens, state.row_positions)
-        state, slots = state.grown()
+        state, slots = state.advance()
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
         hidden = self._finish(rows)

@@ -91,7 +91,7 @@ class TransformerState:
             descent=descent,
         )
 
-    def grown(self) -> tuple["TransformerState", CacheSlots]:
+    def advance(self) -> tuple["TransformerState", CacheSlots]:
         """The state after each row has read one more token, and the slots of these tokens: the lowest free ones."""
         batch, width = len(self.lengths), self.width
         own_positions = self.lengths[:, None].expand(batch, width)

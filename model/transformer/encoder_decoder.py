@@ -83,7 +83,7 @@ class EncoderDecoder(nn.Module):
         return TransformerState(
             caches=tuple(LayerKVCache() for _ in self.decoder),
             memory=Memory(
-                tuple(layer.cross_attention.remember(memory, memory_layout) for layer in self._decoder_layers()),
+                tuple(layer.cross_attention.project_memory(memory, memory_layout) for layer in self._decoder_layers()),
                 padding_mask(memory_layout),
             ),
             lengths=torch.zeros(layout.batch, dtype=torch.long, device=source.device),
@@ -94,7 +94,7 @@ class EncoderDecoder(nn.Module):
         """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
         the state after it."""
         rows = self.target_embedding(tokens, state.row_positions)
-        state, slots = state.grown()
+        state, slots = state.advance()
         memory = state.memory
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, memory.keys_values, strict=True):
             rows = layer.step(rows, cache, slots, remembered, memory.mask)

@@ -141,7 +141,7 @@ class ModuleFactory:
             scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
             norm=self.normalization(stack.dim) if self.config.embedding_norm else nn.Identity(),
             dropout=Dropout(self.config.dropout.embedding, self.noise),
-            widen=self.resize(table.embedding_dim, stack.dim - beside),
+            widen=self.project_if_needed(table.embedding_dim, stack.dim - beside),
         )
 
     def source_embedding(self, table: Table) -> SourceEmbedding:
@@ -174,23 +174,23 @@ class ModuleFactory:
             clusters = make_clusters(adaptive, table.embedding_dim, vocab)
             tables = table.each_table() if tied and isinstance(table, AdaptiveEmbedding) else ()
             return AdaptiveSoftmax(clusters, tables, compute_dtype=self.compute_dtype)
-        output = self.classes(table.embedding_dim, vocab)
+        output = self.output_linear(table.embedding_dim, vocab)
         if tied and isinstance(table, nn.Embedding):
             output.weight = table.weight
         return output
 
-    def classes(self, dim: int, number: int) -> Linear:
+    def output_linear(self, dim: int, number: int) -> Linear:
         """Logits of so many pieces or labels from rows of width `dim`."""
         return Linear(dim, number, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
 
-    def resize(self, in_dim: int, out_dim: int) -> nn.Module:
+    def project_if_needed(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""
         return nn.Identity() if in_dim == out_dim else self.product(in_dim, out_dim)
 
-    def before_output(self, stack: StackConfig, out_dim: int) -> nn.Module:
+    def prediction_head(self, stack: StackConfig, out_dim: int) -> nn.Module:
         """What is between a stack and the output layer of pieces that are hidden."""
         if not self.config.head_transform:
-            return self.resize(stack.dim, out_dim)
+            return self.project_if_needed(stack.dim, out_dim)
         dense = Linear(stack.dim, out_dim, compute_dtype=self.compute_dtype)
         return PredictionHeadTransform(dense, ACTIVATIONS[self.config.activation].function, self.normalization(out_dim))
 

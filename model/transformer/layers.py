@@ -31,13 +31,13 @@ class EncoderLayer(nn.Module):
         """(N, D) -> (N, D)."""
         return self._sublayers(rows, lambda x: self.attention(x, layout, mask))
 
-    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, LayerKVCache]:
+    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, LayerKVCache]:
         """The same, and the cache with which `step` goes on after these rows."""
         caches = []
 
         def attend(x: Tensor) -> Tensor:
-            mixed, key_value = self.attention.read(x, layout, mask)
-            caches.append(LayerKVCache.of(*key_value))
+            mixed, key_value = self.attention.prefill(x, layout, mask)
+            caches.append(LayerKVCache.from_kv(*key_value))
             return mixed
 
         return self._sublayers(rows, attend), caches[0]

@@ -25,7 +25,7 @@ class Mixing(Protocol):
 
     def __call__(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor: ...
 
-    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor: ...
 
@@ -47,27 +47,27 @@ class RecurrentMixing(nn.Module):
         hidden = []
         for cell, backward in zip(self.cells, (False, True), strict=False):
             steps = TimeMajorPacking(real, backward=backward)
-            read, _ = cell(steps.arranged(rows[: real.num_rows]), steps)
-            hidden.append(steps.restored(read))
+            read, _ = cell(steps.pack(rows[: real.num_rows]), steps)
+            hidden.append(steps.unpack(read))
         return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real.num_rows))
 
-    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The same, and the states (B, 1, S, D) from which a `step` after these rows goes on."""
         assert isinstance(layout, Layout)
         assert mask.causal
         steps, cell = TimeMajorPacking(layout), self._cell
-        read, ends = cell(steps.arranged(rows), steps)
-        hidden = steps.restored(read)
+        read, ends = cell(steps.pack(rows), steps)
+        hidden = steps.unpack(read)
         padded = layout.pad(hidden)
         others = torch.zeros_like(padded) if len(ends) == 2 else padded[..., :0]
         if len(ends) == 2:  # of the cell state only the last is ever asked for
-            others[torch.arange(layout.batch), layout.lengths - 1] = steps.unranked(ends[1])
+            others[torch.arange(layout.batch), layout.lengths - 1] = steps.unsort_states(ends[1])
         return hidden, (padded.unsqueeze(1), others.unsqueeze(1))
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), from the state of the row it follows."""
         cell = self._cell
-        before = cache.before(1, slots)
+        before = cache.ancestor_kv(1, slots)
         states = cell.zeros(rows, len(rows)) if before is None else before[: cell.num_states]
         states = cell.step(cell.input(rows), states)
         hidden, other = states if len(states) == 2 else (states[0], states[0][:, :0])
@@ -100,7 +100,7 @@ class ConvolutionMixing(nn.Module):
         output: Tensor = self.words(windows(rows, layout.positions, self.offsets))
         return output
 
-    def read(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The same, and the rows (B, 1, S, D) that a `step` after them sees."""
         padded = layout.pad(rows).unsqueeze(1)
         return self(rows, layout, mask), (padded, padded[..., :0])
@@ -109,7 +109,7 @@ class ConvolutionMixing(nn.Module):
         """One new row a hypothesis (R, D) -> (R, D), seeing the rows it descends from."""
         new = rows.view(*slots.own.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)
-        seen = [cache.before(-offset, slots) for offset in self.offsets]
+        seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
         output: Tensor = self.words(torch.cat([each[0] for each in seen if each is not None], dim=1))
         return output
 

@@ -57,25 +57,25 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
     """An encoder-decoder with a lead of `lead_length` tokens; `told` says what is read where."""
 
     @abstractmethod
-    def told(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+    def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """What encoder and decoder read of source ids (N,)."""
 
     def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        return super()._read(*self.told(source, layout)[:2])
+        return super()._read(*self.split_inputs(source, layout)[:2])
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Teacher forcing: source and target ids, begin token first -> what enters the output layer (N, E).
 
         The row of the begin token is that of the lead's last token.
         """
-        told = self.told(source, source_layout)
+        told = self.split_inputs(source, source_layout)
         heard, layout, places = prepend_prefix(told.lead, target, target_layout)
         memory = super()._read(told.source, told.layout)
         return self.decode(heard, layout, *memory).index_select(0, places)
 
     def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
         """Read source ids (N,); a state of one row a sentence."""
-        lead, state = self.told(source, layout).lead, super().start(source, layout)
+        lead, state = self.split_inputs(source, layout).lead, super().start(source, layout)
         for tokens in lead[:, :-1].unbind(1):
             _, state = super().step(tokens, state)
         return LanguagePrefixState(state, lead[:, -1])
@@ -93,7 +93,7 @@ class M2M100(LanguagePrefixModel):
 
     lead_length = 2
 
-    def told(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+    def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """See `LanguagePrefixModel`."""
         firsts, lasts, read = _ends(layout, source.device)
         places = firsts.index_select(0, read.sentence) + read.positions + 1
@@ -106,7 +106,7 @@ class MBart(LanguagePrefixModel):
 
     lead_length = 1
 
-    def told(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+    def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """See `LanguagePrefixModel`."""
         firsts, lasts, read = _ends(layout, source.device)
         behind = lasts.index_select(0, read.sentence)

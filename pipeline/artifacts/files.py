@@ -147,7 +147,7 @@ def sha256_of(path: Path) -> str:
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
         _remembered[key] = digest
         if large:
-            hash_cache.remember(_spelled(key), digest)
+            hash_cache.project_memory(_spelled(key), digest)
     return digest
 
 

@@ -28,7 +28,7 @@ def recall(key: str) -> str | None:
     return _read().get(key)
 
 
-def remember(key: str, digest: str) -> None:
+def project_memory(key: str, digest: str) -> None:
     """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
     with suppress(OSError, RuntimeError, CannotWrite):
         known = _read()

@@ -35,7 +35,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     """
     check_attends(loaded)
     preparation = loaded.preparation()
-    images = RowImages.of_pixels(preparation.pixels(file)[None], preparation)
+    images = RowImages.from_pixels(preparation.pixels(file)[None], preparation)
     if not translates(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: omit it")

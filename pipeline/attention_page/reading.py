@@ -141,7 +141,7 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     read, lead = _of_source(loaded, [*source, EOS_ID]), [BOS_ID]
     if isinstance(loaded.model, LanguagePrefixModel):
         numbers = torch.arange(len(read))
-        told = loaded.model.told(numbers, Layout.of(torch.tensor([len(read)])))
+        told = loaded.model.split_inputs(numbers, Layout.of(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.lead[0]]
     return {"encoder": Axes(read, read, _notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
 

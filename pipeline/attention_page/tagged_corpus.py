@@ -80,7 +80,7 @@ def encode_with_words(
 
     Raises DataError where sentences are tagged, and begin with languages, which are no words.
     """
-    if tokenizer.is_led and any(each.tags for each in sentences):
+    if tokenizer.has_language_prefix and any(each.tags for each in sentences):
         raise DataError(
             "has tags of words, and the sources of a model of several languages begin with tokens that are no words: "
             "give the sentences as a text file, without tags"

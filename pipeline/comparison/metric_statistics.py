@@ -64,7 +64,7 @@ def count(
     name, base = f"test.{metric}", runs[0].name
     scored = [run for run in runs if name in run.figures and run.name in systems]
     has_base = any(run.name == base for run in scored)
-    beside = [run for run in scored if has_base and found.compares(run, name)]
+    beside = [run for run in scored if has_base and found.is_comparable(run, name)]
     known, missing = _statistics(metric, beside, systems)
     missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE) for run in scored]
     compared, alone = {run.name for run in beside} if known else {base}, {}
@@ -113,7 +113,7 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
         if system.texts is None:
             return NO_TEXTS
         return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
-    segments, num = system.noted, len(baseline.noted)
+    segments, num = system.segment_figures, len(baseline.segment_figures)
     if metric == BITS and (system.texts is None or len(system.texts.references) > 1):
         return NOT_BY_SEGMENT  # which of several references were left out is not known
     if metric in (*UNITS, BITS):
@@ -134,13 +134,15 @@ def _counted(metric: str, systems: Sequence[System], signature: str) -> list[Seg
     if metric in UNITS:
         unit = UNITS[metric]
         return [
-            perplexities([each.log_prob for each in system.noted], [unit(each) for each in system.noted])
+            perplexities(
+                [each.log_prob for each in system.segment_figures], [unit(each) for each in system.segment_figures]
+            )
             for system in systems
         ]
     if metric == BITS:
         return [_bits_per_character(system) for system in systems]
     higher = not lower_is_better(metric, signature)
-    values = [[each.external[metric] for each in system.noted] for system in systems]
+    values = [[each.external[metric] for each in system.segment_figures] for system in systems]
     return [means(each, higher_is_better=higher) for each in values]
 
 
@@ -149,7 +151,7 @@ def _bits_per_character(system: System) -> SegmentStatistics:
     assert system.texts is not None
     pairs = [
         (0.0, 0) if each.log_prob is None else (-each.log_prob, len(text))
-        for each, text in zip(system.noted, system.texts.references[0], strict=True)
+        for each, text in zip(system.segment_figures, system.texts.references[0], strict=True)
     ]
     bits, characters = zip(*pairs, strict=True)
     return ratios(bits, characters, scale=1 / math.log(2), higher_is_better=False)

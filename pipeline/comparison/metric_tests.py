@@ -139,14 +139,16 @@ def _by_row(
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
         measured = {name: replace(each, versus=None) for name, each in measured.items()}
     rows = [base, *(row for row in found.rows if row is not base)]
-    remarks = [MetricNote(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.lacking(f"test.{metric}")]
+    remarks = [MetricNote(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.runs_without(f"test.{metric}")]
     complete = [row for row in rows if all(run.name in known for run in row.runs)]
     others = [row.name for row in complete if row is not base]
     if any(len(each) == 1 for each in known.values()):
         remarks += [MetricNote(name, metric, ONE_SEGMENT) for name in others]
     elif base not in complete:
-        whole = [row for row in rows if row is not base and not row.lacking(f"test.{metric}")]
-        remarks += [MetricNote(row.name, metric, BASELINE_LACKS) for row in whole if base.lacking(f"test.{metric}")]
+        whole = [row for row in rows if row is not base and not row.runs_without(f"test.{metric}")]
+        remarks += [
+            MetricNote(row.name, metric, BASELINE_LACKS) for row in whole if base.runs_without(f"test.{metric}")
+        ]
     elif any(len(row.runs) > 1 for row in complete):
         results = compare_recipes([[known[run.name] for run in row.runs] for row in complete])
         for row, result in zip(complete, results, strict=True):
@@ -183,7 +185,9 @@ def _contradictions(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[
     Randomisation asks whether it matters which system said what. Of systems that differ in kind (one writes a third of
     the other) that may be so though their scores are as good as the same.
     """
-    tests = {name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.stands}
+    tests = {
+        name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.is_significant
+    }
     ends = {name: (test.low, test.high) for name, test in tests.items()}
     return [
         MetricNote(name, metric, HOLDS_ZERO)

@@ -51,13 +51,13 @@ class Comparison:
         known = [ABILITIES[task] for task in dict.fromkeys(run.task for run in self.runs) if task in ABILITIES]
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
-    def compares(self, run: RunSummary, name: str) -> bool:
+    def is_comparable(self, run: RunSummary, name: str) -> bool:
         """Whether a figure that the run has says something beside that of the baseline."""
         return _matters(name, run) == _matters(name, self.beside[name])
 
     def row_compares(self, row: Row, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, says something beside that of the baseline."""
-        return all(self.compares(run, name) for run in row.runs if name in run.figures)
+        return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
     def row_differs(self, row: Row) -> dict[str, object]:
         """What in the config of a row is not as in the baseline; of several seeds, but for the seed."""
@@ -74,7 +74,7 @@ class Comparison:
         for row in self.rows:
             without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
-                if lacking := row.lacking(name):
+                if lacking := row.runs_without(name):
                     without.setdefault(format_names(lacking), []).append(name)
                 if (why := row.no_mean_reason(name)) is not None:
                     found.append(f"{row.name}: {name}: {why}")
@@ -82,7 +82,7 @@ class Comparison:
         for run in self.runs:
             reasons: dict[tuple[str, str], list[str]] = {}
             for name in run.figures:
-                if not self.compares(run, name):
+                if not self.is_comparable(run, name):
                     other = self.beside[name]
                     why = apart_in(_matters(name, run), _matters(name, other))
                     reasons.setdefault((other.name, why), []).append(name)
@@ -163,7 +163,7 @@ def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
 
     def sort_key(row: Row) -> tuple[bool, float]:
         value = row.mean(name)
-        return (True, 0.0) if value is None or row.lacking(name) else (False, sign * value)
+        return (True, 0.0) if value is None or row.runs_without(name) else (False, sign * value)
 
     return sorted(rows, key=sort_key)
 

@@ -28,7 +28,7 @@ class Row:
         """A figure of each run that has it."""
         return [run.figures[figure].score for run in self.runs if figure in run.figures]
 
-    def lacking(self, figure: str) -> list[str]:
+    def runs_without(self, figure: str) -> list[str]:
         """The names of the runs that do not have a figure which others of the row have."""
         without = [run.name for run in self.runs if figure not in run.figures]
         return without if len(without) < len(self.runs) else []

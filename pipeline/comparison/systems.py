@@ -66,7 +66,7 @@ class System:
         return None if self.main is None else self.tests.get(self.main)
 
     @property
-    def noted(self) -> Sequence[SegmentFigures]:
+    def segment_figures(self) -> Sequence[SegmentFigures]:
         """The figures of the main test set, line by line, where they were noted."""
         return () if self.main is None else self.figures.get(self.main, ())
 

@@ -54,7 +54,7 @@ def decode(
     and may not come up. `on_done` is told how many more sources are done. The model must be in eval mode. Raises
     RecipeError where more hypotheses are asked for than the beam has.
     """
-    if (reason := config.no_n_best()) is not None:
+    if (reason := config.n_best_problem()) is not None:
         raise RecipeError(reason)
     reads = (
         ImageSources(sources, stepper.max_length)

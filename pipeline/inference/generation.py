@@ -100,7 +100,7 @@ class TextGenerator:
         self._phrases = Phrases.of(reader.tokenizer, config, 1)
         self.through_ends = reader.through_ends
         self.searches = config.strategy == "search" and config.beam > 1
-        if (reason := config.no_n_best()) is not None:
+        if (reason := config.n_best_problem()) is not None:
             raise RecipeError(reason)
         if self.searches and reader.through_ends:
             raise RecipeError(

@@ -41,4 +41,4 @@ def decoded_images(files: Sequence[Path], preparation: ImageTransform) -> Iterat
     at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
     for begin in range(0, len(files), at_once):
         pixels = np.stack([preparation.pixels(file) for file in files[begin : begin + at_once]])
-        yield RowImages.of_pixels(pixels, preparation)
+        yield RowImages.from_pixels(pixels, preparation)

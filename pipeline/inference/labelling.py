@@ -36,7 +36,7 @@ def labels_instead(loaded: LoadedModel) -> bool:
 
 def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
     """Warn of labels in the references that the model, if it gives labels, cannot give."""
-    if loaded.target_tokenizer.names is not None:
+    if loaded.target_tokenizer.label_kind is not None:
         found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
         if found:
             reporter.warn(format_message(found, "the references"))

@@ -31,7 +31,9 @@ class SourceProblems:
 
     def count_unknown(self, tokenizer: Tokenizer, lines: Sequence[str], sources: Sequence[Sequence[int]]) -> None:
         """Count the pieces of some lines. A line of letters without pieces is unknown as a whole."""
-        lead = (2 if tokenizer.names_texts else 1) if tokenizer.is_led else 0  # tokens of languages, not of the text
+        lead = (
+            (2 if tokenizer.names_texts else 1) if tokenizer.has_language_prefix else 0
+        )  # tokens of languages, not of the text
         for line, ids in zip(lines, sources, strict=True):
             unknown = ids.count(UNK_ID)
             if not ids and any(map(str.isalnum, line)):

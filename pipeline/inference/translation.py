@@ -127,7 +127,7 @@ def _check_asked_of_labels(
     loaded: "LoadedModel", config: DecodingConfig, prefixes: Iterable[str] | None, forced: Iterable[str] | None
 ) -> None:
     """Raise RecipeError for what a model that labels cannot do, and for what is said of a search that there is not."""
-    if (reason := ABILITIES[loaded.config.task].no_n_best(config)) is not None:
+    if (reason := ABILITIES[loaded.config.task].n_best_problem(config)) is not None:
         raise RecipeError(reason)
     if prefixes is not None or forced is not None:
         what = "prefixes" if prefixes is not None else "forced words"

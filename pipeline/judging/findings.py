@@ -143,13 +143,17 @@ class Findings:
 
 def _scale_json(scale: Scale) -> dict[str, Any]:
     given = {key: value for key, value in asdict(scale).items() if key not in ("name", "z_scores")}
-    return {**given, "tests": [{**asdict(test), "stands": test.stands} for test in scale.tests]}
+    return {**given, "tests": [{**asdict(test), "stands": test.is_significant} for test in scale.tests]}
 
 
 def _choices_json(choices: Choices) -> dict[str, Any]:
     given = {key: value for key, value in asdict(choices).items() if key != "pairs"}
     systems = [{"rank": each.rank, **asdict(each.strength)} for each in choices.systems]
-    return {**given, "systems": systems, "tests": [{**asdict(test), "stands": test.stands} for test in choices.tests]}
+    return {
+        **given,
+        "systems": systems,
+        "tests": [{**asdict(test), "stands": test.is_significant} for test in choices.tests],
+    }
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _tests_of_scale(scale: Scale) -> Table:
             str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
             format_p(test.p),
             format_p(test.p_holm),
-            "yes" if test.stands else "no",
+            "yes" if test.is_significant else "no",
         ]
         for test in scale.tests
     ]
@@ -102,7 +102,7 @@ def _tests_of_choices(choices: Choices) -> Table:
             *(str(count) for count in (test.won, test.tied, test.lost)),
             format_p(test.p),
             format_p(test.p_holm),
-            "yes" if test.stands else "no",
+            "yes" if test.is_significant else "no",
         ]
         for test in choices.tests
     ]

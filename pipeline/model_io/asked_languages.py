@@ -35,8 +35,8 @@ def tokenizer_for_languages(
         raise DataError(f"{several}: say which, {lacks} {shown(known, ' or ')}", file=folder)
     target = one_of(to, known, "into", folder)
     if source_language is None:
-        return tokenizer.towards(target)
-    return tokenizer.towards(target, one_of(source_language, known, "from", folder))
+        return tokenizer.for_target_language(target)
+    return tokenizer.for_target_language(target, one_of(source_language, known, "from", folder))
 
 
 def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:

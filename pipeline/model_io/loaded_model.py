@@ -59,7 +59,7 @@ class LoadedModel:
             raise DataError("reads text, not images: give it a text", file=self.folder)
         return self.images
 
-    def towards(self, to: str | None, source_language: str | None = None) -> "LoadedModel":
+    def for_languages(self, to: str | None, source_language: str | None = None) -> "LoadedModel":
         """The model that translates into a language: its sources begin with the tokens of languages that it knows.
 
         source_language: that of the sources, for a model that is told it. A code is the model's own (deu_Latn), or that
@@ -69,10 +69,10 @@ class LoadedModel:
         asked = tokenizer_for_languages(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
         return replace(self, source_tokenizer=asked)
 
-    def along(self, direction: Direction) -> "LoadedModel":
-        """The model that translates what a dataset says the languages of. Raises DataError as `towards`."""
+    def for_direction(self, direction: Direction) -> "LoadedModel":
+        """The model that translates what a dataset says the languages of. Raises DataError as `for_languages`."""
         own = direction.source if self.source_tokenizer.names_texts else None
-        return self.towards(direction.target, own)
+        return self.for_languages(direction.target, own)
 
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:

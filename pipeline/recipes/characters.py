@@ -10,7 +10,7 @@ def check_characters(model: ModelConfig, tokenizer: TokenizerConfig, training: T
 
     What `tokenizer.file` or `source_from` bring is seen when training begins.
     """
-    if not tokenizer.shared and tokenizer.of_target.kind == "codepoint":
+    if not tokenizer.shared and tokenizer.target_config.kind == "codepoint":
         raise ValueError(
             'kind = "codepoint" is for the source alone, as no model writes one of all characters of the world: set '
             'tokenizer.target_kind ("bpe", "byte", "char", ...)'

@@ -68,8 +68,10 @@ class Recipe(BaseModel):
         idle = self.data.idle_epoch(self.training.max_epochs or 0)
         if idle is not None:
             raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
-        if self.model.one_vocabulary_for is not None and not self.tokenizer.shared:
-            raise ValueError(f"model.{self.model.one_vocabulary_for} needs one vocabulary: tokenizer.shared = true")
+        if self.model.shared_vocabulary_reason is not None and not self.tokenizer.shared:
+            raise ValueError(
+                f"model.{self.model.shared_vocabulary_reason} needs one vocabulary: tokenizer.shared = true"
+            )
         check_characters(self.model, self.tokenizer, self.training)
         check_images(self.data.images, self.model, self.training)
         self._task_fits()
@@ -89,7 +91,7 @@ class Recipe(BaseModel):
         check_sources(task, self.data)
         if abilities.hides_spans and self.tokenizer.file is None and not self.tokenizer.sentinels:
             raise ValueError(f'model.task = "{task}" puts sentinels in place of spans: set tokenizer.sentinels = 100')
-        if (reason := abilities.no_n_best(self.decoding)) is not None:
+        if (reason := abilities.n_best_problem(self.decoding)) is not None:
             raise ValueError(reason)
         stride, window = self.evaluation.stride, (self.model.block, self.model.max_length)
         if abilities.generates and (reason := stride_problem(stride, *window)) is not None:
@@ -108,9 +110,9 @@ class Recipe(BaseModel):
                 raise ValueError("training.label_smoothing needs a softmax, which word_vectors.negatives replaces")
         if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
             raise ValueError("training.init_from sets the embeddings too: omit source_vectors and target_vectors")
-        if self.model.has_tails and (reason := training.no_adaptive()) is not None:
+        if self.model.has_tails and (reason := training.adaptive_problem()) is not None:
             raise ValueError(reason)
-        if self.model.normalization == "batch" and (reason := training.no_batch_norm()) is not None:
+        if self.model.normalization == "batch" and (reason := training.batch_norm_problem()) is not None:
             raise ValueError(reason)
 
 

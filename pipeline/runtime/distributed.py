@@ -30,7 +30,7 @@ class World:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
-    def leads(self) -> bool:
+    def is_main_process(self) -> bool:
         """Whether this process is the one that writes and talks."""
         return self.rank == 0
 
@@ -38,10 +38,10 @@ class World:
         """Every size-th item, from the rank-th on, with its place among all."""
         return list(enumerate(items))[self.rank :: self.size]
 
-    def add(self, tensor: Tensor) -> Tensor:
+    def all_reduce_sum(self, tensor: Tensor) -> Tensor:
         """The sum of all processes' tensors, in place."""
         if self.size > 1:
-            self._together(lambda: dist.all_reduce(tensor))
+            self._collective(lambda: dist.all_reduce(tensor))
         return tensor
 
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
@@ -49,17 +49,17 @@ class World:
         if self.size == 1:
             return
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = self.add(torch.cat([gradient.reshape(-1) for gradient in gradients]))
+        flat = self.all_reduce_sum(torch.cat([gradient.reshape(-1) for gradient in gradients]))
         pieces = torch.split(flat, [p.numel() for p in parameters])
         for parameter, piece in zip(parameters, pieces, strict=True):
             parameter.grad = piece.view_as(parameter)
 
-    def gather(self, value: Any) -> list[Any]:
+    def all_gather_object(self, value: Any) -> list[Any]:
         """The JSON value of every process, by rank, in all of them."""
         if self.size == 1:
             return [value]
         text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
-        sizes = self.add(
+        sizes = self.all_reduce_sum(
             torch.zeros(self.size, dtype=torch.long, device=self.device).index_fill_(
                 0, torch.tensor([self.rank], device=self.device), len(text)
             )
@@ -67,31 +67,31 @@ class World:
         padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self.device)
         padded[: len(text)] = text
         found = [torch.empty_like(padded) for _ in sizes]
-        self._together(lambda: dist.all_gather(found, padded))
+        self._collective(lambda: dist.all_gather(found, padded))
         return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(found, sizes, strict=True)]
 
-    def lead(self, work: Callable[[], Any]) -> Any:
+    def run_on_rank_zero(self, work: Callable[[], Any]) -> Any:
         """What `work` gives in the first process, in all of them (a JSON value); its error stops all of them."""
         result: dict[str, Any] = {}
         try:
-            if self.leads:
+            if self.is_main_process:
                 result = {"value": work()}
         except Exception as error:
             exit_code = getattr(error, "exit_code", 74 if isinstance(error, OSError) else 1)
-            self.gather({"failed": str(error), "exit_code": exit_code})
+            self.all_gather_object({"failed": str(error), "exit_code": exit_code})
             raise
-        first = self.gather(result)[0]
+        first = self.all_gather_object(result)[0]
         if "failed" in first:
             failed = TfmError(f"the first process stopped: {first['failed']}")
             failed.exit_code = first["exit_code"]
             raise failed
         return first["value"]
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Wait until every process is here."""
-        self.add(torch.zeros(1, device=self.device))
+        self.all_reduce_sum(torch.zeros(1, device=self.device))
 
-    def _together(self, call: Callable[[], object]) -> None:
+    def _collective(self, call: Callable[[], object]) -> None:
         try:
             call()
         except RuntimeError as error:

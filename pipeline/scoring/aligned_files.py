@@ -40,7 +40,7 @@ def splits_scored(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
             'has no validation split, which evaluation.tests = "final" needs: name data.valid',
             file=data.tokenizer_folder.parent,
         )
-    return {"valid": data.valid.by_image()}
+    return {"valid": data.valid.group_by_image()}
 
 
 def translated(dataset: Path, translations: Path, scored: EvalSplit) -> list[Segments]:

@@ -76,7 +76,7 @@ def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Spli
     lines = [replace_surrogates(line) for line in lines]
     of_source = Column.from_flat(*source.encode_flat(lines))
     of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
-    return Split.of_texts(of_source, of_target, lines, lines)
+    return Split.from_texts(of_source, of_target, lines, lines)
 
 
 def _of_language_model(

@@ -90,7 +90,7 @@ def _source_ids(loaded: LoadedModel, sources: Sequence[str], directions: Sequenc
     return [
         ids
         for each in directions
-        for ids in loaded.along(each).source_tokenizer.encode_batch(list(islice(rest, each.rows)))
+        for ids in loaded.for_direction(each).source_tokenizer.encode_batch(list(islice(rest, each.rows)))
     ]
 
 
@@ -167,7 +167,7 @@ def _log_probs(
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]
             texts, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
-            sources = texts if images is None else images.of(np.array([pair.row for pair in chunk]))
+            sources = texts if images is None else images.select(np.array([pair.row for pair in chunk]))
             sums = score(loaded.model, sources, targets, device=device)
             yield from zip(chunk, map(float, sums), strict=True)
             bar.advance(len(chunk))

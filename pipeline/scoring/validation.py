@@ -47,7 +47,7 @@ class Translator:
         self.sources: list[list[int]] | RowImages = split.source.lists()
         columns = [split.texts()[1]]
         if split.images is not None:
-            each = split.by_image()
+            each = split.group_by_image()
             self.sources, columns = each.images, [each.texts()[1], *each.further_references()]
         self.references = [[one_line(text) for text in column] for column in columns]
         if before is not None:
@@ -63,7 +63,9 @@ class Translator:
         rows = [row for row, _ in world.share(range(len(self.sources)))]
         sources = self.sources
         share = (
-            sources.of(np.array(rows, np.int64)) if isinstance(sources, RowImages) else [sources[row] for row in rows]
+            sources.select(np.array(rows, np.int64))
+            if isinstance(sources, RowImages)
+            else [sources[row] for row in rows]
         )
         with oom_as_data_error(
             lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"
@@ -71,7 +73,7 @@ class Translator:
             found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
         hypotheses = [""] * len(self.sources)
-        for rank, part in enumerate(world.gather(texts)):
+        for rank, part in enumerate(world.all_gather_object(texts)):
             hypotheses[rank :: world.size] = map(one_line, part)
         return bleu(hypotheses, self.references, self.evaluation)
 
@@ -117,7 +119,7 @@ class Validator:
             found: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
             for place, value in enumerate(found):
                 sums[place] += float(value)
-        parts = world.gather(sums)
+        parts = world.all_gather_object(sums)
         nll, correct, count, unknown = (math.fsum(part[place] for part in parts) for place in range(4))
         return nll, correct, count, unknown
 

@@ -44,7 +44,7 @@ class Difference:
     no_interval_reason: str | None = None
 
     @property
-    def stands(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the difference is significant at 5 % after correction."""
         return self.p_holm < LEVEL
 

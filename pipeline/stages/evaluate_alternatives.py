@@ -127,7 +127,7 @@ def _scored(
     from tfm.pipeline.model_io.ensemble import load_ensemble
     from tfm.pipeline.scoring.alternatives import score_alternatives
 
-    loaded = load_ensemble(models, device).towards(*languages)
+    loaded = load_ensemble(models, device).for_languages(*languages)
     found, lines = [], []
     for each in sets:
         scored, told = score_alternatives(loaded, each, kind, reporter)

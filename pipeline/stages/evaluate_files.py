@@ -82,7 +82,7 @@ def evaluate_files(
         # without a source the model has nothing to do
         loaded = None
         if model is not None and source is not None:
-            loaded = _load(model, ensemble, device).towards(to, source_language)
+            loaded = _load(model, ensemble, device).for_languages(to, source_language)
         if loaded is not None:
             loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
         if loaded is not None and hypotheses is None:

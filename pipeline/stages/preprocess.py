@@ -75,7 +75,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
             reporter.warn(note)
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
-        if data.limits.cut_sources and tokenizers[1].names == "tags":
+        if data.limits.cut_sources and tokenizers[1].label_kind == "tags":
             raise RecipeError(
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
             )
@@ -150,11 +150,13 @@ def _encode(
         for _ in range(3)
     )
     # names that are unknown have a warning of their own
-    unwritable = None if training or tokenizers[1].names is not None else Unwritable(tokenizers[1])
+    unwritable = None if training or tokenizers[1].label_kind is not None else Unwritable(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     is_test = name not in ("train", "valid")
-    with write_files(folder, training=training, words=tokenizers[1].names == "tags", images=data.images) as written:
+    with write_files(
+        folder, training=training, words=tokenizers[1].label_kind == "tags", images=data.images
+    ) as written:
         for corpus in split_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
             refused = written.num_refused
@@ -163,7 +165,7 @@ def _encode(
                 bar.advance(len(chunk))
                 if data.limits.cut_sources:
                     count.cut += int((chunk.source.lengths > data.limits.max_length).sum())
-                    chunk = replace(chunk, source=chunk.source.cut(data.limits.max_length))
+                    chunk = replace(chunk, source=chunk.source.truncate(data.limits.max_length))
                 if sieve:
                     chunk = sieve(chunk, has_source=corpus.has_source and not corpus.has_images)
                     _check_budget(chunk, corpus, data.batch_tokens)
@@ -197,10 +199,10 @@ def _chunks(
 ) -> Iterator[Chunk]:
     """The examples of a corpus, encoded. drop: whether images that are refused are left out."""
     if pictures is not None:
-        found = images(corpus, rows, online=data.online, left_out=pictures.report.leave_out)
+        found = images(corpus, rows, online=data.online, left_out=pictures.report.add_skipped)
         yield from encode_images(pictures.decode(found, drop=drop), tokenizers[1], several=is_test)
         return
-    if tokenizers[1].names == "tags":
+    if tokenizers[1].label_kind == "tags":
         corpus = by_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
     encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
@@ -222,7 +224,7 @@ def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
                 f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
             )
             raise DataError(problem, file=describe(corpus))
-    return source.towards(*(code for (code,) in codes))
+    return source.for_target_language(*(code for (code,) in codes))
 
 
 def _directions(counts: Mapping[str, SplitCount]) -> Directions:
@@ -250,7 +252,7 @@ def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
 
 def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
     """Warnings of names in other splits that training does not have, where targets are names."""
-    others = [name for name in splits if name != "train"] if target.names is not None else []
+    others = [name for name in splits if name != "train"] if target.label_kind is not None else []
     found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
     return [format_message(names, f"the {name} split") for name, names in found.items() if names]
 

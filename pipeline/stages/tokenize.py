@@ -214,7 +214,7 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
             raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
         return NamesTrainer(config.names)
-    return TokenizerTrainer(config.of_target if side == "target" else config)
+    return TokenizerTrainer(config.target_config if side == "target" else config)
 
 
 def _learned(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:

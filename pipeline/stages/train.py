@@ -92,7 +92,7 @@ def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[s
 
         data = load_dataset(dataset)
         of_directions = [
-            data.valid.of_rows(rows) for rows in rows_by_direction(data.directions.get("valid", ())).values()
+            data.valid.select_rows(rows) for rows in rows_by_direction(data.directions.get("valid", ())).values()
         ]
         if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [data.valid]):
             parts["bleu_tokenize"] = "13a"

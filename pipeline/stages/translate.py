@@ -127,7 +127,7 @@ def _of_images(
     """The captions or labels of a split's images."""
     images = images.normalised_by(loaded.preparation())
     rows = range(0, len(images), CHUNK_IMAGES)
-    portions = (images.of(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
+    portions = (images.select(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
     return translate_images(loaded, portions, config, on_done=on_done)
 
 
@@ -139,10 +139,10 @@ def _directed(
 ) -> Iterator[list[Translation]]:
     """The translations of a split's sources, of each row into the language that the split says."""
     if not directions:
-        yield from translate(loaded.towards(None), sources)
+        yield from translate(loaded.for_languages(None), sources)
     sources = iter(sources)
     for each in directions:
-        yield from translate(loaded.along(each), islice(sources, each.rows))
+        yield from translate(loaded.for_direction(each), islice(sources, each.rows))
 
 
 def translate_file(
@@ -174,7 +174,7 @@ def translate_file(
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     with publish(todo, command=command) as draft:
-        loaded = load_ensemble([model, *ensemble], device).towards(to, source_language)
+        loaded = load_ensemble([model, *ensemble], device).for_languages(to, source_language)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
             found = partial(

@@ -71,10 +71,10 @@ class TaskSpec:
         """Whether it writes on from a text, by itself."""
         return self.writes and not self.translates
 
-    def no_n_best(self, decoding: DecodingConfig) -> str | None:
+    def n_best_problem(self, decoding: DecodingConfig) -> str | None:
         """Why a model of this task cannot give so many; None where it can. A classifier needs no beam."""
         if self.labels is None:
-            return decoding.no_n_best()
+            return decoding.n_best_problem()
         if self.labels == "tags" and decoding.n_best > 1:
             many = f"decoding.n_best ({decoding.n_best})"
             return f"{many}: a tagger returns only the most probable tag of each word"

@@ -43,7 +43,7 @@ class LanguageModel(PairTask):
         """What the tokens cost, summed."""
         layout: AnyLayout = Layout.of(batch.lengths, batch.tokens_in.device)
         if self.flat_rows is not None:
-            batch, device = batch.filled(self.flat_rows), batch.tokens_in.device
+            batch, device = batch.pad_to(self.flat_rows), batch.tokens_in.device
             layout = FlatLayout(batch.lengths, device, self.flat_rows)
         return self.criterion.loss(model.output, lambda: self._predictions(model, batch, layout))
 

@@ -71,13 +71,13 @@ class SpanCorruption(PairTask):
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """What the targets cost, summed; what is hidden of a text follows from (seed, step, row)."""
         keys = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats)
-        return self.writing.loss(model, self.corrupted(batch, keys))
+        return self.writing.loss(model, self.corrupt(batch, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
         keys = keys_of_texts(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         draws = (hashed(keys, np.array([number])) for number in range(self.num_draws))
-        return total([self.writing.evaluate(model, self.corrupted(batch, each)) for each in draws])
+        return total([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
@@ -91,7 +91,7 @@ class SpanCorruption(PairTask):
             )
         super().check(data, model)
 
-    def corrupted(self, batch: TextBatch, keys: Keys) -> PairBatch:
+    def corrupt(self, batch: TextBatch, keys: Keys) -> PairBatch:
         """Texts as sources with their spans hidden, and these as targets; a text's key (B,) says which."""
         device = batch.tokens_out.device
         source, target, *sizes = split_spans(batch.lengths.numpy(), self.spans, keys)

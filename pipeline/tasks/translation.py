@@ -33,7 +33,7 @@ class Translation(PairTask):
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """What the target tokens cost, summed."""
         if self.flat_rows is not None:
-            batch = batch.filled(self.flat_rows)
+            batch = batch.pad_to(self.flat_rows)
         return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:

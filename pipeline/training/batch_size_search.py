@@ -55,7 +55,7 @@ def largest_budget(
         return len(make_task(budget).ordered(split, budget)) == 1
 
     with _preserving_state(model):
-        found: int = min(world.gather(search_maximum(fits, least, holds_all)))
+        found: int = min(world.all_gather_object(search_maximum(fits, least, holds_all)))
     reporter.line(f"training: batches of {found:,} tokens fit")
     return found
 
@@ -99,7 +99,7 @@ def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
         taken.append(torch.empty(int(MEMORY_MARGIN * total), dtype=torch.uint8, device=device))
-    gradients.try_out(batches)
+    gradients.dry_run(batches)
     del taken  # until here
 
 

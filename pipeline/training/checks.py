@@ -14,7 +14,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: int) -> None:
     """Raise RecipeError where a model with batch norm cannot be trained so."""
-    if normalization == "batch" and (reason := config.no_batch_norm(num_processes)) is not None:
+    if normalization == "batch" and (reason := config.batch_norm_problem(num_processes)) is not None:
         raise RecipeError(reason)
 
 
@@ -47,13 +47,13 @@ def check_sources(image: ImageShape | None, vision: VisionConfig | None, config:
 
 def check_adaptive(has_tails: bool, config: TrainingConfig) -> None:
     """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
-    if has_tails and (reason := config.no_adaptive()) is not None:
+    if has_tails and (reason := config.adaptive_problem()) is not None:
         raise RecipeError(reason)
 
 
 def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
     """Raise RecipeError where a model needs one vocabulary and a dataset has one a side, which may be of one size."""
-    setting = model.one_vocabulary_for
+    setting = model.shared_vocabulary_reason
     if setting is None or shared:
         return
     if model.architecture in ONE_STACK:

@@ -21,7 +21,7 @@ class ValidationMetrics(BaseModel):
     bleu: float | None = None
     bleu_signature: str | None = None
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """The figures as a person reads them."""
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
@@ -58,8 +58,8 @@ class Validation(ValidationMetrics):
         """The figures as a person reads them, those of each direction on a line of its own."""
         of = f", the mean of {len(self.directions)} directions" if self.directions else ""
         best = " (best so far)" if is_best else ""
-        parts = [f"  {name}: {each.in_words()}" for name, each in self.directions.items()]
-        return [f"step {self.step:,}: validation {self.in_words()}{of}{best}", *parts]
+        parts = [f"  {name}: {each.describe()}" for name, each in self.directions.items()]
+        return [f"step {self.step:,}: validation {self.describe()}{of}{best}", *parts]
 
 
 def _numbers(figures: ValidationMetrics) -> dict[str, Any]:

@@ -96,8 +96,8 @@ class GradientSource(Protocol):
     model: Any
     parameters: list[nn.Parameter]
 
-    def forget(self) -> None: ...
-    def add_shares(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None: ...
+    def zero_grad(self) -> None: ...
+    def accumulate_shards(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None: ...
 
 
 class GradientWorkers:
@@ -112,7 +112,7 @@ class GradientWorkers:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def ask(self, shares: Sequence[Sequence[BatchShard]], step: int) -> None:
+    def dispatch(self, shares: Sequence[Sequence[BatchShard]], step: int) -> None:
         """Let each begin with its shares of an update."""
         for line, some in zip(self._lines, shares, strict=True):
             send_to_worker(line, (some, step), KILLED)
@@ -137,7 +137,7 @@ class GradientWorkers:
                 parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad.add_(gradient)
 
     @contextmanager
-    def resting(self) -> Iterator[None]:
+    def using_all_threads(self) -> Iterator[None]:
         """Within, where nobody asks them, this process has the threads of all."""
         threads = torch.get_num_threads()
         torch.set_num_threads(threads + len(self))
@@ -186,9 +186,9 @@ def _computing(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[
     def work(question: tuple[Sequence[BatchShard], int], _: object) -> tuple[list[float], str | None]:
         invalidate_derived_weights()
         gradients.model.train()
-        gradients.forget()
+        gradients.zero_grad()
         sums = torch.zeros(5, dtype=torch.float64)
-        problem = gradients.add_shares(*question, sums)
+        problem = gradients.accumulate_shards(*question, sums)
         for parameter, place in zip(gradients.parameters, places, strict=True):
             if parameter.grad is None:
                 place.zero_()

@@ -69,20 +69,20 @@ class Trainer:
     def run(self) -> None:
         """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
         self.state.model.train()
-        self.forget_an_earlier_end()
+        self.drop_previous_final_checkpoint()
         with self.reporter.bar("training", self.total_steps, "steps", done=self.state.progress.step) as bar:
             while True:
-                if self.validation_is_due():
-                    self.count_checkpoint()
+                if self.should_validate():
+                    self.register_checkpoint()
                     self.validate()
                 if self.is_finished():
                     return
                 self.update(bar)
                 self.watch()
-                if self.save_is_due():
+                if self.should_save():
                     self.save()
-                if self.must_leave():
-                    self.leave()
+                if self.should_stop():
+                    self.save_and_stop()
 
     # What is due
 
@@ -98,28 +98,28 @@ class Trainer:
         stopping = self.config.early_stopping
         return self.is_over() or is_exhausted(self.state.progress.validations, stopping.metric, stopping.patience)
 
-    def validation_is_due(self) -> bool:
+    def should_validate(self) -> bool:
         """Whether the clock says so (or this is the end), and it has not been done."""
         progress = self.state.progress
-        return progress.step not in (0, progress.validated) and (self.validates_here() or self.is_over())
+        return progress.step not in (0, progress.validated) and (self.is_validation_step() or self.is_over())
 
-    def validates_here(self) -> bool:
+    def is_validation_step(self) -> bool:
         """Whether the clock has a validation after this update, wherever the training ends."""
         progress, config = self.state.progress, self.config.validation
         if config.every_steps is not None:
             return progress.step % config.every_steps == 0
         return progress.batch == 0 and progress.epoch % (config.every_epochs or 1) == 0
 
-    def save_is_due(self) -> bool:
+    def should_save(self) -> bool:
         """Before every validation, and as often as asked for besides."""
-        return self.validation_is_due() or self.saves_here()
+        return self.should_validate() or self.is_checkpoint_step()
 
-    def saves_here(self) -> bool:
+    def is_checkpoint_step(self) -> bool:
         """Whether the clock has a checkpoint after this update, wherever the training ends."""
         every = self.config.save_every
-        return self.validates_here() or (every is not None and self.state.progress.step % every == 0)
+        return self.is_validation_step() or (every is not None and self.state.progress.step % every == 0)
 
-    def must_leave(self) -> bool:
+    def should_stop(self) -> bool:
         """Whether to stop now: all processes at once, or the only one at its own wish."""
         return self._all_stop or (self.world.size == 1 and bool(self.stop))
 
@@ -138,30 +138,30 @@ class Trainer:
         try:
             gradient = self.gradients.begin(group, progress.step + 1, stop=bool(self.stop))
         finally:
-            self.settle()
+            self.finish_pending_update()
         set_learning_rate(self.state.optimizer, rate)
         if self._reads_later:
-            step_or_skip(self.state.optimizer, gradient.is_useless())
+            step_or_skip(self.state.optimizer, gradient.should_skip())
         progress.step += 1
         self._begun = PendingUpdate(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
         self.advance(len(group))
         if not self._reads_later:
-            self.settle()
+            self.finish_pending_update()
 
-    def settle(self) -> None:
+    def finish_pending_update(self) -> None:
         """Read what came of the last update, where that is not done, and do what follows from it."""
         begun, self._begun = self._begun, None
         if begun is None:
             return
         update = begun.gradient.read()
         if update.is_finite:
-            self.apply(begun)
+            self.apply_update(begun)
         else:
-            self.leave_out(begun)
+            self.skip_update(begun)
         self._all_stop |= update.stop
         seconds, self._clock = time.perf_counter() - self._clock, time.perf_counter()
-        self.account(update, begun, seconds)
-        begun.bar.advance(1, self.note(update, begun, seconds))
+        self.log_update(update, begun, seconds)
+        begun.bar.advance(1, self.progress_note(update, begun, seconds))
 
     def next_batches(self) -> Sequence[Rows]:
         """The batches of the next update, of all processes; fewer at the end of an epoch."""
@@ -189,7 +189,7 @@ class Trainer:
         course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
         return SCHEDULES[schedule.name](step, schedule, course)
 
-    def apply(self, begun: PendingUpdate) -> None:
+    def apply_update(self, begun: PendingUpdate) -> None:
         """Change the weights by the gradient, where the device has not done so, and their average."""
         self.state.progress.not_finite = 0
         if not self._reads_later:
@@ -197,16 +197,16 @@ class Trainer:
         if self.state.ema is not None:
             self.state.ema.update(begun.step)
 
-    def leave_out(self, begun: PendingUpdate) -> None:
+    def skip_update(self, begun: PendingUpdate) -> None:
         """Pass over an update whose loss or gradient is not finite; DataError after several in a row."""
         progress = self.state.progress
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE:
             found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
-            raise DataError(f"{found}; {self.what_remains()}")
+            raise DataError(f"{found}; {self.recovery_hint()}")
         self.reporter.warn(f"loss or gradient not finite at {begun.in_words()}: no update from it")
 
-    def what_remains(self) -> str:
+    def recovery_hint(self) -> str:
         """Advice for a training that cannot continue."""
         saved = max(self.checkpoints.steps(), default=None)
         remedy = "A lower training.schedule.peak or more training.schedule.warmup_steps starts over"
@@ -217,7 +217,7 @@ class Trainer:
             f"{saved}) and start another training from it (--init-from)"
         )
 
-    def account(self, update: Update, begun: PendingUpdate, seconds: float) -> None:
+    def log_update(self, update: Update, begun: PendingUpdate, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due."""
         progress, line = self.state.progress, self.state.progress.line
         progress.seconds += seconds
@@ -230,7 +230,7 @@ class Trainer:
             self.write({**where, **line.means(), **rest})
             progress.line = RunningSums()
 
-    def note(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
+    def progress_note(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
         """What is shown beside the bar, at most twice a second."""
         if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
             return ""
@@ -241,32 +241,32 @@ class Trainer:
 
     def write(self, line: dict[str, Any]) -> None:
         """A line of metrics.jsonl, by the one process that writes."""
-        if self.world.leads:
+        if self.world.is_main_process:
             self.log.append(line)
 
     def save(self) -> None:
         """A checkpoint that counts among the last ones."""
-        self.count_checkpoint()
+        self.register_checkpoint()
         self.write_checkpoint()
 
-    def count_checkpoint(self) -> None:
+    def register_checkpoint(self) -> None:
         """Count the checkpoint of this update among the last ones, also that of a training which stopped here and is to
         end here; one of the end alone takes no other's place."""
-        progress, most = self.state.progress, self.config.keep.last + (not self.saves_here())
+        progress, most = self.state.progress, self.config.keep.last + (not self.is_checkpoint_step())
         if progress.step not in progress.saved:
             progress.saved = [*progress.saved, progress.step][-most:]
 
-    def forget_an_earlier_end(self) -> None:
+    def drop_previous_final_checkpoint(self) -> None:
         """Of a training that goes on beyond its end, the checkpoint of that end is none of the last ones: the model is
         to be as if this end had been set from the beginning."""
         progress = self.state.progress
-        if progress.saved[-1:] == [progress.step] and not (self.saves_here() or self.is_over()):
+        if progress.saved[-1:] == [progress.step] and not (self.is_checkpoint_step() or self.is_over()):
             progress.saved.pop()
 
     def write_checkpoint(self) -> None:
         """The state as it is; checkpoints that nothing needs any more go."""
-        self.settle()
-        if self.world.leads:
+        self.finish_pending_update()
+        if self.world.is_main_process:
             self.log.sync()
             progress = self.state.progress
             self.checkpoints.write(progress.step, self.state.tensors(), progress.model_dump())
@@ -278,19 +278,19 @@ class Trainer:
         What was validated at the end alone displaces none of the best ones, which a later end may need.
         """
         progress, metric = self.state.progress, self.config.early_stopping.metric
-        on_clock = [each for each in progress.validations if each.step != progress.step or self.validates_here()]
+        on_clock = [each for each in progress.validations if each.step != progress.step or self.is_validation_step()]
         best = [
             each
             for some in (progress.validations, on_clock)
             for each in best_first(some, metric)[: self.config.keep.best]
         ]
-        self.checkpoints.keep({*progress.saved, *(each.step for each in best), progress.step})
+        self.checkpoints.retain_only({*progress.saved, *(each.step for each in best), progress.step})
 
     def validate(self) -> None:
         """Figures on the validation split; the checkpoint is saved already, so that this can be done again."""
         progress, began = self.state.progress, time.perf_counter()
-        with self.state.averaged(), self.gradients.helpers.resting():
-            figures = self.validator.figures(self.state.model, self.world, self.pause)
+        with self.state.averaged(), self.gradients.helpers.using_all_threads():
+            figures = self.validator.figures(self.state.model, self.world, self.check_interrupt)
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
@@ -299,25 +299,25 @@ class Trainer:
         best = best_first(progress.validations, self.config.early_stopping.metric)[0] is found
         for line in found.lines(is_best=best):
             self.reporter.line(line)
-        if self.world.leads:
+        if self.world.is_main_process:
             self.prune()
             self.redraw()
             self.heard(found, self.is_finished())
 
-    def pause(self) -> None:
+    def check_interrupt(self) -> None:
         """Break off a validation; several processes must agree on it, which they do at the next update."""
         if self.stop and self.world.size == 1:
-            raise self.stopped()
+            raise self.stop_error()
 
-    def leave(self) -> None:
+    def save_and_stop(self) -> None:
         """Save, where that is not done, and raise Stopped in all processes together."""
         progress = self.state.progress
         if progress.step not in progress.saved:
             self.write_checkpoint()
-        self.world.meet()
-        raise self.stopped()
+        self.world.barrier()
+        raise self.stop_error()
 
-    def stopped(self) -> Stopped:
+    def stop_error(self) -> Stopped:
         """What to tell who asked to stop."""
         by = f" by {self.stop.signal}" if self.stop else ""
         return Stopped(f"training stopped{by} after step {self.state.progress.step:,}; the same command resumes it")

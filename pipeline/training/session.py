@@ -60,15 +60,15 @@ def make_model(
     Raises CannotWrite, before any work, if anything in the folder of the training is a link or special file.
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
-        world.lead(lambda: check_tree(training_folder(todo)))
+        world.run_on_rank_zero(lambda: check_tree(training_folder(todo)))
         data = read_artifact(dataset, lambda _: read_data(dataset), known=todo.inputs["dataset"])
         session = Session(todo, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
-        world.lead(lambda: held.enter_context(lock(session.folder)))
-        world.lead(lambda: check_place(todo))
-        step = world.lead(lambda: find_resume_step(checkpoints, todo, config, reporter))
+        world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
+        world.run_on_rank_zero(lambda: check_place(todo))
+        step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, todo, config, reporter))
         session = replace(session, data=as_first_model_reads(session))
-        world.lead(lambda: keep_tokenizer(session, dataset))
+        world.run_on_rank_zero(lambda: keep_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with oom_as_data_error(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
@@ -76,11 +76,11 @@ def make_model(
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
-            catch_stop_signals(echo=echo, talk=world.leads) as trainer.stop,
+            catch_stop_signals(echo=echo, talk=world.is_main_process) as trainer.stop,
             gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
         ):
             trainer.run()
-        if world.leads:
+        if world.is_main_process:
             draw(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
 
@@ -167,8 +167,8 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             figures = {**figures, **found}
             if (worse := best[0].model_copy(update=found)).badness(metric) > best[0].badness(metric):
                 session.reporter.warn(
-                    f"the mean of the kept checkpoints has validation {worse.in_words()}, which is worse than step "
-                    f'{best[0].step:,} alone ({best[0].in_words()}): training.keep.average = "none" would publish that '
+                    f"the mean of the kept checkpoints has validation {worse.describe()}, which is worse than step "
+                    f'{best[0].step:,} alone ({best[0].describe()}): training.keep.average = "none" would publish that '
                     "one, and checkpoints that are closer together make a better mean (training.validation, save_every)"
                 )
         num_adapters = save_trained(draft.folder, session, weights)

@@ -73,7 +73,7 @@ class PendingGradient:
     problem: str | None
     world: World
 
-    def is_useless(self) -> Tensor:
+    def should_skip(self) -> Tensor:
         """() float32 on the device: 1 where the loss or the norm is not finite, or a process failed; else 0."""
         loss, _, _, _, failures, norm = self.sums.unbind()
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
@@ -82,7 +82,7 @@ class PendingGradient:
         """What came of it, read by all processes together. Raises DataError where one of them failed."""
         loss, nll, tokens, stops, failures, norm = self.read_sums()
         if failures:
-            raise DataError(next(each for each in self.world.gather(self.problem) if each is not None))
+            raise DataError(next(each for each in self.world.all_gather_object(self.problem) if each is not None))
         return Update(loss, nll, int(tokens), norm, stops > 0)
 
 
@@ -140,7 +140,7 @@ class Gradients:
         stop: the wish of this process, which all get to know. Raises DataError where memory runs out, and there is no
         other process.
         """
-        self.forget()
+        self.zero_grad()
         device = self.world.device
         # loss, -log p, tokens, stop, failures: added up on the device
         sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
@@ -150,23 +150,23 @@ class Gradients:
         for parameter in self.parameters:  # of a part that all batches left out (model.dropout.depth)
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         sums[3], sums[4] = float(stop), float(problem is not None)
-        self.world.add(sums)
+        self.world.all_reduce_sum(sums)
         self.world.add_gradients(self.parameters)
-        norm = self._finish(sums[2])
+        norm = self._normalize_and_clip(sums[2])
         sums = torch.cat([sums, norm.to(sums)[None]])
         reading = ASYNC_READERS.get(device.type)
         return PendingGradient(sums, sums.tolist if reading is None else reading(sums), problem, self.world)
 
-    def try_out(self, batches: Sequence[Rows]) -> None:
+    def dry_run(self, batches: Sequence[Rows]) -> None:
         """Gradients of some batches, added up and forgotten: an error if memory runs out."""
         try:
-            with self.model.noise.leaving_out_nothing():
+            with self.model.noise.no_layer_drop():
                 for rows in batches:
                     self._backward(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
         finally:
-            self.forget()
+            self.zero_grad()
 
-    def forget(self) -> None:
+    def zero_grad(self) -> None:
         """Begin anew, with no gradient."""
         for parameter in self.parameters:
             parameter.grad = None
@@ -177,13 +177,13 @@ class Gradients:
         That is no error yet: the other processes wait for this one's sums, and have to know.
         """
         own, *others = shard(self.world.share(group), 1 + len(self.helpers), occurrences(group))
-        self.helpers.ask(others, step)
-        problems = self.add_shares(own, step, sums), self.helpers.wait(sums)
+        self.helpers.dispatch(others, step)
+        problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):
             self.helpers.add_to(self.parameters)
         return problems[0] or problems[1]
 
-    def add_shares(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None:
+    def accumulate_shards(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None:
         """Add the gradients and losses of these; what did not fit in memory, where something did not."""
         for share in shares:
             try:
@@ -218,7 +218,7 @@ class Gradients:
             batch, some = self.task.batch(part, np.arange(len(part))), None if repeats is None else repeats[places]
             yield replace(batch, rows=rows[places], repeats=some)
 
-    def _finish(self, tokens: Tensor) -> Tensor:
+    def _normalize_and_clip(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""
         parameters, gradients = self.parameters, [p.grad for p in self.parameters if p.grad is not None]
         with torch.no_grad():

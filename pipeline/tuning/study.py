@@ -86,7 +86,7 @@ class Trials:
         sign = 1 if self.config.metric in LOWER_IS_BETTER else -1
         return sorted(done, key=lambda each: (sign * (each.value or 0.0), SAME in each.user_attrs, each.number))
 
-    def over(self) -> str | None:
+    def stop_reason(self) -> str | None:
         """Which limit the search has reached, in words; None where more trials are to begin."""
         trials, config = self.all(), self.config
         begun = [each for each in trials if each.state != TrialState.WAITING]
@@ -114,10 +114,10 @@ class Trials:
         """
         with ExitStack() as held:
             with waiting_for(self.folder / ".claim.lock"):
-                found = self._left(held) or self._new(held)
+                found = self._resume_abandoned(held) or self._new(held)
             yield found
 
-    def _left(self, held: ExitStack) -> ClaimedTrial | None:
+    def _resume_abandoned(self, held: ExitStack) -> ClaimedTrial | None:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
         been lowered."""
         trials = self.all()
@@ -134,9 +134,9 @@ class Trials:
         if left is None or room <= 0:
             held.close()
             return None
-        self._be_about(left.number)
+        self._use_samplers_of(left.number)
         trial = Trial(self.study, left._trial_id)
-        self._draw_again(trial, left)
+        self._replay_draws(trial, left)
         return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
 
     def _is_free(self, number: int, held: ExitStack) -> bool:
@@ -146,12 +146,12 @@ class Trials:
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
         return here and _take(place, held)
 
-    def _be_about(self, number: int) -> None:
+    def _use_samplers_of(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
         self.study.sampler = sampler(self.config, number)
         self.study.pruner = PRUNERS[self.config.pruning]()
 
-    def _draw_again(self, trial: Trial, left: FrozenTrial) -> None:
+    def _replay_draws(self, trial: Trial, left: FrozenTrial) -> None:
         """Where a worker died between two keys of a trial: bring the sampler's generator to where it was."""
         if CONFIGURATION in left.user_attrs:
             return
@@ -161,11 +161,11 @@ class Trials:
                 self.study.sampler.sample_independent(self.study, left, each.key, of)
 
     def _new(self, held: ExitStack) -> ClaimedTrial | None:
-        if self.over() is not None:
+        if self.stop_reason() is not None:
             return None
         with as_cannot_write(self.folder):
             make_below(self.folder, self.folder / "trials")
-        self._be_about(len(self.all()))
+        self._use_samplers_of(len(self.all()))
         trial = self.study.ask()
         place = self.place(trial.number)
         check_no_symlinks(self.folder, place)

@@ -165,7 +165,7 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
 def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Sequence[str], log: TrialLog) -> float:
     """Train one fold with one seed from where it is; its figure of validation."""
     place = RunPaths(run_folder(recipe, trials.folder / "trials"))
-    account.go_on()
+    account.raise_if_pruned()
     log.updates = 0
     try:
         train(
@@ -178,16 +178,16 @@ def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Se
             evaluation=recipe.evaluation,
             command=command,
             reporter=log,
-            heard=account.hear,
+            heard=account.on_validation,
         )
     except BaseException:
-        account.spend(log.updates)
+        account.record_cost(log.updates)
         raise
     figures = open_artifact(place.model, "train").figures
     updates, validation = figures["updates"], figures["validation"]
     assert isinstance(updates, int)
     assert isinstance(validation, dict)
-    account.spend(updates)
+    account.record_cost(updates)
     return float(validation[trials.config.metric])  # infinity is a text in a manifest
 
 
@@ -214,12 +214,12 @@ class TrialProgress:
         """Turn to a run; validations of the first one are compared with those of other trials."""
         self._run, self._is_first = run, is_first
 
-    def go_on(self) -> None:
+    def raise_if_pruned(self) -> None:
         """Raise _Pruned where this was decided before, and the worker died before it was told."""
         if self._is_behind:
             raise _TrialPruned
 
-    def spend(self, updates: int) -> None:
+    def record_cost(self, updates: int) -> None:
         """Write down that the present run has had so many updates, and the seconds since this was last done."""
         now = time.monotonic()
         self._seconds, self._clock = self._seconds + now - self._clock, now
@@ -228,13 +228,13 @@ class TrialProgress:
         self._trial.set_user_attr("updates", self.updates)
         self._trial.set_user_attr("seconds", round(self._seconds, 3))
 
-    def hear(self, found: Validation, is_last: bool) -> None:
+    def on_validation(self, found: Validation, is_last: bool) -> None:
         """Write a validation down. Raises _Pruned where the first run falls behind other trials, and is not done.
 
         Trials are compared by the number of their validations, which are of one age also where batches differ. After a
         kill a validation may be heard again.
         """
-        self.spend(found.step)
+        self.record_cost(found.step)
         if not self._is_first:
             return
         if found.step not in self._validated:

@@ -45,7 +45,7 @@ def work(of: WorkerJob) -> None:
             with of.trials.claim() as claimed:
                 if claimed is None:
                     prune_artifacts(of.trials)  # whoever ended the last trial may have been killed before it did so
-                    of.reporter.line(f"the search is over: {of.trials.over()}")
+                    of.reporter.line(f"the search is over: {of.trials.stop_reason()}")
                     return
                 outcome = _one(of, claimed)
                 of.reporter.line(in_words(of.trials, claimed, outcome))

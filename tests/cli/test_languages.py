@@ -170,7 +170,7 @@ def test_an_empty_line_stays_one_and_a_token_in_a_text_is_text(run: tuple[Path, 
     found = tfm("translate", folder, "-", "--to", "deu", "--device", "cpu", stdin="\n  \n>>hin<< Anna\n")
     assert found.code == 0, found.err
     assert found.out.split("\n")[:2] == ["", ""]
-    tokenizer = load_model(folder / "model", "cpu").towards("deu").source_tokenizer
+    tokenizer = load_model(folder / "model", "cpu").for_languages("deu").source_tokenizer
     ids = tokenizer.encode(">>hin<< Anna")
     assert ids[0] == tokenizer.languages["deu"]
     assert tokenizer.languages["hin"] not in ids

@@ -105,7 +105,7 @@ def test_fine_tuning_has_the_languages_in_its_sources_or_is_refused(model: Any, 
         *("--set", "training.schedule.peak=0.01", "--set", "training.schedule.warmup_steps=1"),
     )
     assert trained.code == 0, trained.err
-    after = load_model(tmp_path / "run" / "model", "cpu", torch.float64).towards("deu", "eng")
+    after = load_model(tmp_path / "run" / "model", "cpu", torch.float64).for_languages("deu", "eng")
     source, target = after.source_tokenizer.encode("a dog runs"), after.target_tokenizer.encode("ein Hund rennt")
     before, now = (target_log_probs(each.model, [source], [target])[0] for each in (ours, after))
     assert now > before + 0.5

@@ -117,10 +117,10 @@ def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, devic
     model = network(variant, torch.bfloat16, dropout=0.1).to(world.device).train()
     of_update = Gradients(model, task, data.train, training(), 1, world)
     batches = task.epochs(data.train, 96, 3)(0)
-    of_update.try_out(batches[:1])  # what is made once
+    of_update.dry_run(batches[:1])  # what is made once
     torch.cuda.set_sync_debug_mode("error")
     try:
-        of_update.try_out(batches[1:2])
+        of_update.dry_run(batches[1:2])
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

@@ -87,7 +87,7 @@ MODELS: dict[str, dict[str, Any]] = {
         "word_vectors": {"negatives": 2, "subsample": 0.1},
     },
 }
-READS_THE_LOSS = "event in update._copied_from_gpu.<locals>.read"
+READS_THE_LOSS = "event in update._async_copy_to_cpu.<locals>.read"
 OF_THE_TAILS = {"bincount in losses._of_adaptive", "tolist in losses._of_adaptive"}
 OF_WORD_VECTORS = {
     "boolean index in word_vectors.WordVectorTask._predictions",

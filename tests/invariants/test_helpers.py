@@ -149,8 +149,8 @@ def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str,
     for step in range(1, 5):
         of_shares = []
         for shares in shard(list(enumerate(group)), 3):
-            of_update.forget()
-            assert of_update.add_shares(shares, step, sums) is None
+            of_update.zero_grad()
+            assert of_update.accumulate_shards(shares, step, sums) is None
             of_shares.append(total(of_update))
         parts.append([a + b + c for a, b, c in zip(*of_shares, strict=True)])
         if step == 1:
@@ -215,11 +215,11 @@ def test_threads_are_one_while_they_help_and_all_while_they_rest(dataset: Path) 
     of_update = gradients_of(dataset)
     with gradient_workers(of_update, 2) as helpers:
         assert torch.get_num_threads() == 1
-        with helpers.resting():
+        with helpers.using_all_threads():
             assert torch.get_num_threads() == 3
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 3
-    with gradient_workers(of_update, 0) as helpers, helpers.resting():
+    with gradient_workers(of_update, 0) as helpers, helpers.using_all_threads():
         assert torch.get_num_threads() == 3
 
 

@@ -166,7 +166,7 @@ def checkpoint(run: Path) -> Path:
     """The only checkpoint of a training whose model is not published yet."""
     checkpoints = Checkpoints(run / "training" / "checkpoints")
     newest = checkpoints.steps()[-1]
-    checkpoints.keep({newest})
+    checkpoints.retain_only({newest})
     shutil.rmtree(run / "model")
     return checkpoints.place(newest)
 

@@ -436,12 +436,12 @@ def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from tfm.data.corpora.sources import identity, pairs
+from tfm.data.corpora.sources import content_fingerprints, pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 try:
     corpus = CorpusConfig.model_validate_json(sys.argv[1])
-    identity(corpus)
+    content_fingerprints(corpus)
     print(sum(1 for _ in pairs(corpus)))
 except DataError as error:
     print(error)

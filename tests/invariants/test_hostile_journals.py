@@ -67,7 +67,7 @@ def used(trials: Trials, *, with_page: bool = False) -> None:
     json.dumps(found.as_json(), allow_nan=False)
     if with_page:  # its pictures take a second
         page(trials.config, trials.parameters, found)
-    trials.over()
+    trials.stop_reason()
     with trials.claim() as mine:
         if mine is not None:
             suggest_configuration(trials.parameters, mine.trial)

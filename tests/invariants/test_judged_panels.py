@@ -67,12 +67,16 @@ def check_ranks(found: Findings) -> None:
     for scale in found.scales:
         sign = -1 if scale.name in LOWER_IS_BETTER else 1
         better = [
-            (t.first, t.second) if sign * t.difference > 0 else (t.second, t.first) for t in scale.tests if t.stands
+            (t.first, t.second) if sign * t.difference > 0 else (t.second, t.first)
+            for t in scale.tests
+            if t.is_significant
         ]
         parts.append((scale.name, {s.system: (s.rank, n) for n, s in enumerate(scale.systems)}, better))
     if found.choices is not None:
         better = [
-            (t.first, t.second) if t.won > t.lost else (t.second, t.first) for t in found.choices.tests if t.stands
+            (t.first, t.second) if t.won > t.lost else (t.second, t.first)
+            for t in found.choices.tests
+            if t.is_significant
         ]
         ranks = {s.strength.system: (s.rank, n) for n, s in enumerate(found.choices.systems)}
         parts.append(("preferences", ranks, better))

@@ -74,7 +74,7 @@ def made(name: str) -> tuple[LoadedModel, Task, Split]:
         target = [[4 + piece % 5 for piece in ids] for ids in source]
     if settings["task"] == "translation":
         target = [ids[::-1] for ids in source]
-    split = Split.of_texts(Column.from_lists(source), Column.from_lists(target), LINES, LINES)
+    split = Split.from_texts(Column.from_lists(source), Column.from_lists(target), LINES, LINES)
     if settings["task"] == "tagging":
         split = replace(split, words=Column.from_lists([[1] * len(ids) for ids in source]))
     task = TASKS[settings["task"]](TaskContext(TrainingConfig(), loaded.config, PIECES, PIECES, 64))
@@ -83,8 +83,8 @@ def made(name: str) -> tuple[LoadedModel, Task, Split]:
 
 def rows_of(split: Split, rows: Sequence[int]) -> Split:
     some = np.array(rows, np.int64)
-    words = None if split.words is None else split.words.of_rows(some)
-    return replace(split.of_rows(some), words=words)
+    words = None if split.words is None else split.words.select_rows(some)
+    return replace(split.select_rows(some), words=words)
 
 
 def sums(loaded: LoadedModel, task: Task, split: Split, budget: int) -> np.ndarray:

@@ -53,7 +53,7 @@ class GrowthTrainer:
         """The tokenizer with its new pieces, of which there are `num_new`; there may be none."""
         words = {word: times for word, times in self._words.items() if not {*word} & {"\t", "\n"}}  # see `learn`
         grow = GROWERS[self._document["model"]["type"]]
-        grown = Tokenizer.of_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
+        grown = Tokenizer.from_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
         self.num_new = grown.vocab_size - self.old.vocab_size
         return grown
 
@@ -62,7 +62,7 @@ def growth_problem(old: Tokenizer) -> str | None:
     """Why a tokenizer cannot be given more pieces; None if it can."""
     if isinstance(old, CodePoints):
         return "it has every character of Unicode, and no pieces"
-    if old.names is not None:
+    if old.label_kind is not None:
         return "its pieces are names of labels"
     document: Document = old.document
     model = document["model"]

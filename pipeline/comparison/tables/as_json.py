@@ -56,7 +56,7 @@ def _run(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, Any]:
             name: {
                 "value": to_jsonable(figure.score),
                 "signature": figure.signature,
-                "comparable": found.compares(run, name),
+                "comparable": found.is_comparable(run, name),
                 **_tests(found, name, run.name, tested.runs),
             }
             for name, figure in run.figures.items()
@@ -107,7 +107,7 @@ def _versus(versus: Difference | SeedDifference, people: Agreement | None) -> di
     """A test as JSON: its fields, whether the difference stands, and the chance that people agree."""
     return {
         **{name: to_jsonable(value) for name, value in asdict(versus).items()},
-        "stands": versus.stands,
+        "stands": versus.is_significant,
         "people_agree": None
         if people is None
         else {"percent": people.percent, "bound": people.bound, "source": SOURCE},

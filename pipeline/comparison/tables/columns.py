@@ -33,18 +33,18 @@ Shown = Callable[[float], str]
 class Cell:
     """A figure as a table shows it: its value, what stands after ±, and its marks.
 
-    stands: it differs from the baseline's. comparable: with the baseline's. best: no other of its column is better.
+    is_significant: it differs from the baseline's. comparable: with the baseline's. best: none of its column is better.
     """
 
     text: str
     spread: str = ""
-    stands: bool = False
+    is_significant: bool = False
     comparable: bool = True
     best: bool = False
 
     def __str__(self) -> str:
         spread = f" ± {self.spread}" if self.spread else ""
-        return self.text + spread + SIGNIFICANT_MARK * self.stands + NOT_COMPARABLE * (not self.comparable)
+        return self.text + spread + SIGNIFICANT_MARK * self.is_significant + NOT_COMPARABLE * (not self.comparable)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
 
 
 def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: Shown) -> list[Column]:
-    """The columns of a row for each run, or for several seeds of it; those in which nothing stands are omitted.
+    """The columns of a row for each run, or for several seeds of it; those in which nothing is significant are omitted.
 
     duration: how seconds are shown.
     """
@@ -140,7 +140,9 @@ def signature(found: Comparison, metric: str) -> str:
 def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list[Cell]:
     """The cells of a figure."""
     cells = [_cell(found, tested, row, name, shown) for row in found.rows]
-    means = [row.mean(name) if found.row_compares(row, name) and not row.lacking(name) else None for row in found.rows]
+    means = [
+        row.mean(name) if found.row_compares(row, name) and not row.runs_without(name) else None for row in found.rows
+    ]
     known = [mean for mean in means if mean is not None]
     if len(known) < 2 or name.partition(".")[0] not in FIGURES_WITH_STDEV:
         return cells
@@ -170,7 +172,7 @@ def _cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown)
     return Cell(
         _number(mean, shown),
         "" if spread is None or not math.isfinite(spread) else _number(spread, shown),
-        measured is not None and measured.versus is not None and measured.versus.stands,
+        measured is not None and measured.versus is not None and measured.versus.is_significant,
         found.row_compares(row, name),
     )
 
@@ -202,7 +204,9 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
     columns = [
         Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
         Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),
-        Column("difference", [Cell(shown(each.difference), stands=each.stands) for shown, each in signed]),
+        Column(
+            "difference", [Cell(shown(each.difference), is_significant=each.is_significant) for shown, each in signed]
+        ),
         Column("95 % interval", [Cell(interval(each.low, each.high, shown)) for shown, each in signed]),
     ]
     p_values = [_p_values(each) for _, _, each in lines]

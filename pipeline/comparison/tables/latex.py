@@ -84,5 +84,5 @@ def _sentence(text: str) -> str:
 def _cell(cell: Cell) -> str:
     value = escaped(cell.text)
     spread = rf" $\pm$ {escaped(cell.spread)}" if cell.spread else ""
-    marks = MARKS[SIGNIFICANT_MARK] * cell.stands + MARKS[NOT_COMPARABLE] * (not cell.comparable)
+    marks = MARKS[SIGNIFICANT_MARK] * cell.is_significant + MARKS[NOT_COMPARABLE] * (not cell.comparable)
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks

@@ -55,7 +55,7 @@ def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[s
         if not tests:
             continue
         sizes = sorted({sum(isinstance(each.versus, kind) for each in _of(tested, metric)) for metric in metrics} - {0})
-        begin = f"{SIGNIFICANT_MARK}: differs" if any(each.stands for each in tests) else "none differs"
+        begin = f"{SIGNIFICANT_MARK}: differs" if any(each.is_significant for each in tests) else "none differs"
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
         corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
         corrected = corrected if sizes[-1] > 1 else ""

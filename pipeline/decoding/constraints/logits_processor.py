@@ -76,7 +76,7 @@ class LogitsProcessor:
         forced = None if self.forced is None else self.forced.at(sentences)
         return LogitsProcessor(*limits, prefixes, self.divisors, self.bans, forced)
 
-    def are_idle(self, num_pieces: Tensor) -> bool:
+    def is_inactive(self, num_pieces: Tensor) -> bool:
         """Whether after so many pieces (B,) nothing is forbidden but what never comes."""
         if self.bans is not None or self.forced is not None or self.prefixes.size(1):
             return False
@@ -92,9 +92,9 @@ class LogitsProcessor:
             log_probs[..., token] = NEG_INF
         if self.bans is not None or self.forced is not None:
             assert pieces is not None
-            self._look_back(log_probs, num_pieces, pieces if pieces.dim() == 3 else pieces.unsqueeze(1))
+            self._apply_history_rules(log_probs, num_pieces, pieces if pieces.dim() == 3 else pieces.unsqueeze(1))
         if self.prefixes.size(1):
-            _force_token(log_probs, *self._begun(num_pieces))
+            _force_token(log_probs, *self._prefix_tokens(num_pieces))
         if (early := num_pieces < self.shortest).any():
             rows = early.nonzero().squeeze(1).to(log_probs.device)
             ends = log_probs[rows, :, EOS_ID]
@@ -106,14 +106,14 @@ class LogitsProcessor:
             rows = late.nonzero().squeeze(1)
             _force_token(log_probs, rows, torch.full_like(rows, EOS_ID))
 
-    def _begun(self, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
+    def _prefix_tokens(self, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
         """The sentences whose prefix is not complete, and its next piece."""
         place = num_pieces.clamp(max=self.prefixes.size(1) - 1).unsqueeze(1)
         prefix = self.prefixes.gather(1, place).squeeze(1)
         within = (prefix >= 0) & (num_pieces < self.prefixes.size(1))
         return within.nonzero().squeeze(1), prefix[within]
 
-    def _look_back(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
+    def _apply_history_rules(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """What forced phrases and bans say; pieces (B, W, T).
 
         No end while a phrase is lacking. Where there is no more room than for what is lacking, or nothing else is left,
@@ -122,12 +122,12 @@ class LogitsProcessor:
         due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
         lacks, wanted = due, torch.full_like(due, PAD_ID, dtype=torch.int64)
         if self.forced is not None:
-            standing = self.forced.standing(num_pieces, pieces)
+            standing = self.forced.progress(num_pieces, pieces)
             room = (self.longest - num_pieces).to(due.device).unsqueeze(1)
             lacks, wanted = standing.lacking > 0, standing.nearest
             due = lacks & (standing.lacking >= room)
         if self.prefixes.size(1):
-            rows, tokens = (each.to(due.device) for each in self._begun(num_pieces))
+            rows, tokens = (each.to(due.device) for each in self._prefix_tokens(num_pieces))
             wanted[rows], due[rows] = tokens.unsqueeze(1), True
         wanted = wanted.unsqueeze(2)
         own = log_probs.gather(2, wanted)
@@ -135,7 +135,7 @@ class LogitsProcessor:
             self.bans.apply(log_probs, num_pieces, pieces)
         if self.forced is not None:
             log_probs[..., EOS_ID].masked_fill_(lacks, NEG_INF)
-            self.forced.keep_whole(log_probs, standing)
+            self.forced.block_word_continuation(log_probs, standing)
             due = due | (lacks & (log_probs == NEG_INF).all(2))
         log_probs.masked_fill_(due.unsqueeze(2), NEG_INF)
         log_probs.scatter_(2, wanted, own.where(due.unsqueeze(2), log_probs.gather(2, wanted)))

@@ -64,8 +64,8 @@ def beam_search(
             _collect(found, beams, slots, finished, values, parents, norms)
         rows, stays = np.arange(len(ends))[:, None], top_unfinished(ends, beam)
         parents = parents[rows, stays]
-        grown = beams.grown(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
-        done = grown.are_done(divisors, beam, _may_end(grown, slots.rules, slots.num_pieces, device))
+        grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
+        done = grown.done_mask(divisors, beam, _may_end(grown, slots.rules, slots.num_pieces, device))
         grown.sums[done] = NEG_INF
 
         from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
@@ -74,7 +74,7 @@ def beam_search(
         if num_done := slots.advance(torch.from_numpy(done)):
             on_done(num_done)
         beams = grown
-        if (late := slots.put_off()) is not None:
+        if (late := slots.defer_long_sequences()) is not None:
             sentences, empty = late
             beams.sums[empty.numpy()] = NEG_INF
             for sentence in sentences:

@@ -44,7 +44,7 @@ def banked_continuations(
 
 def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
     """(B,) the largest of the sums (B, W) of hypotheses that lack nothing."""
-    lacking = forced.standing(num_pieces, pieces).lacking
+    lacking = forced.progress(num_pieces, pieces).lacking
     return sums.masked_fill(lacking > 0, NEG_INF).amax(1)
 
 
@@ -54,7 +54,7 @@ def _candidates(
     """Values, parents and tokens (B, Q), best first, each pair of parent and token once."""
     _, width, vocab = log_probs.shape
     values, parents, tokens = best_candidates(log_probs, sums, 2 * beam)
-    following = forced.standing(num_pieces, pieces).following
+    following = forced.progress(num_pieces, pieces).following
     more = torch.cat([log_probs.max(2, keepdim=True).indices, following], 2)
     more_values = (log_probs.gather(2, more) + sums.unsqueeze(2)).flatten(1)
     more_parents = torch.arange(width, device=sums.device).view(1, -1, 1).expand_as(more).flatten(1)
@@ -72,7 +72,7 @@ def _needed_after(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, par
     grown = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))
     grown = torch.cat([grown, tokens.unsqueeze(2)], 2)
     place = num_pieces.to(grown.device).view(-1, 1, 1).expand(-1, tokens.shape[1], 1)
-    return forced.standing(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
+    return forced.progress(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
 
 
 def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:

@@ -72,7 +72,7 @@ class Beams:
         both = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)
         self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
 
-    def grown(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
+    def extend(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
         """Each hypothesis `parents` (B, W) with its new piece `tokens` (B, W), of log-probability `sums` (B, W).
 
         num_pieces (B,): how many it had before.
@@ -84,7 +84,7 @@ class Beams:
         pieces[rows, np.arange(parents.shape[1]), num_pieces[:, None]] = tokens
         return replace(self, tokens=tokens, pieces=pieces, sums=sums)
 
-    def are_done(self, divisors: Reals, beam: int, may_end: Reals) -> Flags:
+    def done_mask(self, divisors: Reals, beam: int, may_end: Reals) -> Flags:
         """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished,
         `may_end` (B,) log-probabilities of the best unfinished hypotheses that may."""
         leading, rival = self.sums[:, 0], self.best[:, -1]

@@ -40,7 +40,7 @@ class BatchSlots(Generic[StateT]):
         self._patience = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._patience.min())
         self._num_free, self._group = 0, min(most, GROUP)
-        self.sentences, self.state = self._called(min(most, layout.batch), 1)
+        self.sentences, self.state = self._next_group(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
         self._num_read = torch.zeros_like(self.sentences)  # by the rows of each slot, also after its sentence has left
         self.rules = rules.select(self.sentences)
@@ -48,7 +48,7 @@ class BatchSlots(Generic[StateT]):
     def __len__(self) -> int:
         return len(self.sentences)
 
-    def _called(self, count: int, width: int) -> tuple[Tensor, StateT]:
+    def _next_group(self, count: int, width: int) -> tuple[Tensor, StateT]:
         """The next sentences, at most `count`, and their state of `width` rows each.
 
         They are encoded in larger groups: to encode few takes nearly as long as to encode many.
@@ -85,7 +85,7 @@ class BatchSlots(Generic[StateT]):
         self._num_free += num_leaving
         return num_leaving
 
-    def put_off(self) -> tuple[list[int], Tensor] | None:
+    def defer_long_sequences(self) -> tuple[list[int], Tensor] | None:
         """The sentences that are put off, and their slots; None where there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
@@ -102,7 +102,7 @@ class BatchSlots(Generic[StateT]):
         """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""
         if self._is_last() or 8 * self._num_free < len(self):
             return None
-        sentences, state = self._called(self._num_free, width)
+        sentences, state = self._next_group(self._num_free, width)
         new = (self.sentences < 0).nonzero().squeeze(1)[: len(sentences)]
         self._num_free -= len(new)
         self.sentences[new] = sentences
@@ -120,7 +120,7 @@ class BatchSlots(Generic[StateT]):
             return None
         taken = (self.sentences >= 0).nonzero().squeeze(1)
         unwanted = self._is_last() and 8 * self._num_free >= len(self)
-        if not unwanted and not self._outruns():
+        if not unwanted and not self._exceeds_max_length():
             return None
         self._num_free = 0
         if len(taken):
@@ -129,7 +129,7 @@ class BatchSlots(Generic[StateT]):
         self._num_read, self.rules = self._num_read[taken], self.rules.select(taken)
         return taken
 
-    def _outruns(self) -> bool:
+    def _exceeds_max_length(self) -> bool:
         """Whether a free slot has read all that the model can read."""
         return bool((self._num_read[self.sentences < 0] >= self._stepper.max_length).any())
 

@@ -59,7 +59,7 @@ def single_hypothesis_search(
             _collect(found, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
         if num_done := slots.advance(ended):
             on_done(num_done)
-        slots.put_off()
+        slots.defer_long_sequences()
         if (new := slots.fill(1)) is not None:
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
         if (stay := slots.shrink(1)) is not None:

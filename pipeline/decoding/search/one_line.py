@@ -21,7 +21,7 @@ def is_plain(config: DecodingConfig) -> bool:
         and config.precision == "fp32"
         and config.no_repeat_ngram is None
         and not (config.forbidden or config.forced)
-        and config.no_n_best() is None
+        and config.n_best_problem() is None
     )
 
 
@@ -46,8 +46,8 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
                 log_prob = values[0, rank].item()
                 found.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
         stays = top_unfinished(ends, beam)[0]
-        beams = beams.grown(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
-        if beams.are_done(divisors, beam, beams.sums[:, 0])[0]:
+        beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
+        if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
             return best_first(found, config.n_best)
         cache = select(cache, parents[0, stays])
     raise AssertionError  # a hypothesis of the most pieces can but end

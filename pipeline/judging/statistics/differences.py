@@ -41,7 +41,7 @@ class DifferenceTest:
     p_holm: float
 
     @property
-    def stands(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the difference is significant at 5 % after correction."""
         return self.p_holm < LEVEL
 

@@ -65,7 +65,7 @@ class SignTest:
     p_holm: float
 
     @property
-    def stands(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the preference is significant at 5 % after correction."""
         return self.p_holm < LEVEL
 

@@ -17,7 +17,7 @@ def significant(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign: int 
     found = []
     for test in tests:
         ahead = sign * test.difference if isinstance(test, DifferenceTest) else test.won - test.lost
-        if test.stands and ahead:
+        if test.is_significant and ahead:
             found.append((test.first, test.second) if ahead > 0 else (test.second, test.first))
     return found
 

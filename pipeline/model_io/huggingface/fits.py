@@ -31,7 +31,7 @@ class SupportedConfig:
     stack: Mapping[str, Any]
     stacks: tuple[str, ...]
 
-    def lacks(self, config: ModelConfig) -> str | None:
+    def unsupported_part(self, config: ModelConfig) -> str | None:
         """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
         keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY)}
         if (key := first_unsupported(config, keys)) is not None:

@@ -15,7 +15,7 @@ IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:
     """The class that holds a model; None where none does, and `unsupported_reason` says why."""
-    return next((each for each in CLASSES if each.held.lacks(config) is None), None)
+    return next((each for each in CLASSES if each.held.unsupported_part(config) is None), None)
 
 
 def unsupported_reason(config: ModelConfig) -> str:
@@ -23,7 +23,7 @@ def unsupported_reason(config: ModelConfig) -> str:
     first part that it lacks."""
     alike = [each for each in CLASSES if config.architecture in each.held.keys["architecture"]]
     of_task = [each for each in alike if config.task in each.held.keys.get("task", ())]
-    reasons = {each.name: each.held.lacks(config) for each in of_task or alike}
+    reasons = {each.name: each.held.unsupported_part(config) for each in of_task or alike}
     if not reasons:
         return f'model.architecture = "{config.architecture}"'
     return ", ".join(f"{reason} (so it is no {name})" for name, reason in reasons.items())

@@ -191,7 +191,7 @@ def _unknown(about: Settings) -> str | None:
 
 
 def _tokenizer(found: RenumberedTokenizer) -> Tokenizer:
-    return Tokenizer.of_json(json.dumps(found.document))
+    return Tokenizer.from_json(json.dumps(found.document))
 
 
 def _about(folder: Snapshot) -> Settings:

@@ -102,9 +102,9 @@ def gradients_of(session: Session, model: nn.Module, course: TrainingSetup) -> G
 def open_log(session: Session, progress: Progress) -> MetricsLog:
     """metrics.jsonl, cut back to where training goes on; only the first process opens it."""
     mirrors = []
-    if session.world.leads and session.config.tensorboard:
+    if session.world.is_main_process and session.config.tensorboard:
         mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))
     log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
-    if session.world.leads:
+    if session.world.is_main_process:
         log.begin(step=progress.step, validated=progress.validated)
     return log

@@ -32,7 +32,7 @@ def make_validator(
         return of(valid, last)
     each_before = {} if last is None else last.directions
     return DirectionsValidator(
-        {name: of(valid.of_rows(rows), each_before.get(name), name) for name, rows in directions.items()}
+        {name: of(valid.select_rows(rows), each_before.get(name), name) for name, rows in directions.items()}
     )
 
 

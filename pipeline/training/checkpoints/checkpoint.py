@@ -129,13 +129,13 @@ class Checkpoints:
             )
         return None
 
-    def keep(self, steps: Collection[int]) -> None:
+    def retain_only(self, steps: Collection[int]) -> None:
         """Remove every checkpoint but those of these steps."""
         for step in self.steps():
             if step not in steps:
                 self._drop(step)
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove what a killed process left half-written or half-removed."""
         check_no_symlinks(self._run, self.folder)
         if self.folder.is_dir():

@@ -36,7 +36,7 @@ def find_resume_step(checkpoints: Checkpoints, todo: Plan, config: TrainingConfi
 
     Raises DataError where there are checkpoints and none can be read.
     """
-    checkpoints.sweep()
+    checkpoints.remove_leftovers()
     found = checkpoints.newest(reporter)
     if found is None:
         return None
@@ -111,7 +111,7 @@ def resolve_settings(
     size = config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens
     now = Settings(
         device=world.device.type,
-        precision=world.gather(precision)[0],  # each process has measured; the first one's word counts
+        precision=world.all_gather_object(precision)[0],  # each process has measured; the first one's word counts
         threads=threads,
         parallel=_parallel(config, model, world, threads, size),
         world_size=world.size,

@@ -128,7 +128,7 @@ class TrainState:
 
     def averaged(self) -> AbstractContextManager[None]:
         """Within, the model has the weights that are validated and published: averaged ones where that is asked."""
-        return nullcontext() if self.ema is None else self.ema.applied()
+        return nullcontext() if self.ema is None else self.ema.swapped_in()
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the state that was saved; weights are copied into the tensors that are there."""

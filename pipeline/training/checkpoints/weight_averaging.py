@@ -34,7 +34,7 @@ class Ema:
         _copy(weights, self.weights)
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def swapped_in(self) -> Iterator[None]:
         """Within, the model has the averaged weights; after it, its own again, to the bit."""
         kept = {name: tensor.clone() for name, tensor in self._own().items()}
         try:

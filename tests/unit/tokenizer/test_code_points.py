@@ -91,7 +91,7 @@ def test_a_file_is_small_and_gives_the_same(made: CodePoints, tmp_path: Path) ->
     assert (tmp_path / "source.json").stat().st_size < 3000
     again = load(tmp_path / "source.json")
     assert again.languages == lowered.languages == {"deu": 1114116, "hin": 1114117}
-    assert again.towards("hin").encode("Ab") == [1114117, 4 + ord("a"), 4 + ord("b")]
+    assert again.for_target_language("hin").encode("Ab") == [1114117, 4 + ord("a"), 4 + ord("b")]
     assert again.piece(1114117) == ">>hin<<"
     assert again.decode([1114117, 4 + ord("a")]) == "a"
     assert [*again.with_languages("ces", "deu").languages] == ["deu", "hin", "ces"], "none gets another number"
@@ -108,7 +108,7 @@ def test_nothing_is_counted_or_drawn_and_no_piece_is_long(made: CodePoints) -> N
     tracemalloc.stop()
     assert most < 1_000_000, "no table of characters"
     assert other.longest_pieces(20) == []
-    assert other.names is None
+    assert other.label_kind is None
     assert other.sampler(bpe_dropout=0.1, unigram_alpha=0.1) is None
     for number in (-1, made.vocab_size):
         with pytest.raises(ValueError, match="no piece has id"):

@@ -56,13 +56,13 @@ def test_each_tag_is_one_known_piece_in_its_own_spelling(lines: list[list[str]],
 def test_a_vocabulary_of_names_is_known_as_one_from_its_file(kind: LabelKind, tmp_path: Path) -> None:
     made = names(kind, ["a b", "B", "B"])
     made.save(tmp_path / "target.json")
-    assert Tokenizer.load(tmp_path / "target.json").names == kind
+    assert Tokenizer.load(tmp_path / "target.json").label_kind == kind
     assert made.piece(4) == " B", "the most frequent first"
     for normalization in ("none", "nfc", "nfkc"):
         config = TokenizerConfig.model_validate(
             {"kind": "word", "normalization": normalization, "min_frequency": 1, "vocab_size": 20}
         )
-        assert train(["a b", "B"], config).names is None
+        assert train(["a b", "B"], config).label_kind is None
 
 
 def test_names_are_of_a_vocabulary_of_their_own() -> None:

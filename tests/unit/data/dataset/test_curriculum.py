@@ -38,12 +38,12 @@ def test_batches_hold_the_rows_of_the_corpora_that_take_part(
 def test_the_first_epoch_in_which_no_corpus_takes_part_is_known(given: list[tuple[int, int] | None], last: int) -> None:
     corpora = tuple(CorpusConfig(epochs=epochs) for epochs in given)
     turns = [CorpusEpochs(1, epochs) for epochs in given]
-    idle = [epoch + 1 for epoch in range(last) if not any(turn.takes_part(epoch) for turn in turns)]
+    idle = [epoch + 1 for epoch in range(last) if not any(turn.is_active(epoch) for turn in turns)]
     assert DataConfig.model_construct(train=corpora).idle_epoch(last) == (idle[0] if idle else None)
 
 
 def test_epochs_are_counted_from_one_and_both_ends_take_part() -> None:
-    assert [CorpusEpochs(1, (2, 3)).takes_part(epoch) for epoch in range(4)] == [False, True, True, False]
+    assert [CorpusEpochs(1, (2, 3)).is_active(epoch) for epoch in range(4)] == [False, True, True, False]
 
 
 def test_where_every_row_comes_up_once_there_are_no_weights() -> None:

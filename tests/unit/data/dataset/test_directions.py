@@ -76,7 +76,7 @@ def test_rows_of_a_direction_are_all_of_its_corpora() -> None:
 def test_rows_keep_their_texts_and_ids(folder: Path) -> None:
     whole = load_dataset(folder).valid
     rows = np.arange(len(whole))[::-2]
-    part = whole.of_rows(rows)
+    part = whole.select_rows(rows)
     assert part.source.lists() == whole.source.lists(rows.tolist())
     assert part.target.lists() == whole.target.lists(rows.tolist())
     assert list(zip(*part.texts(), strict=True)) == [[*zip(*whole.texts(), strict=True)][row] for row in rows]

@@ -30,10 +30,10 @@ def made(parts: list[list[int]]) -> Keys:
 @given(st.lists(some, max_size=3))
 def test_repeated_are_all_but_the_first_of_each(parts: list[list[int]]) -> None:
     flat = [key for part in parts for key in part]
-    assert made(parts).repeated() == sum(times - 1 for times in Counter(flat).values())
+    assert made(parts).num_duplicates() == sum(times - 1 for times in Counter(flat).values())
     assert len(made(parts)) == len(flat)
 
 
 @given(some, some)
 def test_found_in_counts_each_that_is_there(wanted: list[int], there: list[int]) -> None:
-    assert made([wanted]).found_in(made([there])) == sum(key in there for key in wanted)
+    assert made([wanted]).num_common_with(made([there])) == sum(key in there for key in wanted)

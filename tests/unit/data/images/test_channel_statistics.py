@@ -15,7 +15,7 @@ VALUES = np.random.default_rng(1).integers(0, 256, (6, 5, 4, 3)).astype(np.uint8
 
 
 def test_they_are_those_of_numpy() -> None:
-    found = ChannelStatistics.of(VALUES)
+    found = ChannelStatistics.from_pixels(VALUES)
     flat = VALUES.reshape(-1, 3).astype(np.float64)
     assert found.count == len(flat)
     np.testing.assert_allclose(found.means, flat.mean(0), rtol=1e-14)
@@ -26,9 +26,9 @@ def test_they_are_those_of_numpy() -> None:
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=40), st.integers(0, 40))
 def test_parts_add_up_exactly(values: list[int], cut: int) -> None:
     pixels = np.array(values, np.uint8).reshape(-1, 1, 1)
-    parts = [ChannelStatistics.of(part) for part in (pixels[:cut], pixels[cut:])]
-    whole = sum(parts, ChannelStatistics.none(1))  # type: ignore[arg-type]
-    assert whole == ChannelStatistics.of(pixels)
+    parts = [ChannelStatistics.from_pixels(part) for part in (pixels[:cut], pixels[cut:])]
+    whole = sum(parts, ChannelStatistics.empty(1))  # type: ignore[arg-type]
+    assert whole == ChannelStatistics.from_pixels(pixels)
     assert whole.means == (float(Fraction(sum(values), len(values))),)
     variance = Fraction(sum(each**2 for each in values), len(values)) - Fraction(sum(values), len(values)) ** 2
     assert whole.deviations[0] ** 2 == pytest.approx(float(variance), rel=1e-14)
@@ -44,7 +44,7 @@ def test_nothing_cancels_where_values_hardly_differ() -> None:
 
 
 def test_training_images_are_normalised_to_mean_0_and_deviation_1() -> None:
-    found = normalize_image(torch.from_numpy(VALUES), ChannelStatistics.of(VALUES))
+    found = normalize_image(torch.from_numpy(VALUES), ChannelStatistics.from_pixels(VALUES))
     assert found.shape == (6, 3, 5, 4)
     assert found.dtype == torch.float32
     assert found.is_contiguous(memory_format=torch.channels_last)

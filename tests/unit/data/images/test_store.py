@@ -99,7 +99,7 @@ def images(folder: Path) -> list[CaptionedImage]:
 def test_what_was_converted_and_refused_is_in_the_report(tmp_path: Path) -> None:
     with write_images(tmp_path / "set", SHAPE) as writer:
         found = [(writer.write(pixels), image.captions) for image, pixels in writer.decode(images(tmp_path), drop=True)]
-        writer.report.leave_out(["README.md"])
+        writer.report.add_skipped(["README.md"])
         writer.rows = np.arange(4)
     assert found == [(0, ("ein Haus", "a house")), (1, ("glass",)), (2, ("猫",)), (3, ("9",))]
     store = load_images(tmp_path / "set")

@@ -146,7 +146,7 @@ def test_the_cache_holds_the_fewer_heads() -> None:
     assert keys.shape == (3, 2, 1, 3)
     assert values.shape == (3, 2, 1, 5)
     model: Any = build(wanted, source_vocab=9, target_vocab=9).double()
-    key, value = model.decoder[0].cross_attention.remember(torch.randn(13, 12, dtype=F64), LAYOUT)
+    key, value = model.decoder[0].cross_attention.project_memory(torch.randn(13, 12, dtype=F64), LAYOUT)
     assert key.shape == (3, 2, 6, 3)
     assert value.shape == (3, 2, 6, 5)
 

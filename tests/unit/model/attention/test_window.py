@@ -42,13 +42,13 @@ def sees(layout: Any, mask: Mask) -> Tensor:
 def test_each_position_sees_those_near_it(lengths: list[int], window: int, causal: bool) -> None:
     layout = Layout.of(torch.tensor(lengths))
     mask = causal_mask(layout) if causal else padding_mask(layout)
-    found = sees(layout, mask.within(window))
+    found = sees(layout, mask.with_window(window))
     for sentence, length in enumerate(lengths):
         for i in range(length):
             near = range(max(0, i - window), 1 + (i if causal else min(length - 1, i + window)))
             assert found[sentence, i].nonzero().flatten().tolist() == list(near)
     assert found.any(2).all(), "padding sees something: a softmax over nothing is no number"
-    assert mask.within(window) is mask.within(window)
+    assert mask.with_window(window) is mask.with_window(window)
 
 
 @given(LENGTHS, st.integers(1, 10), st.booleans(), st.integers(0, 3))
@@ -56,7 +56,7 @@ def test_end_to_end_they_see_the_same(lengths: list[int], window: int, causal: b
     padded = Layout.of(torch.tensor(lengths))
     flat = FlatLayout(torch.tensor(lengths), "cpu", sum(lengths) + filler if filler else None)
     whole, end_to_end = (
-        sees(each, (causal_mask(each) if causal else padding_mask(each)).within(window)) for each in (padded, flat)
+        sees(each, (causal_mask(each) if causal else padding_mask(each)).with_window(window)) for each in (padded, flat)
     )
     begin = 0
     for sentence, length in enumerate(lengths):
@@ -70,11 +70,11 @@ def test_in_decoding_positions_count_and_not_slots() -> None:
     own, own_positions = torch.tensor([[4, 1]]), torch.tensor([[3, 3]])
     positions, descent = torch.tensor([[0, 3, 2, 1, 3]]), torch.tensor([[[1, 0, 1, 1, 1], [1, 1, 1, 0, 0]]]).bool()
     slots = CacheSlots(own, own_positions, positions, Mask(allowed=descent[:, None]))
-    allowed = slots.within(1).allowed
+    allowed = slots.window_mask(1).allowed
     assert allowed is not None
     assert allowed[0, 0].tolist() == [[False, False, True, False, True], [False, True, True, False, False]]
-    assert slots.within(1) is slots.within(1)
-    alone = CacheSlots(own[:, :1], own_positions[:, :1], positions, Mask()).within(2).allowed
+    assert slots.window_mask(1) is slots.window_mask(1)
+    alone = CacheSlots(own[:, :1], own_positions[:, :1], positions, Mask()).window_mask(2).allowed
     assert alone is not None
     assert alone[0, 0, 0].tolist() == [False, True, True, True, True]
 
@@ -104,7 +104,7 @@ def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypa
     layout, at = Layout.of(torch.tensor([70, 41])), torch.arange(70)
     whole = choose_inner_attention(of_score, scheme, 0.0, DropoutRng())
     for window in (3, 16, 17):
-        mask = (causal_mask(layout) if causal else padding_mask(layout)).within(window)
+        mask = (causal_mask(layout) if causal else padding_mask(layout)).with_window(window)
         weights = [*heads, *scheme.parameters(), *of_score.parameters()]
         results = []
         for way in (whole, BlockedAttention(whole)):
@@ -119,7 +119,7 @@ def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypa
 @pytest.mark.parametrize("causal", [True, False])
 def test_blocks_and_the_whole_are_the_equation(causal: bool) -> None:
     score, scheme, (query, key, value) = made("scaled_dot", "none", heads=1)
-    mask, at, window = Mask(causal=causal).within(16), torch.arange(70), 16
+    mask, at, window = Mask(causal=causal).with_window(16), torch.arange(70), 16
     ways = [
         ExplicitAttention(score, scheme, nn.Identity()),
         FusedAttention(ExplicitAttention(score, scheme, nn.Identity())),
@@ -140,9 +140,9 @@ def test_only_long_sentences_go_by_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     score, scheme, heads = made("scaled_dot", "none")
     blocked, at = BlockedAttention(choose_inner_attention(score, scheme, 0.0, DropoutRng())), torch.arange(70)
     for window in (None, 18):  # 70 <= 4 * 18
-        blocked(*heads, Mask() if window is None else Mask().within(window), at, at)
+        blocked(*heads, Mask() if window is None else Mask().with_window(window), at, at)
     assert asked == []
-    blocked(*heads, Mask().within(17), at, at)
+    blocked(*heads, Mask().with_window(17), at, at)
     assert asked == [17] * 3
 
 
@@ -160,5 +160,5 @@ def test_what_is_computed_grows_with_the_length_alone(causal: bool) -> None:
     for length in (160, 320, 640):
         heads = torch.zeros(3, 1, 1, length, 2)
         at = torch.arange(length)
-        blocked(*heads, Mask(causal=causal).within(8), at, at)
+        blocked(*heads, Mask(causal=causal).with_window(8), at, at)
     assert numbers == [length * 16 * (2 if causal else 3) for length in (160, 320, 640)]

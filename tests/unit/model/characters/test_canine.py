@@ -104,9 +104,9 @@ def test_every_row_of_the_shorter_sequence_has_its_characters() -> None:
     assert shorter.lengths.tolist() == [1, 3, 1, 2]
     rows = torch.arange(1, 18, dtype=torch.float64).unsqueeze(1)
     gathered = [[1, 0, 0], [2, 3, 4], [5, 6, 7], [8, 0, 0], [9, 10, 11], [12, 13, 14], [15, 16, 17]]
-    assert shorter.gathered(rows).tolist() == gathered
+    assert shorter.group_rows(rows).tolist() == gathered
     of_rows = [next(place for place, row in enumerate(gathered) if number in row) for number in range(1, 18)]
-    assert shorter.repeated(torch.arange(7).unsqueeze(1)).flatten().tolist() == of_rows
+    assert shorter.repeat_rows(torch.arange(7).unsqueeze(1)).flatten().tolist() == of_rows
 
 
 @pytest.mark.parametrize("decoder", ["translation", "lstm", "gru, luong"])

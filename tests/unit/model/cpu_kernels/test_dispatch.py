@@ -226,7 +226,7 @@ def test_the_same_slots_are_taken(batch: int, width: int, slots: int, share: flo
         positions=torch.randint(0, 9, (batch, slots), generator=draw),
         descent=torch.rand(batch, width, slots, generator=draw) < share,
     )
-    (one, ours), (other, theirs) = state.grown(), _without(state.grown)
+    (one, ours), (other, theirs) = state.advance(), _without(state.advance)
     assert torch.equal(one.descent, other.descent)
     assert torch.equal(one.positions, other.positions)
     assert torch.equal(ours.own, theirs.own)

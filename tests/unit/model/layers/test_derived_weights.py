@@ -21,7 +21,7 @@ class Derived:
         self.module, self.kept, self.times = module, DerivedWeights[float](), 0
 
     def sum(self, *settings: object) -> float:
-        return self.kept.of(list(self.module.parameters()), self._make, *settings)
+        return self.kept.get_or_make(list(self.module.parameters()), self._make, *settings)
 
     def _make(self) -> float:
         self.times += 1
@@ -141,29 +141,29 @@ def test_of_weights_that_count_no_versions_it_is_always_made_anew() -> None:
 
 def test_an_error_leaves_nothing_half_made() -> None:
     kept, weight = DerivedWeights[int](), torch.zeros(3)
-    assert kept.of([weight], lambda: 1) == 1
+    assert kept.get_or_make([weight], lambda: 1) == 1
     weight.add_(1)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            kept.of([weight], lambda: 1 // 0)
-    assert kept.of([weight], lambda: 2) == 2
+            kept.get_or_make([weight], lambda: 1 // 0)
+    assert kept.get_or_make([weight], lambda: 2) == 2
 
 
 def test_what_is_forgotten_is_freed_and_made_anew() -> None:
     kept, weight = DerivedWeights[torch.Tensor](), torch.zeros(3)
-    made = weakref.ref(kept.of([weight], lambda: weight + 1))
+    made = weakref.ref(kept.get_or_make([weight], lambda: weight + 1))
     gc.collect()
     assert made() is not None
-    kept.forget()
+    kept.clear()
     gc.collect()
     assert made() is None
-    assert torch.equal(kept.of([weight], lambda: weight + 2), weight + 2)
+    assert torch.equal(kept.get_or_make([weight], lambda: weight + 2), weight + 2)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept))])
 def test_a_copy_begins_with_nothing(copied: Callable[[Any], Any]) -> None:
     kept, weight = DerivedWeights[Any](), torch.zeros(3)
-    assert kept.of([weight], lambda: lambda: 1)() == 1  # what can be neither copied nor pickled
+    assert kept.get_or_make([weight], lambda: lambda: 1)() == 1  # what can be neither copied nor pickled
     other = copied(kept)
     assert other.of([weight], lambda: 2) == 2
-    assert kept.of([weight], lambda: 3)() == 1
+    assert kept.get_or_make([weight], lambda: 3)() == 1

@@ -153,7 +153,7 @@ def test_memory_is_tried_with_every_layer(dataset: Path) -> None:
     for name, module in residuals(model):
         module.dropout = nn.Identity()
         module.dropout.register_forward_hook(lambda *_, name=name: reached.add(name))
-    gradients_of(model, dataset).try_out([np.arange(4)])
+    gradients_of(model, dataset).dry_run([np.arange(4)])
     assert reached == {name for name, _ in residuals(model)}
     reached.clear()
     gradients_of(model, dataset).compute([np.arange(4)], 1, stop=False)

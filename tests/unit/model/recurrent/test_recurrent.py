@@ -114,20 +114,20 @@ def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
     theirs, steps = torchs(ours), TimeMajorPacking(layout)
     rows = torch.randn(layout.num_rows, 3, dtype=F64, requires_grad=True)
     start = tuple(torch.randn(4, 4, dtype=F64, requires_grad=True) for _ in range(ours.num_states))
-    hidden, ends = ours(steps.arranged(rows), steps, tuple(steps.ranked(each) for each in start))
+    hidden, ends = ours(steps.pack(rows), steps, tuple(steps.sort_states(each) for each in start))
     packed = nn.utils.rnn.pack_padded_sequence(layout.pad(rows), layout.lengths, batch_first=True, enforce_sorted=False)
     first = tuple(each[None] for each in start)
     want, last = theirs(packed, first if len(first) > 1 else first[0])
     want = layout.unpad(nn.utils.rnn.pad_packed_sequence(want, batch_first=True)[0])
-    close(steps.restored(hidden), want)
+    close(steps.unpack(hidden), want)
     last = last if isinstance(last, tuple) else (last,)
     for our_end, their_end in zip(ends, last, strict=True):
-        close(steps.unranked(our_end), their_end[0])
+        close(steps.unsort_states(our_end), their_end[0])
 
     def loss(rows_said: Tensor, ends_said: list[Tensor]) -> Tensor:
         return sum((each.sin().sum() for each in ends_said), rows_said.square().sum())
 
-    ours_loss = loss(steps.restored(hidden), [steps.unranked(each) for each in ends])
+    ours_loss = loss(steps.unpack(hidden), [steps.unsort_states(each) for each in ends])
     theirs_loss = loss(want, [each[0] for each in last])
     for a, b in zip(
         torch.autograd.grad(ours_loss, [rows, *start], retain_graph=True),
@@ -182,7 +182,7 @@ def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
         if dtype is F64:
             ours, rows = ours.double(), rows.double()
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            hidden, ends = ours(steps.arranged(rows), steps)
+            hidden, ends = ours(steps.pack(rows), steps)
             loss = hidden.square().sum(dtype=rows.dtype) + ends[-1].sum(dtype=rows.dtype)
             results.append([hidden, *torch.autograd.grad(loss, [ours.input.weight, ours.recurrent.weight])])
     for low, plain, exact in zip(*results, strict=True):
@@ -195,8 +195,8 @@ def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
 def test_steps_are_a_reordering(lengths: list[int], backward: bool) -> None:
     layout = Layout.of(torch.tensor(lengths))
     steps, rows = TimeMajorPacking(layout, backward=backward), torch.arange(sum(lengths))
-    arranged = steps.arranged(rows)
-    assert torch.equal(steps.restored(arranged), rows)
+    arranged = steps.pack(rows)
+    assert torch.equal(steps.unpack(arranged), rows)
     assert steps.sizes == sorted(steps.sizes, reverse=True)
     for step, read in enumerate(arranged.split(steps.sizes)):
         for sentence, row in zip(steps.order.tolist(), read.tolist(), strict=False):

@@ -117,7 +117,7 @@ def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
     slots = CacheSlots(
         torch.full((3, 1), 4), torch.tensor(lengths)[:, None], positions, Mask(allowed=seen[:, None, None])
     )
-    stepped = layer.step(more, LayerKVCache.of(*key_value), slots)
+    stepped = layer.step(more, LayerKVCache.from_kv(*key_value), slots)
     longer = [torch.cat([sentence, new[None]]) for sentence, new in zip(torch.split(x, lengths), more, strict=True)]
     whole = Layout.of(torch.tensor(lengths) + 1)
     want = layer(torch.cat(longer), whole, causal_mask(whole))[whole.lengths.cumsum(0) - 1]
@@ -151,17 +151,17 @@ def test_slots_tell_what_a_row_comes_after() -> None:
     slots = CacheSlots(torch.tensor([[3, 4]]), torch.tensor([[2, 2]]), positions, Mask(allowed=descent[:, None]))
     wanted: dict[int, list[int] | None] = {0: [3, 4], 1: [2, 1], 2: [0, 0], 3: None}
     for distance, places in wanted.items():
-        slot, found = slots.before(distance)
+        slot, found = slots.ancestor_kv(distance)
         assert found.tolist() == [[places is not None] * 2]
         assert places is None or slot[0].tolist() == places
-    cache = LayerKVCache.of(torch.arange(5.0).view(1, 1, 5, 1), -torch.arange(10.0).view(1, 1, 5, 2))
-    values: list[Tensor | None] = [None if each is None else each[1] for each in (cache.before(1, slots),)]
+    cache = LayerKVCache.from_kv(torch.arange(5.0).view(1, 1, 5, 1), -torch.arange(10.0).view(1, 1, 5, 2))
+    values: list[Tensor | None] = [None if each is None else each[1] for each in (cache.ancestor_kv(1, slots),)]
     assert values[0] is not None
     assert values[0].tolist() == [[-4, -5], [-2, -3]]
-    nothing = cache.before(3, slots)
+    nothing = cache.ancestor_kv(3, slots)
     assert nothing is not None
     assert not nothing[0].any()
-    assert LayerKVCache().before(1, slots) is None
+    assert LayerKVCache().ancestor_kv(1, slots) is None
 
 
 def test_what_a_recurrent_layer_cannot_take_is_refused() -> None:

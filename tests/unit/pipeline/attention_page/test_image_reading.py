@@ -44,7 +44,7 @@ def loaded(seen_by: str, about: dict[str, Any], **changes: object) -> LoadedMode
     tokenizer = train(TEXTS, TokenizerConfig(vocab_size=60))
     model = build(config, source_vocab=0, target_vocab=tokenizer.vocab_size, image=image_models.SHAPE, seed=3).eval()
     values = np.array([[[20, 21, 22], [250, 30, 10]]], np.uint8)
-    images = ImageTransform(Shape(6, 9, 3), ChannelStatistics.of(values))
+    images = ImageTransform(Shape(6, 9, 3), ChannelStatistics.from_pixels(values))
     return LoadedModel(model, tokenizer, tokenizer, config, Path("runs/x/model"), images)
 
 

@@ -91,7 +91,7 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
     versus = found.runs["chrf"]["good"].versus
     assert isinstance(versus, Difference)
     assert (versus.p_bootstrap, versus.p_randomisation) == (theirs["bs"][1].p_value, theirs["ar"][1].p_value)
-    assert versus.stands
+    assert versus.is_significant
     assert found.rows == found.runs
 
     monkeypatch.setattr(metric_tests, "MAX_SEGMENTS_IN_MEMORY", 10)
@@ -120,7 +120,7 @@ def test_holm_s_correction_is_over_all_runs_beside_the_baseline(tmp_path: Path) 
     assert [tests[name].p_holm for name in "123"] == pytest.approx([3 * p[0], 2 * p[1], p[2]], rel=1e-12)
     other = versus_of(outcome(runs, baseline=runs[3]).runs["exact_match"])
     assert list(other) == ["0", "1", "2"]
-    assert not other["2"].stands
+    assert not other["2"].is_significant
     assert other["0"].difference == -tests["3"].difference
 
 
@@ -151,7 +151,7 @@ def test_several_seeds_are_tested_over_seeds_and_segments(tmp_path: Path) -> Non
     found = outcome(runs)
     versus = found.rows["exact_match"]["post"].versus
     assert isinstance(versus, SeedDifference)
-    assert versus.stands
+    assert versus.is_significant
     values = {norm: [found.runs["exact_match"][f"{norm}-{seed}"].value for seed in (1, 2, 3)] for norm in shares}
     assert versus.difference == pytest.approx(np.mean(values["post"]) - np.mean(values["pre"]), abs=1e-9)
     assert found.rows["exact_match"]["pre"].spread == pytest.approx(np.std(values["pre"], ddof=1), abs=1e-9)
@@ -196,7 +196,9 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
     assert f"a: exact_match: {metric_tests.NOT_ALL_SEEDS}" in tested.notes
     assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
     assert not any(
-        cell.stands for column in table(compared, tested, ["exact_match"], duration=str) for cell in column.cells
+        cell.is_significant
+        for column in table(compared, tested, ["exact_match"], duration=str)
+        for cell in column.cells
     )
     assert "^{*}" not in latex(compared, tested, ["exact_match"])
     rows = {row["name"]: row["figures"]["test.exact_match"] for row in as_json(compared, tested)["rows"]}
@@ -284,7 +286,7 @@ def test_perplexity_is_tested_by_what_was_noted_of_each_segment(tmp_path: Path) 
     for name in names:
         versus = found.rows[name]["better"].versus
         assert versus is not None
-        assert versus.stands
+        assert versus.is_significant
         assert versus.difference < 0
         assert versus.better
 
@@ -296,7 +298,7 @@ def test_an_external_metric_is_tested_by_its_numbers_and_its_signature_says_whic
         runs.append(run_of(tmp_path / name, REFERENCES, noted=noted([None] * 120, numbers), extra=extra))
     versus = outcome(runs, ["länge"]).rows["länge"]["more"].versus
     assert versus is not None
-    assert (versus.stands, versus.better) == (True, False)
+    assert (versus.is_significant, versus.better) == (True, False)
     assert versus.difference == pytest.approx(0.1)
     found = compare_runs(runs, "länge")
     assert [run.name for run in found.runs] == ["base", "more"]
@@ -357,7 +359,7 @@ def test_a_significant_difference_whose_interval_holds_0_is_called_undecided(
 
     monkeypatch.setattr(metric_tests, "compare_systems", around_zero)
     found = outcome(folders)
-    assert versus_of(found.rows["exact_match"])["bad"].stands
+    assert versus_of(found.rows["exact_match"])["bad"].is_significant
     assert found.notes == [f"bad: exact_match: {metric_tests.HOLDS_ZERO}"]
 
 
@@ -381,7 +383,7 @@ def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp
         values = [measured.value for measured in found.rows["exact_match"].values()]
         assert values == pytest.approx([100 * each.mean() for each in equal], abs=1e-9)
     assert hard.rows["exact_match"]["b"].versus is not None
-    assert hard.rows["exact_match"]["b"].versus.stands
+    assert hard.rows["exact_match"]["b"].versus.is_significant
     sorted_ = {test: compare_runs(runs, "test.exact_match", test=test).notes for test in ("هارد 2", "valid")}
     assert [len(notes) for notes in sorted_.values()] == [1, 0]  # validation is there to choose
     with pytest.raises(

@@ -48,7 +48,7 @@ def differences() -> Differences:
 def page() -> str:
     columns = [
         Column("run", [Cell("base"), Cell(NASTY)], numeric=False),
-        Column("BLEU", [Cell("34.07", "1.47", best=True), Cell("33.00", "1.50", stands=True)]),
+        Column("BLEU", [Cell("34.07", "1.47", best=True), Cell("33.00", "1.50", is_significant=True)]),
     ]
     return render(f"Comparison of {NASTY}", {NASTY: columns}, [f"* {NASTY}"], [differences()], [NASTY])
 

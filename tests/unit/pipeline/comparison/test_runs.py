@@ -117,7 +117,7 @@ def test_a_score_of_another_signature_or_text_does_not_compare(
     first, same = (add_scores(make_run(tmp_path / name), 30.0) for name in ("first", "same"))
     other = add_scores(make_run(tmp_path / "other"), 40.0, **change)  # type: ignore[arg-type]
     found = compare_runs([first, same, other])
-    assert [found.compares(run, "test.bleu") for run in found.runs] == [True, True, False]
+    assert [found.is_comparable(run, "test.bleu") for run in found.runs] == [True, True, False]
     (note,) = found.notes
     assert note.startswith("other: test.bleu: not comparable with first: ")
     assert said in note
@@ -149,14 +149,14 @@ def test_losses_of_other_hidden_spans_do_not_compare(tmp_path: Path, spans: dict
         for name, changed in (("first", {}), ("same", {}), ("other", spans))
     ]
     found = compare_runs(runs)
-    assert [found.compares(run, "valid.loss") for run in found.runs] == [True, True, False]
+    assert [found.is_comparable(run, "valid.loss") for run in found.runs] == [True, True, False]
 
 
 def test_losses_on_another_dataset_and_seconds_of_another_machine_do_not_compare(tmp_path: Path) -> None:
     first = make_run(tmp_path / "first")
     other = make_run(tmp_path / "other", dataset="others", figures={"settings": {**SETTINGS, "threads": 1}})
     found = compare_runs([first, other])
-    marked = {name for name in found.runs[1].figures if not found.compares(found.runs[1], name)}
+    marked = {name for name in found.runs[1].figures if not found.is_comparable(found.runs[1], name)}
     assert marked == {"valid.loss", "valid.perplexity", "valid.accuracy", "seconds", "tokens_per_second"}
     assert any("threads:1 instead of threads:2" in note for note in found.notes)
     assert found.differs["other"] == {"settings.threads": 1, "dataset": "others"}
@@ -169,7 +169,7 @@ def test_tasks_mix_and_lack_each_other_s_metrics(tmp_path: Path) -> None:
     assert [run.task for run in found.runs] == ["translation", "tagging"]
     assert [run.architecture for run in found.runs] == ["transformer", "encoder_only"]
     assert found.main == ["test.bleu", "test.exact_match", "test.accuracy", "test.macro_f1"]
-    assert not found.compares(found.runs[1], "valid.loss")
+    assert not found.is_comparable(found.runs[1], "valid.loss")
 
 
 def test_sorting_puts_the_best_first_and_those_without_last(tmp_path: Path) -> None:
@@ -223,10 +223,10 @@ def test_sorting_changes_neither_what_differs_nor_what_compares(tmp_path: Path) 
         "like": set(),
         "other": {"model.norm", "dataset"},
     }
-    assert [found.compares(run, "valid.loss") for run in found.runs] == [False, True, True]
+    assert [found.is_comparable(run, "valid.loss") for run in found.runs] == [False, True, True]
     assert any(note.startswith("other: ") and "not comparable with first" in note for note in found.notes)
     found = compare_runs([first, like, other])
-    assert [found.compares(run, "valid.loss") for run in found.runs] == [True, True, False]
+    assert [found.is_comparable(run, "valid.loss") for run in found.runs] == [True, True, False]
 
 
 TEXT = "unit:code-point|count:2663|newline:counted|unit:token|count:{}|end:counted|context:line{}"
@@ -253,7 +253,7 @@ def test_figures_by_units_of_the_text_compare_across_tokenizers(
         for folder, signature in (("one", one), ("other", other))
     ]
     found = compare_runs(runs)
-    assert found.compares(found.runs[1], f"test.{name}") == compare
+    assert found.is_comparable(found.runs[1], f"test.{name}") == compare
     assert any(f"test.{name}" in note for note in found.notes) != compare
     assert not any("nothing instead of count" in note for note in found.notes)
 
@@ -277,7 +277,7 @@ def test_of_word_vectors_what_is_predicted_is_compared(tmp_path: Path, words: di
         for name, changes in (("first", {}), ("other", words))
     )
     found = compare_runs([first, other])
-    assert found.compares(found.runs[1], "valid.loss") == compare
+    assert found.is_comparable(found.runs[1], "valid.loss") == compare
 
 
 def test_scores_of_another_model_are_left_out_and_it_is_said(tmp_path: Path) -> None:

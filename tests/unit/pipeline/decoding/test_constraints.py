@@ -87,7 +87,7 @@ def test_how_far_a_hypothesis_has_come(histories, phrases):
     pieces = torch.randint(4, 7, (len(histories), 1, max(map(len, histories)) + 1))
     for row, history in enumerate(histories):
         pieces[row, 0, : len(history)] = torch.tensor(history)
-    found = forced.standing(torch.tensor([len(history) for history in histories]), pieces)
+    found = forced.progress(torch.tensor([len(history) for history in histories]), pieces)
     for row, (history, wanted) in enumerate(zip(histories, phrases, strict=True)):
         wanted = list(dict.fromkeys(wanted))
 

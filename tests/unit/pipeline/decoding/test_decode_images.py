@@ -23,7 +23,7 @@ LONGEST = 6
 def some_images(number: int) -> RowImages:
     shape = Shape(SHAPE.height, SHAPE.width, SHAPE.channels)
     pixels = np.random.default_rng(1).integers(0, 256, (number, shape.height, shape.width, 3), np.uint8)
-    statistics = ChannelStatistics.of(pixels)
+    statistics = ChannelStatistics.from_pixels(pixels)
     return RowImages(ImageStore(pixels, np.arange(number), statistics, {}), ImageTransform(shape, statistics))
 
 

@@ -225,7 +225,7 @@ def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, s
     made = tokenizers.Tokenizer(models.BPE({name: number for number, name in enumerate(names)}, [], byte_fallback=True))
     made.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     reader = PromptEncoder(lines)
-    reader.tokenizer = Tokenizer.of_json(made.to_str())
+    reader.tokenizer = Tokenizer.from_json(made.to_str())
     ids = [names.index(name) for name in ("a", *(f"<0x{byte:02X}>" for byte in spelled), *last)]
     writer = TextGenerator(reader, SAMPLE.model_copy(update={"n_best": 1}), NullReporter())
     monkeypatch.setattr(writer, "_write", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))

@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[4]
 SHOW = """
 import os, signal, sys, time
-from tfm.pipeline.runtime.stop_signal import listen
-with listen(talk=False) as stop:
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
+with catch_stop_signals(talk=False) as stop:
     for name in sys.argv[1:]:
         os.kill(os.getpid(), signal.Signals[name])
         time.sleep(0.1)

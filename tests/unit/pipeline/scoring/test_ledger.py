@@ -33,13 +33,13 @@ LOOK = LedgerEntry(texts="t" * 64, test="main", model="m" * 64, run="demo", chos
 WRITERS = """
 import os, sys
 from pathlib import Path
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.ledger import Look, enter
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries
 root, most = Path(sys.argv[1]), int(sys.argv[2])
 for writer in range(8):
     if os.fork() == 0:
         for entry in range(most):
-            enter(root, [Look("t", f"{writer} {entry} " + "ä" * writer * 20, "m", "r", "recipe")], Quiet())
+            append_entries(root, [LedgerEntry("t", f"{writer} {entry} " + "ä" * writer * 20, "m", "r", "recipe")], NullReporter())
             os.write(1, f"{writer} {entry}\\n".encode())
         os._exit(0)
 print(flush=True)

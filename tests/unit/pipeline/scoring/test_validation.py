@@ -115,7 +115,7 @@ def test_of_several_directions_each_has_figures_and_the_mean_counts() -> None:
     said = found.lines(is_best=True)
     assert "loss 2.0000" in said[0]
     assert "the mean of 2 directions (best so far)" in said[0]
-    assert said[1:] == [f"  {name}: {found.directions[name].in_words()}" for name in "ab"]
+    assert said[1:] == [f"  {name}: {found.directions[name].describe()}" for name in "ab"]
 
 
 def test_the_mean_chooses_and_not_the_sum_of_all_tokens() -> None:

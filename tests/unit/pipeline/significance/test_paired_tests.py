@@ -210,7 +210,13 @@ def test_a_system_is_not_better_than_itself(metric: str) -> None:
     same = compare_systems(segment_statistics(metric, systems * 2, [reference], CONFIG), resamples=50, trials=50)[1]
     found = versus(same)
     assert (found.difference, found.low, found.high, found.num_apart) == (0, None, None, 0)
-    assert (found.p_bootstrap, found.p_randomisation, found.p, found.better, found.stands) == (1, 1, 1, None, False)
+    assert (found.p_bootstrap, found.p_randomisation, found.p, found.better, found.is_significant) == (
+        1,
+        1,
+        1,
+        None,
+        False,
+    )
 
 
 @pytest.mark.parametrize("metric", ["bleu", "exact_match"])
@@ -222,7 +228,7 @@ def test_two_segments_are_no_evidence(metric: str) -> None:
     assert found.num_apart == 2
     assert found.p == pytest.approx(0.5, abs=0.06)
     assert found.p_randomisation == (pytest.approx(0.001) if metric == "bleu" else pytest.approx(0.5, abs=0.06))
-    assert not found.stands
+    assert not found.is_significant
 
 
 def test_higher_or_lower_is_better() -> None:
@@ -231,7 +237,7 @@ def test_higher_or_lower_is_better() -> None:
         systems = [means(values, higher_is_better=higher) for values in (baseline, [value + 1 for value in baseline])]
         found = versus(compare_systems(systems)[1])
         assert (found.difference, found.low, found.high, found.better) == (1, None, None, higher)
-        assert found.stands
+        assert found.is_significant
 
 
 def test_holm_is_over_all_systems_of_the_call() -> None:
@@ -251,7 +257,7 @@ def test_infinite_perplexities_are_not_compared() -> None:
     finite, infinite = perplexities([-1.0, -1.0], [1, 1]), perplexities([-1e6, -1e6], [1, 1])
     for pair in ([finite, infinite], [infinite, finite], [infinite, replace(infinite, rows=infinite.rows * 2)]):
         found = versus(compare_systems(pair, resamples=20, trials=20)[1])
-        assert (found.p_bootstrap, found.p, found.stands) == (1, 1, False)
+        assert (found.p_bootstrap, found.p, found.is_significant) == (1, 1, False)
 
 
 def test_numbers_that_are_none_are_refused() -> None:

@@ -115,7 +115,7 @@ def test_holm_is_over_all_recipes() -> None:
     smallest = min(found, key=lambda each: each.p)
     assert smallest.p_holm == min(1, 3 * smallest.p)
     assert all(each.p_holm >= each.p for each in found)
-    assert found[2].stands is (found[2].p_holm < 0.05)
+    assert found[2].is_significant is (found[2].p_holm < 0.05)
 
 
 def test_higher_or_lower_is_better() -> None:

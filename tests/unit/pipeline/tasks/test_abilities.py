@@ -120,10 +120,10 @@ def test_tasks_are_found_by_what_they_can() -> None:
 
 def test_how_many_hypotheses_a_task_can_give() -> None:
     many = DecodingConfig(beam=2, n_best=3)
-    assert ABILITIES["classification"].no_n_best(many) is None
-    assert "only the most probable tag" in str(ABILITIES["tagging"].no_n_best(many))
-    assert ABILITIES["translation"].no_n_best(many) == "decoding.n_best (3) cannot exceed beam (2)"
-    assert ABILITIES["translation"].no_n_best(DecodingConfig(strategy="sample", n_best=9)) is None
+    assert ABILITIES["classification"].n_best_problem(many) is None
+    assert "only the most probable tag" in str(ABILITIES["tagging"].n_best_problem(many))
+    assert ABILITIES["translation"].n_best_problem(many) == "decoding.n_best (3) cannot exceed beam (2)"
+    assert ABILITIES["translation"].n_best_problem(DecodingConfig(strategy="sample", n_best=9)) is None
 
 
 def test_what_is_scored_by_default_depends_on_the_task() -> None:

@@ -63,7 +63,7 @@ def test_spans_put_back_into_their_source_give_the_text(share: float, mean_lengt
     split, task = split_of(*lengths), task_of(share, mean_length)
     source_lengths, target_lengths = task.lengths(split)
     for key in range(8):
-        batch = task.corrupted(task.batch(split, np.arange(len(lengths))), keys_of(np.arange(len(lengths)), key))
+        batch = task.corrupt(task.batch(split, np.arange(len(lengths))), keys_of(np.arange(len(lengths)), key))
         assert batch.source_lengths.tolist() == source_lengths.tolist(), "known before anything is drawn"
         assert batch.target_lengths.tolist() == target_lengths.tolist()
         for length, (source, target_in, target_out) in zip(lengths, rows_of(batch), strict=True):
@@ -84,12 +84,12 @@ def keys_of(rows: Any, key: int = 3) -> Any:
 def test_what_is_hidden_follows_from_the_key_of_the_text_alone() -> None:
     task, split = task_of(0.3), split_of(*range(20, 60))
     some, every = np.array([31, 4, 17]), np.arange(40)
-    alone = rows_of(task.corrupted(task.batch(split, some), keys_of(some)))
-    whole = rows_of(task.corrupted(task.batch(split, every), keys_of(every)))
+    alone = rows_of(task.corrupt(task.batch(split, some), keys_of(some)))
+    whole = rows_of(task.corrupt(task.batch(split, every), keys_of(every)))
     assert alone == [whole[row] for row in some]
-    assert rows_of(task.corrupted(task.batch(split, some), keys_of(some, 4))) != alone
+    assert rows_of(task.corrupt(task.batch(split, some), keys_of(some, 4))) != alone
     same = split_of(*[30] * 40)
-    assert len({str(each) for each in rows_of(task.corrupted(task.batch(same, every), keys_of(every)))}) > 35
+    assert len({str(each) for each in rows_of(task.corrupt(task.batch(same, every), keys_of(every)))}) > 35
 
 
 def test_each_update_hides_other_spans_and_validation_always_the_same() -> None:
@@ -121,7 +121,7 @@ def test_all_ways_to_hide_spans_are_equally_likely() -> None:
     assert len(ways) == 12
     task, split = task_of(0.5, 1.6), split_of(*[6] * 6000)
     seen: Counter[str] = Counter()
-    for source, _, _ in rows_of(task.corrupted(task.batch(split, np.arange(6000)), keys_of(np.arange(6000)))):
+    for source, _, _ in rows_of(task.corrupt(task.batch(split, np.arange(6000)), keys_of(np.arange(6000)))):
         seen["".join("_" if token in source else "x" for token in range(4, 10))] += 1
     assert set(seen) == {"".join(way) for way in ways}
     expected = 6000 / 12  # standard deviation 21
@@ -141,7 +141,7 @@ def test_a_text_of_one_token_or_none_is_in_no_batch_but_does_not_hurt() -> None:
     task, split = task_of(), split_of(0, 1, 5, 1, 2, 0)
     assert task.predictions(split).tolist() == [0, 0, 1, 0, 1, 0]
     assert sorted(np.concatenate(task.ordered(split, 64))) == [2, 4]
-    batch = task.corrupted(
+    batch = task.corrupt(
         task.batch(split, np.arange(6)), keys_of(np.arange(6))
     )  # as other pieces of a text may leave one
     found = rows_of(batch)

@@ -46,7 +46,7 @@ def test_no_checkpoints_are_no_error(tmp_path: Path) -> None:
 
 def test_only_those_asked_for_are_kept(checkpoints: Checkpoints) -> None:
     checkpoints.write(15, TENSORS, {})
-    checkpoints.keep({5, 15})
+    checkpoints.retain_only({5, 15})
     assert checkpoints.steps() == [5, 15]
     assert sorted(entry.name for entry in checkpoints.folder.iterdir()) == ["step-0000005", "step-0000015"]
 
@@ -113,7 +113,7 @@ def test_a_failing_write_leaves_what_was_there(
 def test_leftovers_of_a_killed_process_are_swept(checkpoints: Checkpoints) -> None:
     (checkpoints.folder / ".draft-0000015").mkdir()
     (checkpoints.folder / ".dropped-0000005").mkdir()
-    checkpoints.sweep()
+    checkpoints.remove_leftovers()
     assert sorted(entry.name for entry in checkpoints.folder.iterdir()) == ["step-0000005", "step-0000010"]
 
 
@@ -135,6 +135,6 @@ def test_moving_average_follows_its_formula_and_gives_the_weights_back() -> None
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * model.weight.detach()
     own = model.weight.detach().clone()
-    with ema.applied():
+    with ema.swapped_in():
         torch.testing.assert_close(model.weight.detach(), expected, rtol=1e-12, atol=0)
     assert torch.equal(model.weight.detach(), own)

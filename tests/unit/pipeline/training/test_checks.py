@@ -37,7 +37,7 @@ def test_two_vocabularies_are_refused_of_a_model_with_one(model: ModelConfig, re
     with pytest.raises(RecipeError, match=reason):
         check_one_vocabulary(model, shared=False)
     build(model, source_vocab=9, target_vocab=9)
-    with pytest.raises(ValueError, match=f"^{model.one_vocabulary_for} needs one vocabulary"):
+    with pytest.raises(ValueError, match=f"^{model.shared_vocabulary_reason} needs one vocabulary"):
         build(model, source_vocab=9, target_vocab=10)
 
 

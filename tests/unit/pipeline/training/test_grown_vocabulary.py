@@ -138,7 +138,7 @@ def test_another_tokenizer_is_refused_as_before(dataset: Path, tmp_path: Path) -
     first = run(dataset, tmp_path / "first", training(**STILL))
     changed = grown(dataset).document
     changed["model"]["merges"].reverse()
-    for name, by in (("order", Tokenizer.of_json(json.dumps(changed))), ("another", train([NEW_WORDS], LETTERS))):
+    for name, by in (("order", Tokenizer.from_json(json.dumps(changed))), ("another", train([NEW_WORDS], LETTERS))):
         other = write_dataset(tmp_path / name, words=NEW_WORDS, by=by)
         with pytest.raises(DataError, match="was trained with another tokenizer"):
             run(other, tmp_path / "second", training(**STILL, init_from=str(first)))

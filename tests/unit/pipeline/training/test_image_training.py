@@ -203,14 +203,14 @@ def test_hypotheses_do_not_hang_on_what_else_is_in_the_batch(data: Dataset) -> N
     for settings in ({"beam": 1}, {"beam": 3, "n_best": 2}, {"strategy": "sample", "n_best": 2, "top_k": 5}):
         how = DecodingConfig(**{"batch_sentences": 2, "max_length": 6, **settings})
         together = decode(model, test.images, how)
-        apart = [decode(model, test.images.of(np.array([row])), how)[0] for row in range(5)]
+        apart = [decode(model, test.images.select(np.array([row])), how)[0] for row in range(5)]
         assert [[each.ids for each in best] for best in together] == [[each.ids for each in best] for best in apart]
 
 
 def test_validation_has_an_image_once_with_all_its_captions(data: Dataset) -> None:
     assert data.valid.images is not None
     captions = data.valid.texts()[1]
-    once = data.valid.by_image()
+    once = data.valid.group_by_image()
     assert once.images is not None
     assert len(once) == len(once.images) == 6
     assert np.array_equal(once.images.take(np.arange(6)), data.valid.images.take(np.arange(0, 12, 2)))
@@ -227,7 +227,7 @@ def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
     out = run(folder, tmp_path, steady, model=plain)
     loaded, data = load_model(out, "cpu"), load_dataset(folder)
     assert data.train.images is not None
-    captions = translate_images(loaded, [data.train.images.of(np.arange(0, 40, 2))], DecodingConfig(beam=1))
+    captions = translate_images(loaded, [data.train.images.select(np.arange(0, 40, 2))], DecodingConfig(beam=1))
     said = [next((each for each in COLOURS if each in best.text), None) for (best,) in captions]
     shown = [next(each for each in COLOURS if each in text) for text in texts_of(data)[::2]]
     assert sum(one == other for one, other in zip(said, shown, strict=True)) >= 16

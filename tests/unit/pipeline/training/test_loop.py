@@ -268,7 +268,7 @@ def test_a_training_that_was_stopped_can_end_there(
 ) -> None:
     config: dict[str, Any] = {"validation": {"every_steps": 2, "bleu": False}, "keep": keep}
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "must_leave", lambda self: self.state.progress.step == stop)
+        patched.setattr(Trainer, "should_stop", lambda self: self.state.progress.step == stop)
         with pytest.raises(Stopped):
             run(dataset, tmp_path / "stopped", training(max_steps=20, **config))
     run(dataset, tmp_path / "stopped", training(max_steps=stop, **config))
@@ -384,8 +384,8 @@ def test_epochs_end_training_and_use_every_batch(dataset: Path, tmp_path: Path, 
 def test_the_first_signal_is_a_wish_and_the_second_an_order(times: int, code: int) -> None:
     script = f"""
 import os, signal, time
-from tfm.pipeline.runtime.stop_signal import listen
-with listen() as stop:
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
+with catch_stop_signals() as stop:
     for _ in range({times}):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.1)
@@ -401,8 +401,8 @@ def test_a_second_signal_ends_even_a_call_that_does_not_return() -> None:
     # Like a product of large matrices, this is one call of native code, which lets other threads run.
     script = """
 import hashlib
-from tfm.pipeline.runtime.stop_signal import listen
-with listen():
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
+with catch_stop_signals():
     print("ready", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 """

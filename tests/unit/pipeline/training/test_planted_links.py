@@ -42,7 +42,7 @@ def write(checkpoints: Checkpoints) -> None:
 
 
 def keep(checkpoints: Checkpoints) -> None:
-    checkpoints.keep(())
+    checkpoints.retain_only(())
 
 
 def read(checkpoints: Checkpoints) -> None:
@@ -78,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkpoints.folder.parent.parent
 
 
-@pytest.mark.parametrize("touch", [write, keep, read, Checkpoints.sweep, log])
+@pytest.mark.parametrize("touch", [write, keep, read, Checkpoints.remove_leftovers, log])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_outside_is_touched(
     made: Path, tmp_path: Path, outside: Path, touch: Callable[[Checkpoints], None], kind: str
@@ -114,7 +114,7 @@ def test_the_folder_of_a_run_may_be_a_link(made: Path, tmp_path: Path) -> None:
     write(checkpoints)
     log(checkpoints)
     assert checkpoints.newest(NullReporter()) is not None
-    checkpoints.keep(())
+    checkpoints.retain_only(())
     assert checkpoints.steps() == []
     assert os.listdir(tmp_path / "disk" / "training" / "checkpoints") == []
 
@@ -123,7 +123,7 @@ def test_only_what_tfm_left_half_done_is_swept_away(made: Path, tmp_path: Path) 
     folder = shutil.copytree(made, tmp_path / "run") / "training" / "checkpoints"
     for name in (".draft-0000009", ".dropped-0000009", ".data-of-mine", ".diary-2"):
         (folder / name).mkdir()
-    Checkpoints(folder).sweep()
+    Checkpoints(folder).remove_leftovers()
     assert sorted(os.listdir(folder)) == [".data-of-mine", ".diary-2", "step-0000004"]
 
 

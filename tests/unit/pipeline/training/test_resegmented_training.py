@@ -99,5 +99,5 @@ def test_what_can_draw_nothing_is_refused(dataset: Path, tmp_path: Path) -> None
     for idle in ({"task": "tagging"}, {"task": "word_vectors"}, {"block": 8}):
         with pytest.raises(RecipeError, match="tags and word vectors belong to words"):
             resegmentation_of(about(dataset, idle, bpe_dropout=0.1), 1)
-    assert settings().no_batch_norm() is None
-    assert "may be read in parts" in str(settings(bpe_dropout=0.1).no_batch_norm())
+    assert settings().batch_norm_problem() is None
+    assert "may be read in parts" in str(settings(bpe_dropout=0.1).batch_norm_problem())

@@ -47,7 +47,7 @@ def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path)
         assert (left.number, last.number, none) == (1, 2, None)
         assert left.earlier["began"] > 0
         assert suggest_configuration(one.parameters, left.trial).keys() == {"a"}
-    assert one.over() == "3 trials"
+    assert one.stop_reason() == "3 trials"
 
 
 def test_a_trial_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
@@ -63,16 +63,16 @@ def test_a_trial_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
 
 def test_limits_count_all_workers(tmp_path: Path) -> None:
     found = opened(tmp_path / "s", trials=None, hours=1.0, updates=500)
-    assert found.over() is None
+    assert found.stop_reason() is None
     with found.claim() as mine:
         assert mine is not None
         mine.trial.set_user_attr("updates", 500)
-    assert found.over() == "500 updates"
+    assert found.stop_reason() == "500 updates"
     mine.trial.set_user_attr("updates", 499)
     mine.trial.set_user_attr("seconds", 3599.0)
-    assert found.over() is None
+    assert found.stop_reason() is None
     mine.trial.set_user_attr("seconds", 3600.0)
-    assert found.over() == "1 hours"
+    assert found.stop_reason() == "1 hours"
 
 
 def test_samplers_and_pruners_are_told_which_figure_is_the_better(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
         while (mine := held.enter_context(found.claim())) is not None:
             values.append(suggest_configuration(found.parameters, mine.trial)["a"])
     assert values == [1, 2, 3]
-    assert found.over() == "every configuration"
+    assert found.stop_reason() == "every configuration"
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
@@ -233,7 +233,7 @@ def test_a_lowered_number_of_trials_leaves_what_was_begun_beyond_it(tmp_path: Pa
     lowered = opened(tmp_path / "s", trials=3)
     with lowered.claim() as none:
         assert none is None
-    assert lowered.over() == "4 trials (search.trials is 3)"
+    assert lowered.stop_reason() == "4 trials (search.trials is 3)"
     with opened(tmp_path / "s", trials=4).claim() as left:
         assert left is not None
         assert left.number == 1

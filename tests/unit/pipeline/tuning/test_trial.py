@@ -46,9 +46,9 @@ def train(trials: Trials, claimed: ClaimedTrial, losses: Sequence[float]) -> str
     account = TrialProgress(trials, claimed)
     account.begin("0", is_first=True)
     try:
-        account.go_on()
+        account.raise_if_pruned()
         for number, loss in enumerate(losses, 1):
-            account.hear(validation(number, loss), number == len(losses))
+            account.on_validation(validation(number, loss), number == len(losses))
     except _TrialPruned:
         trials.study.tell(claimed.trial, state=optuna.trial.TrialState.PRUNED)
         return PRUNED
@@ -130,9 +130,9 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
         assert claimed is not None
         account = TrialProgress(trials, claimed)
         account.begin("0", is_first=True)
-        account.hear(validation(1, 2.0), False)
+        account.on_validation(validation(1, 2.0), False)
         with pytest.raises(_TrialPruned):
-            account.hear(validation(2, 2.0), False)
+            account.on_validation(validation(2, 2.0), False)
     with trials.claim() as again:  # nobody had told the study
         assert again is not None
         assert (again.number, again.earlier[PRUNE_ATTR]) == (5, True)
@@ -164,16 +164,16 @@ def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_pa
         account = TrialProgress(trials, claimed)
         account.begin("0-4", is_first=True)
         for number, loss in ((1, 3.0), (2, float("nan")), (3, 2.0), (3, 2.0)):
-            account.hear(validation(number, loss), False)
+            account.on_validation(validation(number, loss), False)
     with trials.claim() as again:  # killed, and gone on with from the checkpoint before the third
         assert again is not None
         account = TrialProgress(trials, again)
         account.begin("0-4", is_first=True)
-        account.hear(validation(3, 2.0), False)
-        account.hear(validation(4, 1.0), True)
+        account.on_validation(validation(3, 2.0), False)
+        account.on_validation(validation(4, 1.0), True)
         account.begin("0-5", is_first=False)
-        account.hear(validation(1, 9.0), False)
-        account.spend(7)  # fewer than it had: of a training that is already published nothing is heard
+        account.on_validation(validation(1, 9.0), False)
+        account.record_cost(7)  # fewer than it had: of a training that is already published nothing is heard
     kept = trials.all()[0]
     assert kept.intermediate_values == {1: 3.0, 3: 2.0, 4: 1.0}
     assert (kept.user_attrs["updates"], kept.user_attrs["updates_of"]) == (50, {"0-4": 40, "0-5": 10})
@@ -194,9 +194,9 @@ def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
         account = TrialProgress(trials, again)
         account.begin("0", is_first=True)
         for number in (3, 4):
-            account.hear(validation(number, 9.0), False)
+            account.on_validation(validation(number, 9.0), False)
         with pytest.raises(_TrialPruned):
-            account.hear(validation(5, 9.0), False)
+            account.on_validation(validation(5, 9.0), False)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +250,8 @@ def test_a_search_that_finds_nothing_new_ends(tmp_path: Path) -> None:
             assert claimed is not None
             claimed.trial.set_user_attr("updates", 0 if number else 5)
             trials.study.tell(claimed.trial, state=optuna.trial.TrialState.FAIL)
-        assert (trials.over() is None) == (number < 100)
-    assert trials.over() == "100 trials in a row without an update"
+        assert (trials.stop_reason() is None) == (number < 100)
+    assert trials.stop_reason() == "100 trials in a row without an update"
 
 
 def test_optuna_alone_opens_the_study(tmp_path: Path) -> None:

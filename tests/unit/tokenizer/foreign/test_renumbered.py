@@ -28,7 +28,7 @@ def unigram(*first: str) -> dict[str, Any]:
 def checked(document: dict[str, Any], roles: dict[str, int], size: int) -> tuple[RenumberedTokenizer, Tokenizer]:
     """Every piece has the number that `rows` says."""
     found = renumber(document, roles, size)
-    made, there = Tokenizer.of_json(json.dumps(found.document)), pieces_of(document)
+    made, there = Tokenizer.from_json(json.dumps(found.document)), pieces_of(document)
     assert made.vocab_size == len(found.rows)
     assert [made.piece(number) for number in range(4)] == [*SPECIALS]
     for number in range(4, made.vocab_size):

@@ -50,7 +50,7 @@ def test_its_pieces_are_ours(settings: dict[str, Any]) -> None:
     for number, piece in enumerate(pieces[4:], 3):
         assert model.scores[piece] == pytest.approx(theirs.get_score(number))
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.of_json(json.dumps(as_document(model, pieces, roles)))
+    ours = Tokenizer.from_json(json.dumps(as_document(model, pieces, roles)))
     for text in (*TEXTS, *HARD):
         unknown = theirs.unk_id()
         wanted = [
@@ -65,12 +65,12 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     pieces = [PAD, UNK, "<s>", EOS, *own, "▁Meer", "Q"]
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces, roles)))
+    ours = Tokenizer.from_json(json.dumps(as_document(read_model(data), pieces, roles)))
     other = as_document(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
-    assert have_same_ids(ours, Tokenizer.of_json(json.dumps(other)))
+    assert have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
     other = as_document(read_model(data), [*pieces[:-1], "R"], roles)
-    assert not have_same_ids(ours, Tokenizer.of_json(json.dumps(other)))
-    assert not have_same_ids(ours, Tokenizer.of_json(json.dumps(as_document(read_model(data), pieces[:-1], roles))))
+    assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
+    assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(as_document(read_model(data), pieces[:-1], roles))))
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
     assert ours.piece(len(pieces) - 1) == OTHER + "Q"
     assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
@@ -84,7 +84,7 @@ def test_pieces_that_the_vocabulary_lacks_cut_texts_and_are_unknown(kind: str) -
     kept = [piece for place, piece in enumerate(own) if place % 3]
     pieces = [PAD, UNK, "<s>", EOS, *kept]
     document = as_document(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
-    ours = Tokenizer.of_json(json.dumps(with_whole_model(document, model)))
+    ours = Tokenizer.from_json(json.dumps(with_whole_model(document, model)))
     assert ours.vocab_size == len(pieces) + 2
     cut = [theirs.encode(text, out_type=str) for text in (*TEXTS, *HARD, "<unnumbered> <unused:5>")]
     assert len({piece for text in cut for piece in text} & {*own} - {*kept}) > 3

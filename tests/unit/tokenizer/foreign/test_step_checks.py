@@ -44,7 +44,7 @@ def test_such_a_pattern_is_refused_wherever_it_stands(pattern: str) -> None:
     whole[3].decoder = decoders.Replace(regex, "")
     for each in whole:
         with pytest.raises(ValueError, match="repeats what repeats"):
-            Tokenizer.of_json(each.to_str())
+            Tokenizer.from_json(each.to_str())
 
 
 def test_steps_that_multiply_a_text_are_refused_before_any_text_is_read() -> None:
@@ -71,4 +71,4 @@ def test_a_tokenizer_that_panics_is_an_error_of_ours(capfd: pytest.CaptureFixtur
     document = json.loads(tokenizer().to_str())
     document["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "BAAAAP////8="}
     with pytest.raises(ValueError, match=r"\S"):
-        Tokenizer.of_json(json.dumps(document))
+        Tokenizer.from_json(json.dumps(document))

@@ -108,7 +108,7 @@ def test_no_merge_makes_an_old_piece_in_another_way() -> None:
     document, pieces = first("bpe").document, ["a", "b", "c", " ", "bc", "ab", "abc"]
     document["model"]["vocab"] = {piece: number for number, piece in enumerate([*SPECIALS, *pieces])}
     document["model"]["merges"] = [["b", "c"], ["a", "b"], ["ab", "c"]]
-    old = Tokenizer.of_json(json.dumps(document))
+    old = Tokenizer.from_json(json.dumps(document))
     assert old.pieces("abc") == [" ", "a", "bc"]
     new = grown(old, ["babc cabc"], count=2)  # where `a` and `bc` are the most frequent neighbours
     assert [new.piece(number) for number in range(old.vocab_size, new.vocab_size)] == [" b", " c"]
@@ -190,7 +190,7 @@ def changed(old: Tokenizer, what: str) -> Tokenizer:
         model["vocab"] |= {one: 9, other: 8}
     if what == "a score":
         model["vocab"][7][1] -= 0.5
-    return Tokenizer.of_json(json.dumps(document))
+    return Tokenizer.from_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("what", ["merges", "a merge that makes an old piece", "normalizer", "ids"])
@@ -226,7 +226,7 @@ def unspelled(kind: str) -> Tokenizer:
         }
     else:
         document["model"]["end_of_word_suffix"] = "</w>"
-    return Tokenizer.of_json(json.dumps(document))
+    return Tokenizer.from_json(json.dumps(document))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_other_pieces_of_a_text_are_drawn_behind_control_tokens_too(given: dict[
     assert sampler is not None
     seen = set()
     for language, line in (("deu", NEW[0]), ("fra", NEW[2])):
-        ids = np.array(new.towards(language).encode(line), np.int32)
+        ids = np.array(new.for_target_language(language).encode(line), np.int32)
         for key in range(40):
             found, lengths = sampler(ids, np.array([len(ids)]), np.array([key], np.uint64))
             assert found[0] == new.languages[language]

@@ -275,7 +275,7 @@ def test_every_character_that_latex_obeys_is_escaped() -> None:
 
 
 def test_a_cell_shows_its_marks_behind_its_spread() -> None:
-    assert str(Cell("3.00", "0.10", stands=True)) == "3.00 ± 0.10*"
+    assert str(Cell("3.00", "0.10", is_significant=True)) == "3.00 ± 0.10*"
     assert str(Cell("3.00", comparable=False)) == "3.00†"
 
 

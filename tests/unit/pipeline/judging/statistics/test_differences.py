@@ -49,7 +49,7 @@ def test_the_paired_test_takes_shared_segments_and_corrects() -> None:
         for line in range(40)
     ]
     tests = {(test.first, test.second): test for test in difference_tests(rows, "xyz")}
-    assert [test.stands for test in tests.values()] == [False, True, True]
+    assert [test.is_significant for test in tests.values()] == [False, True, True]
     assert tests["x", "z"].p_holm == pytest.approx(3 * tests["x", "z"].p)
     assert tests["x", "z"].difference < -2
 

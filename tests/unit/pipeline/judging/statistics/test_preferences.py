@@ -105,7 +105,7 @@ def test_the_sign_test_counts_segments_by_their_majority() -> None:
     assert (test.won, test.tied, test.lost) == (9, 2, 1)
     assert test.p == pytest.approx(2 * sum(math.comb(10, k) for k in (0, 1)) / 2**10)
     assert test.p_holm == test.p
-    assert test.stands
+    assert test.is_significant
     (turned,) = sign_tests(rows, ["y", "x"])
     assert (turned.won, turned.lost, turned.p) == (1, 9, test.p)
 
@@ -117,4 +117,4 @@ def test_sign_tests_are_corrected_and_of_pairs_that_met() -> None:
     assert [test.p for test in found] == [2 / 2**6] * 2
     assert [test.p_holm for test in found] == pytest.approx([4 / 2**6] * 2)
     (ties,) = sign_tests([Preference("a", "1", "x", "y", 0.5)], ["x", "y"])
-    assert (ties.p, ties.stands) == (1, False)
+    assert (ties.p, ties.is_significant) == (1, False)

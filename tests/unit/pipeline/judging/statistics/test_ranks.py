@@ -13,7 +13,7 @@ def test_preferences_whose_test_favours_the_weaker_system() -> None:
     order = [each.system for each in strengths(given, ["a", "b"])]
     tests = sign_tests(given, order)
     assert order == ["b", "a"]
-    assert tests[0].stands
+    assert tests[0].is_significant
     assert significant(tests) == [("a", "b")]
     assert ranks(order, significant(tests)) == [1, 1], "neither is ahead of the other"
     (note,) = contradictions("preferences", order, significant(tests), "strength", "the sign test")

@@ -152,7 +152,7 @@ def test_a_language_is_asked_for_by_its_token(tmp_path: Path) -> None:
     tokens = {code: tokenizer.convert_tokens_to_ids(f">>{code}<<") for code in ("deu", "hin")}
     assert tokens == ours.source_tokenizer.languages
     for text in ("a dog", "  the sea is cold !"):
-        assert tokenizer(f">>hin<<{text}").input_ids == [*ours.towards("hin").source_tokenizer.encode(text), 3]
+        assert tokenizer(f">>hin<<{text}").input_ids == [*ours.for_languages("hin").source_tokenizer.encode(text), 3]
     assert ">>deu<<A text." in (folder / "README.md").read_text("utf-8")
 
 

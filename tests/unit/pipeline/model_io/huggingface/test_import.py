@@ -272,7 +272,7 @@ def test_labels_come_back_with_their_names(tmp_path: Path) -> None:
         to_huggingface(ours, folder, Card())
         back = taken(folder)
         assert back.target_tokenizer.piece(7) == " NAME-3"
-        assert back.target_tokenizer.names == kind
+        assert back.target_tokenizer.label_kind == kind
         torch.testing.assert_close(our_logits(back, [5, 6, 7], []), our_logits(ours, [5, 6, 7], []), atol=1e-5, rtol=0)
         assert back.config.begin_token == bool(more)
 

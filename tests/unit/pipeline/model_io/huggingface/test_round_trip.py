@@ -88,7 +88,7 @@ def test_hostile_texts_have_our_ids_there_and_after_they_came_back(pieces: Kind,
     there, back = transformers.AutoTokenizer.from_pretrained(folder), taken(folder)
     before, after = ([SPECIALS.index(token) for token in side] for side in before_and_after(ours.config))
     for text in HOSTILE:
-        asked = ours.towards("hin") if several else ours
+        asked = ours.for_languages("hin") if several else ours
         ids = asked.source_tokenizer.encode(text)
         assert not {0, 2, 3} & {*ids}
         spelled = f">>hin<<{text}" if several and ids else text

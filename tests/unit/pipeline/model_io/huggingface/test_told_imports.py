@@ -149,12 +149,12 @@ def test_a_dataset_says_the_languages_of_its_rows(model: Any, tmp_path: Path) ->
         for loaded, said in ((plain, rows), (ours, []))
     )
     assert found == wanted
-    assert plain.along(rows[0]).source_tokenizer.encode("a") == ours.source_tokenizer.encode("a")
+    assert plain.for_direction(rows[0]).source_tokenizer.encode("a") == ours.source_tokenizer.encode("a")
 
 
 def test_other_languages_give_other_logits(model: Any) -> None:
     _, _, _, ours, _ = model
-    other = load_model(ours.folder, "cpu", torch.float64).towards("eng", "deu")
+    other = load_model(ours.folder, "cpu", torch.float64).for_languages("eng", "deu")
     texts = [loaded.source_tokenizer.encode("a dog") for loaded in (ours, other)]
     assert (our_logits(ours, texts[0], [8]) - our_logits(ours, texts[1], [8])).abs().max() > 1e-2
 

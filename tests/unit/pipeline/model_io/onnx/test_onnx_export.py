@@ -100,7 +100,7 @@ def test_two_vocabularies_and_a_language_that_is_asked_for(tmp_path: Path) -> No
     for language in ("deu", "hin"):
         text = "".join(f"{line}\n" for line in lines)
         found[language] = script_output(folder / "translate.py", text, "--to", language)
-        assert_greedy(two.towards(language), lines, found[language])
+        assert_greedy(two.for_languages(language), lines, found[language])
     assert found["deu"] != found["hin"]
 
 
