@@ -92,7 +92,7 @@ def build_transformer(
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.project_if_needed(decoder.dim, target_table.embedding_dim),
         output=output,
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 
@@ -110,7 +110,7 @@ def build_decoder_only(
         norm=parts.final_norm(stack),
         narrow=parts.project_if_needed(stack.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 
@@ -138,7 +138,7 @@ def build_encoder_only(
         encoder_norm=parts.final_norm(stack),
         head=head,
         output=output,
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 
@@ -154,7 +154,7 @@ def build_character_tagger(
         encoder_norm=parts.final_norm(stack),
         head=parts.upsampling(),
         output=parts.output_linear(stack.dim, target_vocab),
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 
@@ -174,7 +174,7 @@ def build_word_vectors(
         table=table,
         output=parts.product(table.embedding_dim, target_vocab),
         reading=READINGS[config.architecture],
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 

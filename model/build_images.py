@@ -33,7 +33,7 @@ def patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Pa
         vision.patch,
         parts.config.encoder.dim,
         positions=vision.positions,
-        dropout=Dropout(parts.config.dropout.embedding, parts.noise),
+        dropout=Dropout(parts.config.dropout.embedding, parts.dropout_rng),
         compute_dtype=parts.compute_dtype,
     )
 
@@ -47,7 +47,7 @@ def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -
         vision.stride,
         parts.config.encoder.dim,
         positions=vision.positions,
-        dropout=Dropout(parts.config.dropout.embedding, parts.noise),
+        dropout=Dropout(parts.config.dropout.embedding, parts.dropout_rng),
         compute_dtype=parts.compute_dtype,
     )
 
@@ -55,7 +55,7 @@ def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -
 def encoder_parts(parts: ModuleFactory) -> ModuleFactory:
     """Parts of an image's encoder: all tokens attend to one another, and where they are is said once, before."""
     plain = {"mixing": "attention", "window": None, "positions": "none"}
-    return ModuleFactory(parts.config.model_copy(update=plain), parts.compute_dtype, parts.noise)
+    return ModuleFactory(parts.config.model_copy(update=plain), parts.compute_dtype, parts.dropout_rng)
 
 
 def build_image_transformer(
@@ -74,7 +74,7 @@ def build_image_transformer(
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.project_if_needed(decoder.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 
@@ -92,7 +92,7 @@ def build_image_classifier(
         encoder_norm=seeing.final_norm(stack),
         head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
         output=parts.output_linear(stack.dim, target_vocab),
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 

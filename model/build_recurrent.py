@@ -19,7 +19,7 @@ def build_recurrent(
 ) -> RecurrentEncoderDecoder:
     """Sutskever et al. 2014, figure 1; with attention Bahdanau et al. 2015, figure 1, Luong et al. 2015, figure 2."""
     parts = counting_parts(config, compute_dtype)
-    recurrent = RecurrentParts(config, parts.noise, compute_dtype)
+    recurrent = RecurrentParts(config, parts.dropout_rng, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
     return RecurrentEncoderDecoder(
@@ -30,7 +30,7 @@ def build_recurrent(
         decoder=recurrent.decoder(),
         narrow=parts.project_if_needed(decoder.dim, target_table.embedding_dim),
         output=parts.output(target_table, target_vocab),
-        noise=parts.noise,
+        dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
 
@@ -52,8 +52,8 @@ def after_attention(
 
     The embedding is made when it is its turn: the order in which parts are made decides their first weights.
     """
-    saying = counting_parts(config, reading.compute_dtype, reading.noise)
-    recurrent = RecurrentParts(config, reading.noise, reading.compute_dtype)
+    saying = counting_parts(config, reading.compute_dtype, reading.dropout_rng)
+    recurrent = RecurrentParts(config, reading.dropout_rng, reading.compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     table = saying.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
@@ -64,11 +64,13 @@ def after_attention(
         decoder=recurrent.decoder(),
         narrow=saying.project_if_needed(decoder.dim, table.embedding_dim),
         output=saying.output(table, target_vocab),
-        noise=reading.noise,
+        dropout_rng=reading.dropout_rng,
         max_length=config.max_length,
     )
 
 
-def counting_parts(config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> ModuleFactory:
+def counting_parts(
+    config: ModelConfig, compute_dtype: torch.dtype, dropout_rng: DropoutRng | None = None
+) -> ModuleFactory:
     """Parts without positions: a recurrent model counts by itself."""
-    return ModuleFactory(config.model_copy(update={"positions": "none"}), compute_dtype, noise)
+    return ModuleFactory(config.model_copy(update={"positions": "none"}), compute_dtype, dropout_rng)

@@ -60,7 +60,7 @@ class Layout:
         sentence = torch.arange(self.batch).repeat_interleave(lengths, output_size=self.num_rows)
         starts = lengths.cumsum(0) - lengths
         positions = torch.arange(self.num_rows) - starts[sentence]
-        self.is_even = self.num_rows == self.batch * self.width
+        self.has_no_padding = self.num_rows == self.batch * self.width
         self.positions = positions.to(device, non_blocking=True)
         self.sentence = sentence.to(device, non_blocking=True)
         self.slots = (sentence * self.width + positions).to(device, non_blocking=True)
@@ -74,14 +74,14 @@ class Layout:
 
     def pad(self, rows: Tensor) -> Tensor:
         """(N, ...) -> (B, S, ...), zeros where no token is."""
-        if not self.is_even:
+        if not self.has_no_padding:
             rows = scatter_rows(rows, self.slots, self.batch * self.width)
         return rows.view(self.batch, self.width, *rows.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:
         """(B, S, ...) -> (N, ...): what `pad` came from."""
         flat = padded.reshape(self.batch * self.width, *padded.shape[2:])
-        if self.is_even:
+        if self.has_no_padding:
             return flat
         return _Unpad.apply(flat, self.slots)  # type: ignore[no-untyped-call,no-any-return]
 

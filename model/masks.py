@@ -90,7 +90,7 @@ def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:
         asking = queries or keys
         assert isinstance(asking, FlatLayout)  # both sides of a batch are laid out alike
         return Mask(flat=(asking, keys))
-    return Mask(allowed=None if keys.is_even else keys.mask[:, None, None, :])
+    return Mask(allowed=None if keys.has_no_padding else keys.mask[:, None, None, :])
 
 
 def causal_mask(layout: AnyLayout) -> Mask:

@@ -28,11 +28,11 @@ class WordVectors(nn.Module):
     frequencies: Tensor
 
     def __init__(
-        self, *, table: nn.Embedding, output: Linear, reading: Reading, noise: DropoutRng, max_length: int
+        self, *, table: nn.Embedding, output: Linear, reading: Reading, dropout_rng: DropoutRng, max_length: int
     ) -> None:
         super().__init__()
         self.table, self.output, self.reading = table, output, reading
-        self.noise, self.max_length = noise, max_length
+        self.dropout_rng, self.max_length = dropout_rng, max_length
         self.register_buffer("frequencies", torch.full((table.num_embeddings,), 1 / table.num_embeddings))
 
     def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:

@@ -66,7 +66,7 @@ def gelu(x: Tensor) -> Tensor:
 
 def layer_of(layer: Any, rows: list[Tensor], reach: int | None) -> list[Tensor]:
     """Pre-norm self-attention within a reach, then feed-forward."""
-    attention, heads = layer.attention, layer.attention.heads.number
+    attention, heads = layer.attention, layer.attention.heads.num_heads
     width = len(rows[0]) // heads
     given = [attention.query_key_value.weight @ normed(layer.around_attention.norm, x) for x in rows]
     given = [each + attention.query_key_value.bias for each in given]

@@ -101,7 +101,7 @@ class BpeDropout:
         pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
         self._ranks = np.argsort(pairs, kind="stable")
         self._pairs = pairs[self._ranks]
-        self._made = np.array([number[left + right] for left, right in merges], np.int64)
+        self._merged_ids = np.array([number[left + right] for left, right in merges], np.int64)
         self._ids = np.full(max(self._letter_ids) + 1, UNK_ID, np.int64)
         self._ids[list(self._letter_ids)] = list(self._letter_ids.values())
 
@@ -147,7 +147,7 @@ class BpeDropout:
         moved = np.minimum(columns + (columns > place[:, None]), len(columns) - 1)
         current[:], ranks[:] = np.take_along_axis(current, moved, 1), np.take_along_axis(ranks, moved, 1)
         current[:, -1], ranks[:, -1] = -1, _NONE
-        current[rows, place] = self._made[rank]
+        current[rows, place] = self._merged_ids[rank]
         ranks[rows, place] = self._rank(current[rows, place], current[rows, place + 1])
         ranks[rows, place - 1] = np.where(
             place > 0, self._rank(current[rows, place - 1], current[rows, place]), ranks[rows, place - 1]
@@ -179,7 +179,7 @@ class UnigramSampling:
         """
         self._ends: dict[str, int] = {}  # the state at the end of each word
         self._num_states = 0
-        self._until, self._piece, self._from = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+        self._cumulative, self._piece, self._from = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
         words = self._spelling.words(ids, lengths, keys)
@@ -191,7 +191,7 @@ class UnigramSampling:
         while len(active):
             # 32 bits: with the number of a state before them, exact in float64
             draw = (hashed(words.keys[active], np.full(len(active), len(drawn))) >> np.uint64(32)) / 2**32
-            edge = np.searchsorted(self._until, state + draw, side="right")
+            edge = np.searchsorted(self._cumulative, state + draw, side="right")
             drawn.append((active, self._piece[edge]))
             state = self._from[edge]
             active, state = active[state >= 0], state[state >= 0]
@@ -211,7 +211,7 @@ class UnigramSampling:
         if new:
             edges = [edge for word in new for edge in self._lattice(word)]
             until, piece, before = zip(*edges, strict=True)
-            self._until = np.concatenate([self._until, until])
+            self._cumulative = np.concatenate([self._cumulative, until])
             self._piece = np.concatenate([self._piece, np.array(piece, np.int64)])
             self._from = np.concatenate([self._from, np.array(before, np.int64)])
         return np.fromiter(map(self._ends.__getitem__, words), np.int64, len(words))

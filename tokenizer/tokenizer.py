@@ -44,7 +44,7 @@ class Tokenizer:
         whole.no_padding()
         whole.no_truncation()  # a text is encoded as it is, and whole
         self._whole = whole
-        self._lead: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
+        self._prefix_ids: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
         self.vocab_size = num_numbered(whole)
         self._all_numbered = self.vocab_size == len(vocabulary)
 
@@ -89,11 +89,11 @@ class Tokenizer:
         found = encode_lists(self._whole, texts)
         if not self._all_numbered:
             found = [as_unknown(ids, self.vocab_size) for ids in found]
-        return [[*self._lead, *ids] if ids else ids for ids in found] if self._lead else found
+        return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
-        if self._by_words is not None and not self._lead and self._all_numbered:
+        if self._by_words is not None and not self._prefix_ids and self._all_numbered:
             return self._by_words.encode(texts)
         return flat(self.encode_batch(texts))
 
@@ -123,13 +123,15 @@ class Tokenizer:
         source: their own language, where it `has_source_language`. Raises KeyError where it does not have a language.
         """
         other = copy.copy(self)
-        other._lead = tuple(self.languages[each] for each in ((language, source) if self.names_texts else (language,)))
+        other._prefix_ids = tuple(
+            self.languages[each] for each in ((language, source) if self.names_texts else (language,))
+        )
         return other
 
     @property
     def has_language_prefix(self) -> bool:
         """Whether tokens of languages are before its texts."""
-        return bool(self._lead)
+        return bool(self._prefix_ids)
 
     def with_languages(self, *languages: str) -> "Tokenizer":
         """The same tokenizer with tokens of these languages, behind its pieces.

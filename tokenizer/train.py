@@ -108,33 +108,33 @@ class ClustersTrainer:
 
     def __init__(self, config: TokenizerConfig, languages: Iterable[str]) -> None:
         self._config = config
-        self._of = {language: TokenizerTrainer(config) for language in sorted(set(languages))}
+        self._trainers = {language: TokenizerTrainer(config) for language in sorted(set(languages))}
         self.clusters: dict[tuple[str, ...], int] = {}
 
     def add(self, text: str, language: str | None) -> None:
         """Count the words of one text of a language."""
-        self._of[str(language)].add(text)
+        self._trainers[str(language)].add(text)
 
     @property
     def num_words(self) -> int:
         """How many different words were seen."""
-        return sum(each.num_words for each in self._of.values())
+        return sum(each.num_words for each in self._trainers.values())
 
     def learn(self) -> Tokenizer:
         """The tokenizer; `clusters` then has the languages of each cluster, and how many pieces it learned."""
         size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
         least = self._config.min_frequency
-        texts, step = sum(each.num_texts for each in self._of.values()), max(1, size // ALLOCATION_STEPS)
-        own = {name: RankedPieces.learned(each, size, least) for name, each in self._of.items() if each.words}
+        texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
+        own = {name: RankedPieces.learned(each, size, least) for name, each in self._trainers.items() if each.words}
         needed = allocate({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
         alike = {name: each.first(size // len(own)) for name, each in own.items()}
         found: list[dict[str, float]] = []
         for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
             room = len({piece for name in cluster for piece in needed[name].pieces})
-            words = sum((self._of[name].words for name in cluster), Counter[str]())
+            words = sum((self._trainers[name].words for name in cluster), Counter[str]())
             found.append(unigram_pieces(words, room, least))
             self.clusters[tuple(cluster)] = len(found[-1])
-        return next(iter(self._of.values())).with_pieces(make_unigram(merge_vocabularies(found, size)))
+        return next(iter(self._trainers.values())).with_pieces(make_unigram(merge_vocabularies(found, size)))
 
 
 @dataclass(frozen=True)

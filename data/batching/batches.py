@@ -37,7 +37,7 @@ class PairBatch:
     target_out: Tensor
     target_lengths: Tensor
     rows: Ints
-    firsts: Tensor | None = None
+    word_starts: Tensor | None = None
     preparation: ImageTransform | None = None
     repeats: Ints | None = None
 
@@ -56,7 +56,7 @@ class PairBatch:
             target_out=self.target_out.to(device, non_blocking=True),
             target_lengths=self.target_lengths,
             rows=self.rows,
-            firsts=None if self.firsts is None else self.firsts.to(device, non_blocking=True),
+            word_starts=None if self.word_starts is None else self.word_starts.to(device, non_blocking=True),
             repeats=self.repeats,
         )
 
@@ -157,7 +157,7 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
         target_out=_add_token(EOS_ID, target_ids, target_lengths, at_start=False),
         target_lengths=torch.from_numpy(target_lengths + 1),
         rows=rows,
-        firsts=None if words is None else _firsts(*words.take(rows)),
+        word_starts=None if words is None else _firsts(*words.take(rows)),
     )
 
 

@@ -24,7 +24,7 @@ class Resegmentation:
     source: Sampler | None
     target: Sampler | None
     seed: int
-    longest: int
+    max_tokens: int
     budget: int
 
     def parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
@@ -57,7 +57,7 @@ class Resegmentation:
         for each in number:
             key = hashed(key, np.array([each]))
         new_ids, new_lengths = sampler(ids, lengths, hashed(np.repeat(key, len(rows)), rows))
-        too_long = new_lengths + 1 > self.longest
+        too_long = new_lengths + 1 > self.max_tokens
         starts = np.where(too_long, np.cumsum(lengths) - lengths, len(ids) + np.cumsum(new_lengths) - new_lengths)
         return Column(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))
 

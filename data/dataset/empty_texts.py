@@ -20,7 +20,7 @@ class EmptyTexts:
         """Count the pairs of a chunk; of texts without a source an empty one is a line break."""
         if not corpus.has_source:
             return
-        further = chunk.further or [()] * len(chunk)
+        further = chunk.extra_references or [()] * len(chunk)
         for row, source, target, more in zip(
             chunk.rows.tolist(), chunk.source.texts, chunk.target.texts, further, strict=True
         ):

@@ -88,7 +88,7 @@ class Chunk:
     rows: Ints
     source: Side
     target: Side
-    further: list[Row] | None = None
+    extra_references: list[Row] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,7 +97,7 @@ class Chunk:
         """The pairs where `kept` is True."""
         if kept.all():
             return self
-        further = self.further and list(compress(self.further, kept))
+        further = self.extra_references and list(compress(self.extra_references, kept))
         return Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept), further)
 
 

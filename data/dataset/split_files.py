@@ -30,7 +30,7 @@ class SplitFiles:
         extra = [chunk.source.texts, chunk.target.texts] if weight is None else [np.full(len(chunk), weight)]
         source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
         self._rows.write(source, target, *extra, words=chunk.source.words)
-        self.further += chunk.further or ()
+        self.further += chunk.extra_references or ()
         if self.images is not None:
             self._image_of_row += write_pixels(self.images, chunk.source.pixels or ())
 

@@ -280,11 +280,11 @@ def choose_inner_attention(
     score: nn.Module,
     positions: AttentionPositions,
     dropout: float,
-    noise: DropoutRng,
+    dropout_rng: DropoutRng,
     dtype: torch.dtype = torch.float32,
 ) -> InnerAttention:
     """torch's kernels where they compute the same, else the explicit equation. dtype: of products in training."""
-    equation = ExplicitAttention(score, positions, Dropout(dropout, noise))
+    equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng))
     fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
     if not fusible:
         return equation

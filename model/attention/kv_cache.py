@@ -22,12 +22,12 @@ from tfm.model.masks import Mask
 class CacheSlots:
     """The slots of one decoding step: where the new row of each hypothesis is written, and what it attends to.
 
-    own (B, W): the slot that each new row takes. own_positions (B, W): the row's position. positions (B, S): the
+    new_slots (B, W): the slot that each new row takes. new_positions (B, W): the row's position. positions (B, S): the
     position of every slot. mask: the slots that each row attends to, including its own.
     """
 
-    own: Tensor
-    own_positions: Tensor
+    new_slots: Tensor
+    new_positions: Tensor
     positions: Tensor
     mask: Mask
     _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, compare=False, repr=False)
@@ -37,14 +37,14 @@ class CacheSlots:
     def window_mask(self, window: int) -> Mask:
         """The mask of the slots that are at most `window` positions before each row."""
         if window not in self._masks:
-            near = (self.own_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
+            near = (self.new_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
             self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
         return self._masks[window]
 
     def ancestor_kv(self, distance: int) -> tuple[Tensor, Tensor]:
         """The slot (B, W) of each row's ancestor `distance` positions before it, and whether there is one (B, W)."""
         if distance not in self._before:
-            found = self.positions[:, None] == self.own_positions[:, :, None] - distance
+            found = self.positions[:, None] == self.new_positions[:, :, None] - distance
             if self.mask.allowed is not None:
                 found &= self.mask.allowed[:, 0]
             self._before[distance] = found.to(torch.uint8).argmax(2), found.any(2)
@@ -53,8 +53,8 @@ class CacheSlots:
     def rows(self, heads: int, capacity: int) -> Tensor:
         """Indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity, K)."""
         if (heads, capacity) not in self._rows:
-            blocks = torch.arange(len(self.own) * heads, device=self.own.device).view(-1, heads, 1)
-            self._rows[heads, capacity] = (blocks * capacity + self.own[:, None]).flatten()
+            blocks = torch.arange(len(self.new_slots) * heads, device=self.new_slots.device).view(-1, heads, 1)
+            self._rows[heads, capacity] = (blocks * capacity + self.new_slots[:, None]).flatten()
         return self._rows[heads, capacity]
 
 
@@ -68,7 +68,7 @@ class LayerKVCache:
     def write(self, key: Tensor, value: Tensor, slots: CacheSlots) -> tuple[Tensor, Tensor]:
         """Write the new keys and values (B, H, W, K) into their slots; return those of all slots (B, H, S, K)."""
         keys, values = self.ensure_capacity(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
-        if not dispatch.write(keys, values, key, value, slots.own):
+        if not dispatch.write(keys, values, key, value, slots.new_slots):
             rows = slots.rows(key.shape[1], keys.shape[2])
             for cache, new in ((keys, key), (values, value)):
                 cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
@@ -83,7 +83,7 @@ class LayerKVCache:
         widths: K and V. like: a tensor that has the type and device of the cache.
         """
         used = slots.positions.shape[1]
-        batch, width = slots.own.shape
+        batch, width = slots.new_slots.shape
         self._key = _with_room(self._key, used, like, (batch, heads, width, widths[0]))
         self._value = _with_room(self._value, used, like, (batch, heads, width, widths[1]))
         return self._key, self._value

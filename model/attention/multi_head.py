@@ -29,22 +29,22 @@ class Heads:
     (Shazeer 2019), between them lies grouped-query attention (Ainslie et al. 2023).
     """
 
-    number: int
-    groups: int
+    num_heads: int
+    num_kv_heads: int
     key_dim: int
     value_dim: int
 
     @property
     def query(self) -> tuple[int, int]:
-        return self.number, self.key_dim
+        return self.num_heads, self.key_dim
 
     @property
     def key(self) -> tuple[int, int]:
-        return self.groups, self.key_dim
+        return self.num_kv_heads, self.key_dim
 
     @property
     def value(self) -> tuple[int, int]:
-        return self.groups, self.value_dim
+        return self.num_kv_heads, self.value_dim
 
 
 class SelfAttention(nn.Module):
@@ -68,7 +68,7 @@ class SelfAttention(nn.Module):
         self.heads, self.window = heads, window
         self.query_key_value = projection(dim, (heads.query, heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
-        self.output = Linear(heads.number * heads.value_dim, dim, compute_dtype=compute_dtype)
+        self.output = Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
         self.positions = positions
         self.mix = mix
 
@@ -86,11 +86,11 @@ class SelfAttention(nn.Module):
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from."""
-        projected = self.query_key_value(rows).view(*slots.own.shape, -1)
-        query, key, value = self._heads(projected, slots.own_positions)
+        projected = self.query_key_value(rows).view(*slots.new_slots.shape, -1)
+        query, key, value = self._heads(projected, slots.new_positions)
         keys, values = cache.write(key, value, slots)
         mask = slots.mask if self.window is None else slots.window_mask(self.window)
-        mixed = self.mix(query, keys, values, mask, slots.own_positions, slots.positions)
+        mixed = self.mix(query, keys, values, mask, slots.new_positions, slots.positions)
         output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
         return output
 
@@ -119,7 +119,7 @@ class CrossAttention(nn.Module):
         self.query = projection(dim, (heads.query,), compute_dtype)
         self.key_value = projection(memory_dim, (heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
-        self.output = Linear(heads.number * heads.value_dim, dim, compute_dtype=compute_dtype)
+        self.output = Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
         self.mix = mix
 
     def project_memory(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:

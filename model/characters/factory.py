@@ -28,7 +28,7 @@ class CharacterParts(ModuleFactory):
         """The shorter sequence of the source's characters."""
         stack = self.config.encoder
         near = ModuleFactory(
-            self.config.model_copy(update={"window": self.canine.window}), self.compute_dtype, self.noise
+            self.config.model_copy(update={"window": self.canine.window}), self.compute_dtype, self.dropout_rng
         )
         return CharacterEmbedding(
             self.embedding(table, stack),

@@ -18,7 +18,7 @@ class CharacterTagger(nn.Module):
     """source -> characters -> shorter sequence -> encoder -> characters again -> output layer, of each character.
 
     Where no character has a prediction of its own, the shorter sequence is enough: an `EncoderOnly` with a
-    `CharacterEmbedding`, whose weights have the same names. `noise` fixes every dropout draw.
+    `CharacterEmbedding`, whose weights have the same names. `dropout_rng` fixes every dropout draw.
     """
 
     def __init__(
@@ -29,13 +29,13 @@ class CharacterTagger(nn.Module):
         encoder_norm: nn.Module,
         head: Upsampling,
         output: OutputLayer,
-        noise: DropoutRng,
+        dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
         self.embedding, self.encoder, self.encoder_norm = embedding, nn.ModuleList(encoder), encoder_norm
         self.head, self.output = head, output
-        self.noise, self.max_length = noise, max_length
+        self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Where each source begins and ends among its rows, one a character; of these lengths (B,)."""

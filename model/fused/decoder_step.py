@@ -135,7 +135,7 @@ class FusedDecoderStep:
         if not isinstance(self._positions, Rotary):
             return None
         like = rows.new_empty(self._heads.key_dim)
-        return torch.view_as_real(self._positions.rotations(like, slots.own_positions.flatten())).numpy()
+        return torch.view_as_real(self._positions.rotations(like, slots.new_positions.flatten())).numpy()
 
     def _first_input(self, rows: Tensor) -> Tensor:
         """What enters the first sublayer (N, D)."""
@@ -161,13 +161,18 @@ class _Attention:
         self, loops: Any, heads: Heads, state: TransformerState, slots: CacheSlots, rows: Tensor, turns: Array | None
     ) -> None:
         self._turns = turns
-        self._loops, self._heads, self._slots, self._own_slots = loops, heads, slots, slots.own.contiguous().numpy()
-        batch = len(slots.own)
+        self._loops, self._heads, self._slots, self._own_slots = (
+            loops,
+            heads,
+            slots,
+            slots.new_slots.contiguous().numpy(),
+        )
+        batch = len(slots.new_slots)
         self._no_slots = np.empty((batch, 0), np.int64)
         self._of_target = _listed(slots.mask, batch, slots.positions.shape[1])
         self._of_memory = _listed(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
         types = {rows.dtype} if turns is None else {rows.dtype, torch.float32}
-        self._mixed = {each: rows.new_zeros(len(rows), heads.number * heads.value_dim, dtype=each) for each in types}
+        self._mixed = {each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types}
 
     def self_attention(self, projected: Tensor, cache: LayerKVCache) -> Tensor:
         """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache -> (N, H V).
@@ -177,8 +182,10 @@ class _Attention:
         heads, dtype = self._heads, projected.dtype
         if self._turns is not None:
             projected = projected.float()
-            self._loops.turn(projected.numpy(), self._turns, heads.number + heads.groups)
-        keys, values = cache.ensure_capacity(self._slots, heads.groups, (heads.key_dim, heads.value_dim), projected)
+            self._loops.turn(projected.numpy(), self._turns, heads.num_heads + heads.num_kv_heads)
+        keys, values = cache.ensure_capacity(
+            self._slots, heads.num_kv_heads, (heads.key_dim, heads.value_dim), projected
+        )
         return self._attend(projected, keys, values, self._own_slots, self._of_target).to(dtype)
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
@@ -189,7 +196,7 @@ class _Attention:
     def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:
         (batch, width), mixed = self._own_slots.shape, self._mixed[rows.dtype]
         query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
-        by_sentence = mixed[: batch * width].view(batch, width, self._heads.number, self._heads.value_dim)
+        by_sentence = mixed[: batch * width].view(batch, width, self._heads.num_heads, self._heads.value_dim)
         attend = self._loops.attend_low if rows.dtype is torch.bfloat16 else self._loops.attend
         query, keys, values, by_sentence = map(dispatch.as_array, (query, keys, values, by_sentence))
         attend(query, keys, values, own, *listed, scale, by_sentence)

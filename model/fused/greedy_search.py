@@ -149,7 +149,7 @@ def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any
         ),
         _norms([last if isinstance(last, LayerNorm) else residual.norm]),
         kernel.Settings(
-            (heads.number, heads.groups, heads.key_dim, heads.value_dim),
+            (heads.num_heads, heads.groups, heads.key_dim, heads.value_dim),
             float(embedding.scale),
             residual.norm.eps,
             isinstance(residual, PreNorm),

@@ -118,7 +118,7 @@ class AdaptiveSoftmax(nn.Module):
         self.words = Linear(dim, first.size, bias=False, compute_dtype=dtype)
         self.clusters = Linear(dim, len(others), bias=False, compute_dtype=dtype) if others else None
         self.tails = nn.ModuleList(Tail(dim, cluster, compute_dtype=dtype) for cluster in others)
-        self.begins = tuple(accumulate(cluster.size for cluster in clusters))[:-1]
+        self.cutoffs = tuple(accumulate(cluster.size for cluster in clusters))[:-1]
         """The first id of each tail."""
         for layer, table in zip((self.words, *(tail.words for tail in self.each_tail())), tables, strict=False):
             layer.weight = table.weight
@@ -128,7 +128,7 @@ class AdaptiveSoftmax(nn.Module):
         if self.clusters is None:
             return log_softmax(self.words(hidden))
         head = log_softmax(torch.cat([self.words(hidden), self.clusters(hidden)], dim=1))
-        first, of_tails = torch.split(head, [self.begins[0], len(self.tails)], dim=1)
+        first, of_tails = torch.split(head, [self.cutoffs[0], len(self.tails)], dim=1)
         within = (log_softmax(tail(hidden)) for tail in self.each_tail())
         tails = (inside + before for inside, before in zip(within, torch.split(of_tails, 1, dim=1), strict=True))
         return torch.cat([first, *tails], dim=1)
@@ -140,7 +140,7 @@ class AdaptiveSoftmax(nn.Module):
     def cluster_of(self, tokens: Tensor) -> Tensor:
         """Ids -> the number of the cluster each one is in, of the same shape."""
         number = torch.zeros_like(tokens)
-        for begin in self.begins:
+        for begin in self.cutoffs:
             number += tokens >= begin
         return number
 

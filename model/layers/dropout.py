@@ -81,14 +81,14 @@ def _factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
 class Dropout(nn.Module):
     """Sets elements to zero at a rate and scales the others up, in training only (Srivastava et al. 2014)."""
 
-    def __init__(self, rate: float, noise: DropoutRng) -> None:
+    def __init__(self, rate: float, dropout_rng: DropoutRng) -> None:
         super().__init__()
-        self.rate, self.noise = rate, noise
+        self.rate, self.dropout_rng = rate, dropout_rng
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
-        return x * self.noise.mask(x, self.rate)
+        return x * self.dropout_rng.mask(x, self.rate)
 
     def extra_repr(self) -> str:
         return str(self.rate)

@@ -104,7 +104,7 @@ class Linear(nn.Module):
         self.inference_dtype: torch.dtype | None = None
         self.weight: Tensor = nn.Parameter(torch.empty(out_dim, in_dim))
         self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
-        self._laid_out: DerivedWeights[Any] = DerivedWeights()
+        self._packed_weight: DerivedWeights[Any] = DerivedWeights()
         for part in self.weight.detach().chunk(num_parts):
             nn.init.xavier_uniform_(part)
 
@@ -116,7 +116,7 @@ class Linear(nn.Module):
             return F.linear(x, self.weight, self.bias)
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
-            in_8_bits = self._laid_out.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
+            in_8_bits = self._packed_weight.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
             product = int8_product(x.float(), in_8_bits).to(x.dtype)
             return product if self.bias is None else product.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
@@ -135,7 +135,7 @@ class Linear(nn.Module):
         return F.linear(x, weight.to(dtype), bias)
 
     def _packed(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        packed: Tensor = self._laid_out.get_or_make((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
+        packed: Tensor = self._packed_weight.get_or_make((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
         return packed
 
     def make_matmul(self, then: str = "none") -> Callable[[Tensor], Tensor]:
@@ -164,7 +164,7 @@ class Linear(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; what was laid out is freed."""
-        self._laid_out.clear()
+        self._packed_weight.clear()
         return super().train(mode)
 
     def extra_repr(self) -> str:

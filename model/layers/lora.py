@@ -32,7 +32,7 @@ class LoraLinear(Linear):
         out_dim, in_dim = frozen.weight.shape
         self.a = nn.Parameter(frozen.weight.new_empty(rank, in_dim).normal_(std=in_dim**-0.5))
         self.b = nn.Parameter(frozen.weight.new_zeros(out_dim, rank))
-        self._laid_out = DerivedWeights()
+        self._packed_weight = DerivedWeights()
         self._merged: DerivedWeights[Tensor] = DerivedWeights()
 
     @property

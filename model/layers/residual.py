@@ -22,19 +22,19 @@ class StochasticDepth:
     """
 
     rate: float
-    noise: DropoutRng
+    dropout_rng: DropoutRng
 
     def factor(self) -> float:
         """b / (1 - r) of this pass and this sublayer: 0 where it is left out."""
         if not self.rate:
             return 1.0
-        return 0.0 if self.noise.drop_layer(self.rate) else 1 / (1 - self.rate)
+        return 0.0 if self.dropout_rng.drop_layer(self.rate) else 1 / (1 - self.rate)
 
 
 class PreNorm(nn.Module):
     """x + dropout(sublayer(norm(x)))   (Xiong et al. 2020)."""
 
-    ends_normed = False  # the sum of all sublayers leaves the stack as it is
+    output_is_normalized = False  # the sum of all sublayers leaves the stack as it is
 
     def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class PreNorm(nn.Module):
 class PostNorm(nn.Module):
     """norm(x + dropout(sublayer(x)))   (Vaswani et al. 2017, sec. 3.1)."""
 
-    ends_normed = True
+    output_is_normalized = True
 
     def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ KeysValues = tuple[Array, Array]
 class Heads:
     """How many (H), how many of keys and values (G), and their widths K and V."""
 
-    number: int
+    num_heads: int
     groups: int
     key_dim: int
     value_dim: int
@@ -28,7 +28,7 @@ class Heads:
     @property
     def widths(self) -> tuple[int, int, int]:
         """Of all heads together: of queries, keys, values."""
-        return self.number * self.key_dim, self.groups * self.key_dim, self.groups * self.value_dim
+        return self.num_heads * self.key_dim, self.groups * self.key_dim, self.groups * self.value_dim
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def mix(heads: Heads, query: Array, key: Array, value: Array) -> Array:
     batch, _, rows, _ = query.shape
     query = query.reshape(batch, heads.groups, -1, heads.key_dim)  # those that share keys are rows of one product
     weights = softmax(query @ key.swapaxes(-1, -2) * np.asarray(heads.key_dim**-0.5, query.dtype))
-    mixed = (weights @ value).reshape(batch, heads.number, rows, heads.value_dim)
+    mixed = (weights @ value).reshape(batch, heads.num_heads, rows, heads.value_dim)
     return mixed.swapaxes(1, 2).reshape(batch, rows, -1)
 
 
@@ -96,7 +96,7 @@ class SelfAttention:
         heads = self.heads
         first, second, _ = heads.widths
         query, key, value = np.split(self.query_key_value(x), [first, first + second], axis=-1)
-        query, key = split_heads(query, heads.number), split_heads(key, heads.groups)
+        query, key = split_heads(query, heads.num_heads), split_heads(key, heads.groups)
         return self.turn(query, positions), self.turn(key, positions), split_heads(value, heads.groups)
 
 
@@ -116,5 +116,5 @@ class CrossAttention:
 
     def __call__(self, x: Array, remembered: KeysValues) -> Array:
         """A row of each hypothesis (W, D), all of which attend to the one source -> (W, D)."""
-        query = split_heads(self.query(x)[None], self.heads.number)
+        query = split_heads(self.query(x)[None], self.heads.num_heads)
         return self.output(mix(self.heads, query, *remembered)[0])

@@ -132,7 +132,7 @@ class _Parts:
         return SelfAttention(
             heads,
             self._linear(f"{name}.query_key_value", stack.dim, sum(heads.widths)),
-            self._linear(f"{name}.output", heads.number * heads.value_dim, stack.dim),
+            self._linear(f"{name}.output", heads.num_heads * heads.value_dim, stack.dim),
             Rotary(config.rotary.base) if config.positions == "rotary" else identity,
         )
 
@@ -143,7 +143,7 @@ class _Parts:
             heads,
             self._linear(f"{name}.query", stack.dim, query),
             self._linear(f"{name}.key_value", memory_dim, key + value),
-            self._linear(f"{name}.output", heads.number * heads.value_dim, stack.dim),
+            self._linear(f"{name}.output", heads.num_heads * heads.value_dim, stack.dim),
         )
 
     def _feed_forward(self, name: str, stack: StackConfig) -> FeedForward:

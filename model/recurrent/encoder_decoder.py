@@ -72,7 +72,7 @@ class ProjectedStates(nn.Module):
 class RecurrentEncoderDecoder(nn.Module):
     """source -> encoder -> its last states and the memory; these and the target so far -> decoder -> output layer.
 
-    `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    `output` is the output layer (E -> V, no bias). `dropout_rng` fixes every dropout draw.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class RecurrentEncoderDecoder(nn.Module):
         decoder: Decoder,
         narrow: nn.Module,
         output: OutputLayer,
-        noise: DropoutRng,
+        dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
         self.source_embedding, self.target_embedding = source_embedding, target_embedding
         self.encoder, self.bridge, self.decoder = encoder, bridge, decoder
         self.narrow, self.output = narrow, output
-        self.noise, self.max_length = noise, max_length
+        self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""

@@ -17,8 +17,8 @@ from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, Project
 class RecurrentParts:
     """Builds encoder, bridge and decoder; they share one source of dropout masks."""
 
-    def __init__(self, config: ModelConfig, noise: DropoutRng, compute_dtype: torch.dtype) -> None:
-        self.config, self.noise, self.compute_dtype = config, noise, compute_dtype
+    def __init__(self, config: ModelConfig, dropout_rng: DropoutRng, compute_dtype: torch.dtype) -> None:
+        self.config, self.dropout_rng, self.compute_dtype = config, dropout_rng, compute_dtype
 
     def encoder(self) -> Encoder:
         stack, wanted = self.config.encoder, self.config.recurrent
@@ -83,12 +83,12 @@ class RecurrentParts:
             stack.heads,
             fit=nn.Identity() if memory_dim == stack.dim else self.linear(memory_dim, stack.dim, bias=False),
             score=MEMORY_SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
-            dropout=Dropout(self.config.dropout.attention, self.noise),
+            dropout=Dropout(self.config.dropout.attention, self.dropout_rng),
         )
 
     def dropout(self) -> Dropout:
         """Dropout on a layer's output, at the rate of a Transformer sublayer's."""
-        return Dropout(self.config.dropout.residual, self.noise)
+        return Dropout(self.config.dropout.residual, self.dropout_rng)
 
     def linear(self, in_dim: int, out_dim: int, *, bias: bool = True, num_parts: int = 1) -> Linear:
         return Linear(in_dim, out_dim, bias=bias, compute_dtype=self.compute_dtype, num_parts=num_parts)

@@ -22,7 +22,7 @@ class DecoderOnly(nn.Module):
     """source, if any, then target so far -> layers in which each row sees those before it -> output layer.
 
     A sentence is `source </s> <s> target`: the end of the source and the beginning of the target are what stands
-    between them. `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    between them. `output` is the output layer (E -> V, no bias). `dropout_rng` fixes every dropout draw.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class DecoderOnly(nn.Module):
         norm: nn.Module,
         narrow: nn.Module,
         output: OutputLayer,
-        noise: DropoutRng,
+        dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
         self.embedding, self.layers, self.norm = embedding, nn.ModuleList(layers), norm
         self.narrow, self.output = narrow, output
-        self.noise, self.max_length = noise, max_length
+        self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Where each source begins and ends among its rows; of these lengths (B,)."""
@@ -74,7 +74,7 @@ class DecoderOnly(nn.Module):
             memory=Memory(),
             lengths=layout.lengths.to(source.device),
             positions=layout.columns.expand(layout.batch, -1),
-            descent=None if layout.is_even else layout.mask[:, None],
+            ancestor_mask=None if layout.has_no_padding else layout.mask[:, None],
         )
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[LogProbFn, TransformerState]:

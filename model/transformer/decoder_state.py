@@ -31,12 +31,12 @@ class TransformerState:
     memory: Memory
     lengths: Tensor
     positions: Tensor
-    descent: Tensor | None = None
+    ancestor_mask: Tensor | None = None
 
     @property
     def width(self) -> int:
         """W: rows a sentence."""
-        return 1 if self.descent is None else self.descent.shape[1]
+        return 1 if self.ancestor_mask is None else self.ancestor_mask.shape[1]
 
     @property
     def num_rows(self) -> int:
@@ -51,10 +51,10 @@ class TransformerState:
         """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
         sentences = torch.unique_consecutive(rows // self.width)
         state = self
-        if self.descent is not None or len(rows) > len(sentences):
+        if self.ancestor_mask is not None or len(rows) > len(sentences):
             descent = self._descent().flatten(0, 1).index_select(0, rows)
             width = len(rows) // len(sentences)
-            state = replace(self, descent=descent.view(len(sentences), width, descent.shape[1]))
+            state = replace(self, ancestor_mask=descent.view(len(sentences), width, descent.shape[1]))
         if len(sentences) == len(self.lengths):
             return state
         return replace(
@@ -88,31 +88,31 @@ class TransformerState:
             memory=self.memory.replace(sentences, other.memory),
             lengths=self.lengths.index_copy(0, sentences, other.lengths),
             positions=positions,
-            descent=descent,
+            ancestor_mask=descent,
         )
 
     def advance(self) -> tuple["TransformerState", CacheSlots]:
         """The state after each row has read one more token, and the slots of these tokens: the lowest free ones."""
         batch, width = len(self.lengths), self.width
-        own_positions = self.lengths[:, None].expand(batch, width)
-        if self.descent is None:
-            own, descent = torch.full_like(own_positions, self.positions.shape[1]), None
-            positions = torch.cat([self.positions, own_positions], dim=1)
-        elif (taken := dispatch.take_slots(self.descent, self.positions, self.lengths)) is not None:
+        new_positions = self.lengths[:, None].expand(batch, width)
+        if self.ancestor_mask is None:
+            own, descent = torch.full_like(new_positions, self.positions.shape[1]), None
+            positions = torch.cat([self.positions, new_positions], dim=1)
+        elif (taken := dispatch.take_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
             own, descent, positions = taken
         else:
-            free = F.pad(~self.descent.any(1), (0, width), value=True)
+            free = F.pad(~self.ancestor_mask.any(1), (0, width), value=True)
             own = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]
             used = int(free.scatter_(1, own, False).all(0).logical_not_().nonzero()[-1]) + 1
-            descent = F.pad(self.descent, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
-            positions = F.pad(self.positions, (0, width)).scatter_(1, own, own_positions)[:, :used]
+            descent = F.pad(self.ancestor_mask, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
+            positions = F.pad(self.positions, (0, width)).scatter_(1, own, new_positions)[:, :used]
         mask = Mask() if descent is None else Mask(allowed=descent[:, None])
-        state = replace(self, positions=positions, descent=descent, lengths=self.lengths + 1)
-        return state, CacheSlots(own, own_positions, positions, mask)
+        state = replace(self, positions=positions, ancestor_mask=descent, lengths=self.lengths + 1)
+        return state, CacheSlots(own, new_positions, positions, mask)
 
     def _descent(self) -> Tensor:
         """(B, W, S): `descent`, written out."""
-        if self.descent is not None:
-            return self.descent
+        if self.ancestor_mask is not None:
+            return self.ancestor_mask
         batch, slots = self.positions.shape
         return torch.ones(batch, 1, slots, dtype=torch.bool, device=self.positions.device)

@@ -21,7 +21,7 @@ from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 class EncoderDecoder(nn.Module):
     """source -> encoder -> memory; target so far and memory -> decoder -> output layer.
 
-    `output` is the output layer (E -> V, no bias). `noise` fixes every dropout draw.
+    `output` is the output layer (E -> V, no bias). `dropout_rng` fixes every dropout draw.
     """
 
     lead_length = 1
@@ -38,7 +38,7 @@ class EncoderDecoder(nn.Module):
         decoder_norm: nn.Module,
         narrow: nn.Module,
         output: OutputLayer,
-        noise: DropoutRng,
+        dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.encoder_norm = nn.ModuleList(encoder), encoder_norm
         self.decoder, self.decoder_norm = nn.ModuleList(decoder), decoder_norm
         self.narrow, self.output = narrow, output
-        self.noise, self.max_length = noise, max_length
+        self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""

@@ -24,7 +24,7 @@ class EncoderOnly(nn.Module):
     """source -> encoder -> head -> output layer, of rows or, where the head pools, of sentences.
 
     begin: what is read of a source and its layout. head: (rows (M, D), their layout) -> what enters the output layer
-    (N or B, E). `output`: the output layer. `noise` fixes every dropout draw.
+    (N or B, E). `output`: the output layer. `dropout_rng` fixes every dropout draw.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class EncoderOnly(nn.Module):
         encoder_norm: nn.Module,
         head: "Head",
         output: OutputLayer,
-        noise: DropoutRng,
+        dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
         self.begin = begin
         self.embedding, self.encoder, self.encoder_norm = embedding, nn.ModuleList(encoder), encoder_norm
         self.head, self.output = head, output
-        self.noise, self.max_length = noise, max_length
+        self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""

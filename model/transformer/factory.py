@@ -27,11 +27,11 @@ from tfm.model.transformer.token_mixing import ConvolutionMixing, Mixing, Recurr
 class ModuleFactory:
     """Makes the parts of one network; they share its source of dropout masks.
 
-    noise: that source, where other parts of the network have it already.
+    dropout_rng: that source, where other parts of the network have it already.
     """
 
-    def __init__(self, config: ModelConfig, compute_dtype: torch.dtype, noise: DropoutRng | None = None) -> None:
-        self.config, self.compute_dtype, self.noise = config, compute_dtype, noise or DropoutRng()
+    def __init__(self, config: ModelConfig, compute_dtype: torch.dtype, dropout_rng: DropoutRng | None = None) -> None:
+        self.config, self.compute_dtype, self.dropout_rng = config, compute_dtype, dropout_rng or DropoutRng()
 
     def layers(self, stack: StackConfig, *, causal: bool = False) -> list[EncoderLayer]:
         """The layers of a stack without cross-attention. causal: no row sees those after it."""
@@ -62,7 +62,7 @@ class ModuleFactory:
         """The same in causal stacks and others: masks say who sees whom."""
         heads, window = self.heads(stack), self.config.window
         scheme = POSITIONS[self.config.positions].attention
-        positions = scheme(heads.number, heads.key_dim, heads.value_dim, self.config.rotary)
+        positions = scheme(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
         mix = self.mix(heads, positions)
         return SelfAttention(
             stack.dim,
@@ -100,8 +100,10 @@ class ModuleFactory:
         return Heads(stack.heads, groups, stack.key_dim or even, stack.value_dim or even)
 
     def mix(self, heads: Heads, positions: AttentionPositions) -> InnerAttention:
-        score = SCORES[self.config.score](heads.number, heads.key_dim)
-        return choose_inner_attention(score, positions, self.config.dropout.attention, self.noise, self.compute_dtype)
+        score = SCORES[self.config.score](heads.num_heads, heads.key_dim)
+        return choose_inner_attention(
+            score, positions, self.config.dropout.attention, self.dropout_rng, self.compute_dtype
+        )
 
     def query_key_norm(self, key_dim: int) -> nn.Module:
         return NORMALIZATIONS["rms"](key_dim, eps=self.config.norm_eps) if self.config.qk_norm else nn.Identity()
@@ -111,19 +113,22 @@ class ModuleFactory:
             stack.dim,
             stack.feed_forward_dim,
             activation=ACTIVATIONS[self.config.activation],
-            dropout=Dropout(self.config.dropout.feed_forward, self.noise),
+            dropout=Dropout(self.config.dropout.feed_forward, self.dropout_rng),
             compute_dtype=self.compute_dtype,
         )
 
     def residual(self, stack: StackConfig, depth: float) -> Callable[[], Residual]:
         """Makes the residual connections of a layer, so deep in its stack."""
         rates = self.config.dropout
-        dropout, whole = Dropout(rates.residual, self.noise), StochasticDepth(depth * rates.depth, self.noise)
+        dropout, whole = (
+            Dropout(rates.residual, self.dropout_rng),
+            StochasticDepth(depth * rates.depth, self.dropout_rng),
+        )
         return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout, whole)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """What a stack ends with."""
-        ends_normed = NORMS[self.config.norm].ends_normed
+        ends_normed = NORMS[self.config.norm].output_is_normalized
         return nn.Identity() if ends_normed else self.normalization(stack.dim)
 
     def normalization(self, dim: int) -> nn.Module:
@@ -140,7 +145,7 @@ class ModuleFactory:
             positions=positions,
             scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
             norm=self.normalization(stack.dim) if self.config.embedding_norm else nn.Identity(),
-            dropout=Dropout(self.config.dropout.embedding, self.noise),
+            dropout=Dropout(self.config.dropout.embedding, self.dropout_rng),
             widen=self.project_if_needed(table.embedding_dim, stack.dim - beside),
         )
 

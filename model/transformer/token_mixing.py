@@ -71,7 +71,7 @@ class RecurrentMixing(nn.Module):
         states = cell.zeros(rows, len(rows)) if before is None else before[: cell.num_states]
         states = cell.step(cell.input(rows), states)
         hidden, other = states if len(states) == 2 else (states[0], states[0][:, :0])
-        key, value = (each.view(*slots.own.shape, each.shape[1]).unsqueeze(1) for each in (hidden, other))
+        key, value = (each.view(*slots.new_slots.shape, each.shape[1]).unsqueeze(1) for each in (hidden, other))
         cache.write(key, value, slots)
         return hidden
 
@@ -107,7 +107,7 @@ class ConvolutionMixing(nn.Module):
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """One new row a hypothesis (R, D) -> (R, D), seeing the rows it descends from."""
-        new = rows.view(*slots.own.shape, -1).unsqueeze(1)
+        new = rows.view(*slots.new_slots.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)
         seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
         output: Tensor = self.words(torch.cat([each[0] for each in seen if each is not None], dim=1))

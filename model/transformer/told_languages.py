@@ -30,7 +30,7 @@ class SplitInputs(NamedTuple):
 
     source: Tensor
     layout: Layout
-    lead: Tensor
+    prefix: Tensor
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
         The row of the begin token is that of the lead's last token.
         """
         told = self.split_inputs(source, source_layout)
-        heard, layout, places = prepend_prefix(told.lead, target, target_layout)
+        heard, layout, places = prepend_prefix(told.prefix, target, target_layout)
         memory = super()._read(told.source, told.layout)
         return self.decode(heard, layout, *memory).index_select(0, places)
 
     def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
         """Read source ids (N,); a state of one row a sentence."""
-        lead, state = self.split_inputs(source, layout).lead, super().start(source, layout)
+        lead, state = self.split_inputs(source, layout).prefix, super().start(source, layout)
         for tokens in lead[:, :-1].unbind(1):
             _, state = super().step(tokens, state)
         return LanguagePrefixState(state, lead[:, -1])

@@ -142,7 +142,7 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     if isinstance(loaded.model, LanguagePrefixModel):
         numbers = torch.arange(len(read))
         told = loaded.model.split_inputs(numbers, Layout.of(torch.tensor([len(read)])))
-        read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.lead[0]]
+        read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
     return {"encoder": Axes(read, read, _notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
 
 

@@ -37,8 +37,8 @@ def looked_at(runs: Iterable[RunSummary], systems: dict[str, System]) -> list[Te
     asked: dict[tuple[Path, str], list[RunSummary]] = {}
     for run in runs:
         system = systems.get(run.name)
-        if run.folder is not None and system is not None and system.main and system.known_by:
-            root, texts = Path(os.path.abspath(run.folder)).parent, system.known_by
+        if run.folder is not None and system is not None and system.main and system.test_fingerprint:
+            root, texts = Path(os.path.abspath(run.folder)).parent, system.test_fingerprint
             place = next((each for each in asked if each[0] == root and are_same_texts(each[1], texts)), (root, texts))
             asked.setdefault(place, []).append(run)
     found = []

@@ -56,7 +56,7 @@ class System:
     tests: Mapping[str, Segments]
     figures: Mapping[str, Sequence[SegmentFigures]] = field(default_factory=dict)
     main: str | None = None
-    known_by: str | None = None
+    test_fingerprint: str | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     notes: Sequence[str] = ()
 

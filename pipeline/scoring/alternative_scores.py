@@ -44,7 +44,7 @@ class InputWarnings:
 
     cut_lines: set[int] = field(default_factory=set)
     unknown_lines: set[int] = field(default_factory=set)
-    glued: list[str] = field(default_factory=list)
+    word_joins: list[str] = field(default_factory=list)
 
     @property
     def cut(self) -> int:
@@ -212,9 +212,9 @@ def warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
         said.append(
             f"{told.unknown:,} of {len(items):,} items have a text with pieces that the tokenizer does not know"
         )
-    if told.glued:
+    if told.word_joins:
         said.append(
-            f'{len(told.glued):,} {of} end within a word that a choice goes on with ("{told.glued[0]}"): texts are '
+            f'{len(told.word_joins):,} {of} end within a word that a choice goes on with ("{told.word_joins[0]}"): texts are '
             "joined as they are written, so begin a choice with a space where a new word begins"
         )
     return said

@@ -130,7 +130,7 @@ class _CausalRequests:
         too_many = max(0, max(map(len, wholes)) - self._reader.context)
         _note(self._told, item, cut=too_many > 0, texts=added)
         if (glued := _glued(item)) is not None:
-            self._told.glued.append(glued)
+            self._told.word_joins.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
 

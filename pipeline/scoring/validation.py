@@ -55,7 +55,7 @@ class Translator:
         self.evaluation = resolved(evaluation, self.references).model_copy(update={"metrics": ("bleu",)})
         for reason in too_long_reasons([], self.references, self.evaluation).values():
             raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
-        self.why_not = inapplicable_metrics([], self.references, self.evaluation).get("bleu")
+        self.no_bleu_reason = inapplicable_metrics([], self.references, self.evaluation).get("bleu")
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:

@@ -23,7 +23,7 @@ class Predictions:
     hidden: Tensor
     targets: Tensor
     count: int
-    real: Tensor | None = None
+    row_mask: Tensor | None = None
 
 
 Predict = Callable[[], Predictions]
@@ -45,7 +45,7 @@ class CrossEntropy:
     def loss(self, output: OutputLayer, predict: Predict) -> Loss:
         """Its sum over predictions."""
         found = predict()
-        total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, counts=found.real)
+        total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, counts=found.row_mask)
         return Loss(total, nll, found.count)
 
 
@@ -70,7 +70,7 @@ class RDrop:
             first.targets,
             smoothing=self.smoothing,
             alpha=self.alpha,
-            counts=first.real,
+            counts=first.row_mask,
         )
         return Loss(total, nll, first.count)
 

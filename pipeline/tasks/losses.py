@@ -141,21 +141,21 @@ def _of_adaptive(
 
     Reads from the device how many these are. Raises ValueError for smoothing, where there are tails.
     """
-    if smoothing and output.begins:
+    if smoothing and output.cutoffs:
         raise ValueError("label smoothing asks an adaptive softmax for all that it leaves out: smoothing must be 0")
     dtype, cluster = output.words.compute_dtype, output.cluster_of(targets)
     in_head = torch.where(cluster > 0, len(output.words.weight) + cluster - 1, targets)
     total, nll = linear_cross_entropy(
         hidden, output.head_weight(), in_head, smoothing=smoothing, compute_dtype=dtype, counts=counts
     )
-    if not output.begins:
+    if not output.cutoffs:
         return total, nll
     if counts is not None:
         cluster = torch.where(counts > 0, cluster, 0)  # filler enters no tail
-    first, *sizes = cluster.bincount(minlength=len(output.begins) + 1).tolist()
+    first, *sizes = cluster.bincount(minlength=len(output.cutoffs) + 1).tolist()
     order = cluster.argsort(stable=True)[first:]
     parts = (torch.split(each[order], sizes) for each in (hidden, targets))
-    for rows, wanted, tail, begin in zip(*parts, output.each_tail(), output.begins, strict=True):
+    for rows, wanted, tail, begin in zip(*parts, output.each_tail(), output.cutoffs, strict=True):
         more = linear_cross_entropy(
             tail.project(rows), tail.words.weight, wanted - begin, smoothing=0.0, compute_dtype=dtype
         )

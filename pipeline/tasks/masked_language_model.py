@@ -51,7 +51,7 @@ class MaskedLanguageModel(PairTask):
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """The sum over the chosen tokens, which follow from (seed, step, row)."""
-        keys = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats)
+        keys = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats)
         chosen = chosen_at_random(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:

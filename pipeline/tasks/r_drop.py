@@ -106,7 +106,7 @@ def two_pass_loss(
     first, second (N, E): what enters the output layer in each pass; targets (N,); counts (N,): 1 where a row counts, 0
     where it is filler; None where all count. Raises ValueError for an adaptive softmax with tails.
     """
-    if isinstance(output, AdaptiveSoftmax) and output.begins:
+    if isinstance(output, AdaptiveSoftmax) and output.cutoffs:
         raise ValueError("R-Drop asks an adaptive softmax for all that it leaves out: it needs the full softmax")
     layer = output.words if isinstance(output, AdaptiveSoftmax) else output
     (weight, first), (_, second) = (as_product(layer, each) for each in (first, second))

@@ -70,7 +70,7 @@ class SpanCorruption(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """What the targets cost, summed; what is hidden of a text follows from (seed, step, row)."""
-        keys = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats)
+        keys = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats)
         return self.writing.loss(model, self.corrupt(batch, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:

@@ -103,8 +103,8 @@ class Tagging(PairTask):
 
     def _first_pieces(self, batch: PairBatch) -> Tensor:
         """The rows of the source that begin words (n,)."""
-        if batch.firsts is not None:
-            return batch.firsts
+        if batch.word_starts is not None:
+            return batch.word_starts
         source, device = batch.source, batch.source.device
         firsts = (batch.source_lengths.cumsum(0) - batch.source_lengths).to(device)
         begins = self.begins.to(device)[source].index_fill(0, firsts, True)

@@ -50,7 +50,7 @@ class Objective(Protocol):
 class WordVectorTask(PairTask):
     """The target side of each pair by itself: the source is not looked at. Control tokens are no words."""
 
-    nothing = "no text with two known words, and a word is learned from its neighbours"
+    empty_message = "no text with two known words, and a word is learned from its neighbours"
 
     def __init__(self, config: WordVectorsConfig, objective: Objective) -> None:
         self.config, self.objective = config, objective
@@ -78,7 +78,7 @@ class WordVectorTask(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """The objective, summed over predictions; what is drawn for a text follows from (seed, step, row)."""
-        keys, lengths = keys_of_rows(model.noise.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
+        keys, lengths = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]

@@ -55,13 +55,13 @@ class Trainer:
     world: World = field(default_factory=World)
     stop: Stop = field(default_factory=Stop)
     redraw: Callable[[], None] = lambda: None
-    watch: Callable[[], None] = lambda: None
-    heard: ValidationCallback = lambda validation, is_last: None
+    on_update: Callable[[], None] = lambda: None
+    on_validation: ValidationCallback = lambda validation, is_last: None
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
         self._noted = -math.inf
-        self._begun: PendingUpdate | None = None
+        self._pending: PendingUpdate | None = None
         self._clock = 0.0
         self._all_stop = False
         self._reads_later = self.world.device.type in ASYNC_DEVICES and can_skip(self.state.optimizer)
@@ -78,7 +78,7 @@ class Trainer:
                 if self.is_finished():
                     return
                 self.update(bar)
-                self.watch()
+                self.on_update()
                 if self.should_save():
                     self.save()
                 if self.should_stop():
@@ -133,7 +133,7 @@ class Trainer:
         """
         progress, group = self.state.progress, self.next_batches()
         rate = self.learning_rate(progress.step + 1)
-        if self._begun is None:
+        if self._pending is None:
             self._clock = time.perf_counter()
         try:
             gradient = self.gradients.begin(group, progress.step + 1, stop=bool(self.stop))
@@ -143,14 +143,14 @@ class Trainer:
         if self._reads_later:
             step_or_skip(self.state.optimizer, gradient.should_skip())
         progress.step += 1
-        self._begun = PendingUpdate(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
+        self._pending = PendingUpdate(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
         self.advance(len(group))
         if not self._reads_later:
             self.finish_pending_update()
 
     def finish_pending_update(self) -> None:
         """Read what came of the last update, where that is not done, and do what follows from it."""
-        begun, self._begun = self._begun, None
+        begun, self._pending = self._pending, None
         if begun is None:
             return
         update = begun.gradient.read()
@@ -302,7 +302,7 @@ class Trainer:
         if self.world.is_main_process:
             self.prune()
             self.redraw()
-            self.heard(found, self.is_finished())
+            self.on_validation(found, self.is_finished())
 
     def check_interrupt(self) -> None:
         """Break off a validation; several processes must agree on it, which they do at the next update."""

@@ -160,7 +160,7 @@ class Gradients:
     def dry_run(self, batches: Sequence[Rows]) -> None:
         """Gradients of some batches, added up and forgotten: an error if memory runs out."""
         try:
-            with self.model.noise.no_layer_drop():
+            with self.model.dropout_rng.no_layer_drop():
                 for rows in batches:
                     self._backward(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
         finally:
@@ -201,7 +201,7 @@ class Gradients:
         by the update and the example, whatever its batch.
         """
         for number, batch in enumerate(self._batches(share, step)):
-            self.model.noise.begin(self.seed, step, share.place, share.number + share.count * number)
+            self.model.dropout_rng.begin(self.seed, step, share.place, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
             sums[0] += loss.sum.detach()

@@ -132,8 +132,8 @@ def test_a_sentence_may_take_the_place_of_another() -> None:
             torch.testing.assert_close(predict(slice(row, row + 1)), want, rtol=0, atol=1e-10)
         swapped = torch.tensor([1, 0, 2, 2, 5, 5])  # rows descend from their neighbours
         state, pieces = state.select(swapped), [pieces[row] for row in swapped.tolist()]
-    assert state.descent is not None
-    assert state.descent.shape[2] < 9 * 2, "slots that nobody descends from are taken again"
+    assert state.ancestor_mask is not None
+    assert state.ancestor_mask.shape[2] < 9 * 2, "slots that nobody descends from are taken again"
     assert state.memory.keys_values[0][0].shape[2] == 7, (
         "what is remembered is as wide as the longest source that is there"
     )
@@ -200,11 +200,11 @@ def test_each_dropout_rate_acts_on_its_own() -> None:
     for name in ("residual", "embedding", "attention", "feed_forward"):
         rates = dict.fromkeys(("residual", "embedding", "attention", "feed_forward"), 0.0) | {name: 0.5}
         model = network(dropout=DropoutConfig(**rates)).train()
-        model.noise.begin(1, 1)
+        model.dropout_rng.begin(1, 1)
         first = model(source, sources, target, targets)
-        model.noise.begin(1, 1)
+        model.dropout_rng.begin(1, 1)
         assert torch.equal(first, model(source, sources, target, targets))
-        model.noise.begin(1, 2)
+        model.dropout_rng.begin(1, 2)
         assert not torch.allclose(first, model(source, sources, target, targets)), name
         model.eval()
         assert not torch.allclose(first, model(source, sources, target, targets)), name

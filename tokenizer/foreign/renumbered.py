@@ -23,12 +23,12 @@ ROLE_PRECEDENCE = (EOS, BOS, UNK, PAD)
 
 @dataclass(frozen=True)
 class RenumberedTokenizer:
-    """document: tokenizer.json. rows: by our id the id there. nowhere: those of our ids that stand for none of theirs;
+    """document: tokenizer.json. rows: by our id the id there. unmapped_ids: those of our ids that stand for none of theirs;
     their row is that of the token whose role they have."""
 
     document: dict[str, Any]
     rows: list[int]
-    nowhere: list[int]
+    unmapped_ids: list[int]
 
 
 def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> RenumberedTokenizer:
@@ -53,9 +53,9 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     rows = [kept.get(role, roles.get(role, some)) for role in SPECIALS]
     rest = [number for number in range(size) if number not in kept.values()]
     called = [*SPECIALS, *(_free(names[number], number) for number in rest)]
-    nowhere = [number for number, role in enumerate(SPECIALS) if role not in kept]
+    unmapped_ids = [number for number, role in enumerate(SPECIALS) if role not in kept]
     rows += rest
-    return RenumberedTokenizer(_written(document, called, rows, nowhere), rows, nowhere)
+    return RenumberedTokenizer(_written(document, called, rows, unmapped_ids), rows, unmapped_ids)
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
@@ -99,7 +99,7 @@ def _free(name: str, number: int) -> str:
     return f"{name}:{number}" if name in SPECIALS else name
 
 
-def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhere: list[int]) -> dict[str, Any]:
+def _written(document: dict[str, Any], called: list[str], rows: list[int], unmapped_ids: list[int]) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""
     model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
     in_model = _numbers_in(model)
@@ -108,7 +108,7 @@ def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhe
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
-        known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in nowhere}
+        known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
         model["vocab"] = [[called[new], known.get(new, low)] for new in of_model]
         model["unk_id"] = SPECIALS.index(UNK)
     else:
@@ -116,7 +116,7 @@ def _written(document: dict[str, Any], called: list[str], rows: list[int], nowhe
     if "unk_token" in model:
         model["unk_token"] = UNK
     tokens = [
-        _token(new, called[new], added.get(rows[new]) if new not in nowhere else None)
+        _token(new, called[new], added.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
         if new < len(SPECIALS) or rows[new] in added or new > last
     ]

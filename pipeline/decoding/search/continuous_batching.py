@@ -37,8 +37,8 @@ class BatchSlots(Generic[StateT]):
         self._read: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
         self._num_called = 0  # of these
         # for how many pieces a sentence keeps its slot while there are others
-        self._patience = layout.lengths * 3 // 2 + 10
-        self._least_patience = int(self._patience.min())
+        self._max_steps = layout.lengths * 3 // 2 + 10
+        self._least_patience = int(self._max_steps.min())
         self._num_free, self._group = 0, min(most, GROUP)
         self.sentences, self.state = self._next_group(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
@@ -89,12 +89,12 @@ class BatchSlots(Generic[StateT]):
         """The sentences that are put off, and their slots; None where there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
-        late = (self.sentences >= 0) & (self.num_pieces > self._patience[self.sentences])
+        late = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
         if not late.any() or int(late.sum()) + self._num_free == len(self):  # no other sentence is in the batch
             return None
         sentences = self.sentences[late].tolist()
         self._waiting.extend(sentences)
-        self._patience[sentences] = NO_LIMIT
+        self._max_steps[sentences] = NO_LIMIT
         self._leave(late)
         return sentences, late.nonzero().squeeze(1)
 

@@ -40,30 +40,30 @@ class HuggingFaceClass:
     Out: settings: (config, number of pieces) -> config.json. finished: (config, what the table gives) -> its weights,
     with those that are no tensor of ours.
     In: begun: (config.json, its weights) -> what the table is read from. read: (config.json, what `begun` gives) -> our
-    config; raises ValueError for what ours cannot be. note: what to say of a model that was imported. told: (folder,
+    config; raises ValueError for what ours cannot be. note: what to say of a model that was imported. tokenizer_overrides: (folder,
     config.json) -> what to read in place of its settings, as other files say.
     """
 
     name: str
     model_type: str
     pipeline: str
-    held: SupportedConfig
+    supports: SupportedConfig
     weights: Callable[[ModelConfig], Iterable[Weight]]
     tables: tuple[str, ...]
     settings: Callable[[ModelConfig, int], Settings]
-    finished: Callable[[ModelConfig, State], State]
-    begun: Callable[[Settings, State], State]
+    finalize_export: Callable[[ModelConfig, State], State]
+    prepare_import: Callable[[Settings, State], State]
     read: Callable[[Settings, State], Settings]
     bias: str | None
     note: str = ""
-    told: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
+    tokenizer_overrides: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
 
     def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
         """Its weights, by their names there, from ours; every one of ours is in one of them."""
         found: State = {}
         for weight in self.weights(config):
             found |= weight.exported(state[weight.ours].detach().float())
-        return self.finished(config, found)
+        return self.finalize_export(config, found)
 
     def imported(self, config: ModelConfig, found: State) -> State:
         """Our weights, by our names, from what `begun` gives."""

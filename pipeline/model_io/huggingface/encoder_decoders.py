@@ -260,12 +260,12 @@ PEGASUS = HuggingFaceClass(
     name="PegasusForConditionalGeneration",
     model_type="pegasus",
     pipeline="translation",
-    held=held("pre"),
+    supports=held("pre"),
     settings=lambda config, size: settings(config, size) | {"pad_token_id": BOS_ID, "decoder_start_token_id": BOS_ID},
     weights=weights,
-    finished=as_pegasus,
+    finalize_export=as_pegasus,
     read=partial(read, norm_placement="pre"),
-    begun=with_shared_tables,
+    prepare_import=with_shared_tables,
     tables=TABLES,
     bias=BIAS,
 )
@@ -273,7 +273,7 @@ MARIAN = HuggingFaceClass(
     name="MarianMTModel",
     model_type="marian",
     pipeline="translation",
-    held=held("post"),
+    supports=held("post"),
     settings=lambda config, size: (
         settings(config, size + 1)
         | {
@@ -285,9 +285,9 @@ MARIAN = HuggingFaceClass(
         }
     ),
     weights=weights,
-    finished=as_marian,
+    finalize_export=as_marian,
     read=partial(read, norm_placement="post"),
-    begun=strip_begin_piece,
+    prepare_import=strip_begin_piece,
     tables=TABLES,
     bias=BIAS,
 )

@@ -40,7 +40,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     received = Snapshot(folder)
     settings, held_by = _class_of(received)
     with _refusing(received, held_by):
-        settings = settings | held_by.told(received, settings)
+        settings = settings | held_by.tokenizer_overrides(received, settings)
         check_weights(received, settings, held_by)
     todo = Plan("train", out, {"imported": held_by.name}, received.inputs(), None)
     if is_fresh(todo, reporter):
@@ -113,7 +113,7 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
 
 def _read(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
     """Config, weights by our names, and tokenizers."""
-    found = held_by.begun(settings, _weights(received))
+    found = held_by.prepare_import(settings, _weights(received))
     keys = held_by.read(settings, found)
     size, abilities = len(found[held_by.tables[0]]), ABILITIES[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
@@ -126,9 +126,9 @@ def _read(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> 
         of_source = pieces.source_rows is not None and ".encoder." in name
         found[name] = found[name][torch.tensor(pieces.source_rows) if of_source else rows]
     bias = held_by.bias
-    if bias is not None and (pieces.nowhere or keys.get("output_bias")):
+    if bias is not None and (pieces.missing_rows or keys.get("output_bias")):
         old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))
-        old[pieces.nowhere] = SUPPRESSED_BIAS
+        old[pieces.missing_rows] = SUPPRESSED_BIAS
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)

@@ -175,16 +175,16 @@ LLAMA = HuggingFaceClass(
     name="LlamaForCausalLM",
     model_type="llama",
     pipeline="text-generation",
-    held=SupportedConfig(
+    supports=SupportedConfig(
         HELD | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY, "activation": tuple(GATES)},
         {**STANDARD_HEADS, "key_value_heads": ANY},
         ("decoder",),
     ),
     settings=settings,
     weights=weights,
-    begun=begun,
+    prepare_import=begun,
     read=read,
     tables=(TOKEN_EMBEDDING, OUTPUT),
     bias="lm_head.bias",
-    finished=lambda config, found: scaled(config, found, TOKEN_EMBEDDING),
+    finalize_export=lambda config, found: scaled(config, found, TOKEN_EMBEDDING),
 )

@@ -112,13 +112,15 @@ M2M100 = replace(
     PEGASUS,
     name="M2M100ForConditionalGeneration",
     model_type="m2m_100",
-    held=NO_MODEL,
+    supports=NO_MODEL,
     settings=_not_written,
-    finished=_not_written,
-    told=detect_language_position,
-    begun=begun_m2m100,
+    finalize_export=_not_written,
+    tokenizer_overrides=detect_language_position,
+    prepare_import=begun_m2m100,
     read=read_m2m100,
 )
-MBART = replace(M2M100, name="MBartForConditionalGeneration", model_type="mbart", begun=begun_mbart, read=read_mbart)
+MBART = replace(
+    M2M100, name="MBartForConditionalGeneration", model_type="mbart", prepare_import=begun_mbart, read=read_mbart
+)
 MULTILINGUAL_CLASSES = (M2M100, MBART)
 """What is imported, and never exported."""

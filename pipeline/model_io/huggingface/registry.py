@@ -15,15 +15,15 @@ IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:
     """The class that holds a model; None where none does, and `unsupported_reason` says why."""
-    return next((each for each in CLASSES if each.held.unsupported_part(config) is None), None)
+    return next((each for each in CLASSES if each.supports.unsupported_part(config) is None), None)
 
 
 def unsupported_reason(config: ModelConfig) -> str:
     """The part of a model that no class holds: of each class of its architecture, and of its task if there is one, the
     first part that it lacks."""
-    alike = [each for each in CLASSES if config.architecture in each.held.keys["architecture"]]
-    of_task = [each for each in alike if config.task in each.held.keys.get("task", ())]
-    reasons = {each.name: each.held.unsupported_part(config) for each in of_task or alike}
+    alike = [each for each in CLASSES if config.architecture in each.supports.keys["architecture"]]
+    of_task = [each for each in alike if config.task in each.supports.keys.get("task", ())]
+    reasons = {each.name: each.supports.unsupported_part(config) for each in of_task or alike}
     if not reasons:
         return f'model.architecture = "{config.architecture}"'
     return ", ".join(f"{reason} (so it is no {name})" for name, reason in reasons.items())

@@ -39,7 +39,7 @@ class Pieces:
     source: Tokenizer
     target: Tokenizer
     rows: list[int]
-    nowhere: list[int]
+    missing_rows: list[int]
     source_rows: list[int] | None = None
 
 
@@ -61,7 +61,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     unknown = _unknown(_about(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _roles(settings, pieces_of(document), unknown), size)
     tokenizer = _tokenizer(found)
-    return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
+    return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
 def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
@@ -85,7 +85,7 @@ def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     roles = _roles(settings, names, _unknown(about) or UNK)
     found = _numbered(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _tokenizer(found)
-    return Pieces(tokenizer, tokenizer, found.rows, found.nowhere)
+    return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
 def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
@@ -103,7 +103,7 @@ def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
             roles, control = {token: number for number, token in enumerate(SPECIALS)}, SPECIALS
         sides.append(_numbered(model, names, control, roles, size))
     source, target = map(_tokenizer, sides)
-    return Pieces(source, target, sides[0].rows, sides[0].nowhere)
+    return Pieces(source, target, sides[0].rows, sides[0].unmapped_ids)
 
 
 def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Pieces:
@@ -124,7 +124,7 @@ def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Piece
             _numbered(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )
     source, target = map(_tokenizer, sides)
-    return Pieces(source, target, sides[1].rows, sides[1].nowhere, sides[0].rows)
+    return Pieces(source, target, sides[1].rows, sides[1].unmapped_ids, sides[0].rows)
 
 
 def _numbered(

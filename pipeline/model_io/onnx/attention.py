@@ -28,13 +28,13 @@ class KeysValues:
     @classmethod
     def input(cls, graph: Graph, name: str, heads: Heads, length: str) -> Self:
         """Those that a graph is given. length: the name of S."""
-        key = graph.input(f"{name}.key", "float", "batch", heads.groups, length, heads.key_dim)
-        return cls(key, graph.input(f"{name}.value", "float", "batch", heads.groups, length, heads.value_dim))
+        key = graph.input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
+        return cls(key, graph.input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
 
     def output(self, graph: Graph, name: str, heads: Heads, length: str) -> None:
         """Give them out."""
-        graph.output(f"{name}.key", self.key, "batch", heads.groups, length, heads.key_dim)
-        graph.output(f"{name}.value", self.value, "batch", heads.groups, length, heads.value_dim)
+        graph.output(f"{name}.key", self.key, "batch", heads.num_kv_heads, length, heads.key_dim)
+        graph.output(f"{name}.value", self.value, "batch", heads.num_kv_heads, length, heads.value_dim)
 
     def after(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
         """These behind those of the past."""
@@ -105,16 +105,16 @@ def _scaled_dot_product_attention(graph: Graph, heads: Heads, query: str, seen: 
     logits = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
     weights = graph.node("Softmax", graph.node("Add", logits, bias), axis=-1)
     mixed = graph.node("Transpose", graph.node("MatMul", weights, value), perm=[0, 2, 1, 3])
-    return graph.node("Reshape", mixed, graph.ints(0, 0, heads.number * heads.value_dim))
+    return graph.node("Reshape", mixed, graph.ints(0, 0, heads.num_heads * heads.value_dim))
 
 
 def _repeat_kv(graph: Graph, heads: Heads, each: str, width: int) -> str:
     """Keys or values (B, G, S, K) for every head of the query: (B, H, S, K)."""
-    if heads.groups == heads.number:
+    if heads.num_kv_heads == heads.num_heads:
         return each
-    times = graph.ints(1, 1, heads.number // heads.groups, 1, 1)
+    times = graph.ints(1, 1, heads.num_heads // heads.num_kv_heads, 1, 1)
     repeated = graph.node("Expand", graph.node("Unsqueeze", each, graph.ints(2)), times)
-    return graph.node("Reshape", repeated, graph.ints(0, heads.number, -1, width))
+    return graph.node("Reshape", repeated, graph.ints(0, heads.num_heads, -1, width))
 
 
 def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:

@@ -87,8 +87,8 @@ def trainer_of(
         width=session.model.width,
         world=world,
         redraw=Curves(log, session.folder / "curves.svg"),
-        watch=LoadWatch(settings.threads if wait else 1, session.reporter.warn),
-        heard=session.heard,
+        on_update=LoadWatch(settings.threads if wait else 1, session.reporter.warn),
+        on_validation=session.heard,
     )
 
 

@@ -45,9 +45,9 @@ def make_translator(
         return None
     decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
     translator = Translator(split, target_tokenizer, decoding, session.evaluation, before=before)
-    if translator.why_not is None:
+    if translator.no_bleu_reason is None:
         return translator
-    without = f"{name} has no BLEU: {translator.why_not}"
+    without = f"{name} has no BLEU: {translator.no_bleu_reason}"
     if session.config.early_stopping.metric == "bleu":
         raise DataError(f'{without}; set evaluation.bleu_tokenize, or early_stopping.metric = "loss"')
     session.reporter.warn(without)

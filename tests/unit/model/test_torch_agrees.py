@@ -46,7 +46,7 @@ def copy_linear(theirs: nn.Linear, ours: Linear) -> None:
 
 def attention_like(ours: SelfAttention | CrossAttention) -> nn.MultiheadAttention:
     dim = ours.output.weight.shape[0]
-    theirs = nn.MultiheadAttention(dim, ours.heads.number, batch_first=True, dtype=torch.float64)
+    theirs = nn.MultiheadAttention(dim, ours.heads.num_heads, batch_first=True, dtype=torch.float64)
     if isinstance(ours, SelfAttention):
         weight, bias = ours.query_key_value.weight, ours.query_key_value.bias
     else:

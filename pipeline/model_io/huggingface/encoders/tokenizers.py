@@ -44,7 +44,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
     source = Tokenizer.from_json(json.dumps(made.document))
     target = source if kind is None else make_label_tokenizer(names_of(settings, kind), kind)
-    return Pieces(source, target, rows, made.nowhere), before is not None
+    return Pieces(source, target, rows, made.unmapped_ids), before is not None
 
 
 def _about(folder: Snapshot) -> Settings:

@@ -37,7 +37,7 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
     check_ids(settings, size, received.folder / CONFIG)
     check_ids(received.read_document(GENERATION), size, received.folder / GENERATION)
     with torch.device("meta"):
-        found = held_by.begun(settings, found)
+        found = held_by.prepare_import(settings, found)
         config = ModelConfig.model_validate(held_by.read(settings, found))
         check_places(held_by, config, found)
         kept = held_by.imported(config, found)

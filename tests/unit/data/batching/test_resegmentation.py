@@ -15,7 +15,7 @@ from tfm.tokenizer.train import train
 TEXTS = ["lower newest widest", "der Hund", "low", "", "newest newest lower low", "שלום widest"] * 2
 TOKENIZER = train(TEXTS, TokenizerConfig(vocab_size=90, min_frequency=1))
 SPLIT = Split(*(Column.from_flat(*TOKENIZER.encode_flat(each)) for each in (TEXTS, TEXTS[::-1])), np.ones(len(TEXTS)))
-BOTH = Resegmentation(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, longest=99, budget=10**6)
+BOTH = Resegmentation(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, max_tokens=99, budget=10**6)
 
 
 def pieces(how: Resegmentation, rows: list[int], step: int) -> list[tuple[list[int], list[int]]]:
@@ -48,7 +48,7 @@ def test_a_side_without_a_sampler_and_a_text_that_would_be_too_long_keep_their_p
     assert [target for _, target in pieces(replace(BOTH, target=None), rows, 1)] == SPLIT.target.lists()
     free, all_kept = pieces(BOTH, rows, 1), []
     for longest in range(int(SPLIT.source_lengths.max()) + 1, max(len(after) for pair in free for after in pair) + 1):
-        limited, kept = pieces(replace(BOTH, longest=longest), rows, 1), 0
+        limited, kept = pieces(replace(BOTH, max_tokens=longest), rows, 1), 0
         for pair, of_free, of_limited in zip(plain, free, limited, strict=True):
             for before, after, found in zip(pair, of_free, of_limited, strict=True):
                 assert found == (before if len(after) + 1 > longest else after)
@@ -65,13 +65,13 @@ def test_a_text_that_is_on_both_sides_of_a_row_is_drawn_twice() -> None:
 
 @pytest.mark.parametrize("budget", [*range(20, 60, 3), 100, 10**6])
 def test_parts_hold_each_row_once_and_keep_to_the_budget(budget: int) -> None:
-    how, rows = replace(BOTH, longest=20, budget=budget), list(range(len(TEXTS)))
+    how, rows = replace(BOTH, max_tokens=20, budget=budget), list(range(len(TEXTS)))
     parts = list(how.parts(SPLIT, np.array(rows), 1))
     assert sorted(np.concatenate([places for _, places in parts]).tolist()) == rows
     for part, _ in parts:
         for lengths in (part.source_lengths, part.target_lengths):
             assert len(part) * (lengths.max() + 1) <= budget
-    assert sorted(pieces(how, rows, 1)) == sorted(pieces(replace(BOTH, longest=20), rows, 1))
+    assert sorted(pieces(how, rows, 1)) == sorted(pieces(replace(BOTH, max_tokens=20), rows, 1))
     assert (len(parts) == 1) == (budget == 10**6)
 
 

@@ -43,11 +43,11 @@ def equation(made: SelfAttention, x: Tensor, sees: Tensor) -> Tensor:
     """One sentence (S, D), head by head and query by query."""
     heads, weight, bias = made.heads, made.query_key_value.weight, made.query_key_value.bias
     assert bias is not None
-    each, k, v = heads.number // heads.groups, heads.key_dim, heads.value_dim
+    each, k, v = heads.num_heads // heads.num_kv_heads, heads.key_dim, heads.value_dim
     rows = iter(x @ weight[i] + bias[i] for i in range(len(weight)))
-    queries = [torch.stack([next(rows) for _ in range(k)], 1) for _ in range(heads.number)]
-    keys = [torch.stack([next(rows) for _ in range(k)], 1) for _ in range(heads.groups)]
-    values = [torch.stack([next(rows) for _ in range(v)], 1) for _ in range(heads.groups)]
+    queries = [torch.stack([next(rows) for _ in range(k)], 1) for _ in range(heads.num_heads)]
+    keys = [torch.stack([next(rows) for _ in range(k)], 1) for _ in range(heads.num_kv_heads)]
+    values = [torch.stack([next(rows) for _ in range(v)], 1) for _ in range(heads.num_kv_heads)]
     if isinstance(made.query_norm, nn.RMSNorm):
         queries, keys = (
             [each / (each.square().mean(1, keepdim=True) + 1e-5).sqrt() * norm.weight for each in some]  # type: ignore[operator]

@@ -67,14 +67,14 @@ def test_end_to_end_they_see_the_same(lengths: list[int], window: int, causal: b
 
 
 def test_in_decoding_positions_count_and_not_slots() -> None:
-    own, own_positions = torch.tensor([[4, 1]]), torch.tensor([[3, 3]])
+    own, new_positions = torch.tensor([[4, 1]]), torch.tensor([[3, 3]])
     positions, descent = torch.tensor([[0, 3, 2, 1, 3]]), torch.tensor([[[1, 0, 1, 1, 1], [1, 1, 1, 0, 0]]]).bool()
-    slots = CacheSlots(own, own_positions, positions, Mask(allowed=descent[:, None]))
+    slots = CacheSlots(own, new_positions, positions, Mask(allowed=descent[:, None]))
     allowed = slots.window_mask(1).allowed
     assert allowed is not None
     assert allowed[0, 0].tolist() == [[False, False, True, False, True], [False, True, True, False, False]]
     assert slots.window_mask(1) is slots.window_mask(1)
-    alone = CacheSlots(own[:, :1], own_positions[:, :1], positions, Mask()).window_mask(2).allowed
+    alone = CacheSlots(own[:, :1], new_positions[:, :1], positions, Mask()).window_mask(2).allowed
     assert alone is not None
     assert alone[0, 0, 0].tolist() == [False, True, True, True, True]
 

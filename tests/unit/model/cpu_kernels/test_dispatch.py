@@ -224,12 +224,12 @@ def test_the_same_slots_are_taken(batch: int, width: int, slots: int, share: flo
         memory=Memory(),
         lengths=torch.randint(0, 9, (batch,), generator=draw),
         positions=torch.randint(0, 9, (batch, slots), generator=draw),
-        descent=torch.rand(batch, width, slots, generator=draw) < share,
+        ancestor_mask=torch.rand(batch, width, slots, generator=draw) < share,
     )
     (one, ours), (other, theirs) = state.advance(), _without(state.advance)
-    assert torch.equal(one.descent, other.descent)
+    assert torch.equal(one.ancestor_mask, other.ancestor_mask)
     assert torch.equal(one.positions, other.positions)
-    assert torch.equal(ours.own, theirs.own)
+    assert torch.equal(ours.new_slots, theirs.new_slots)
 
 
 @pytest.mark.parametrize("rows", [1, 37])

@@ -282,7 +282,7 @@ def test_tasks_ask_for_it_by_the_same_name() -> None:
     assert_gradients_agree(padded.sum, flat.sum, list(model.parameters()))
     torch.testing.assert_close(Translation(CrossEntropy(0.0)).evaluate(model, batch).nll, want, rtol=1e-10, atol=0)
     masked = network("masked_language_model", "encoder_only").train()
-    masked.noise.begin(1, 1)
+    masked.dropout_rng.begin(1, 1)
     loss = MaskedLanguageModel(CrossEntropy(0.0)).loss(masked, batch)
     loss.sum.backward()
     assert all(parameter.grad is not None for parameter in masked.parameters())

@@ -85,7 +85,7 @@ def test_rates_grow_with_depth_in_each_stack(norm: str) -> None:
     with torch.no_grad():
         for step in range(times):
             reached.clear()
-            model.noise.begin(3, step)
+            model.dropout_rng.begin(3, step)
             model(source, layouts[0], target, layouts[1])
             for name, _ in residuals(model):
                 left_out[name] = left_out.get(name, 0) + (name not in reached)
@@ -101,7 +101,7 @@ def passes(model: Any) -> list[Tensor]:
     layouts = [model.source_layout(ids, torch.tensor([len(ids)])) for ids in (source, target)]
     found = []
     for step in range(12):
-        model.noise.begin(3, step)
+        model.dropout_rng.begin(3, step)
         found.append(model(source, layouts[0], target, layouts[1]))
     return found
 
@@ -119,8 +119,8 @@ def test_other_draws_are_as_ever_without_it() -> None:
     model = build(config, source_vocab=20, target_vocab=20, seed=1).train()
     drawn = []
     for kind in ("draw", "leaves_out"):
-        real = getattr(model.noise, kind)
-        setattr(model.noise, kind, lambda *given, real=real, kind=kind: drawn.append(kind) or real(*given))
+        real = getattr(model.dropout_rng, kind)
+        setattr(model.dropout_rng, kind, lambda *given, real=real, kind=kind: drawn.append(kind) or real(*given))
     passes(model)
     assert set(drawn) == {"draw"}
 

@@ -457,11 +457,11 @@ def test_each_dropout_rate_acts_on_its_own() -> None:
     for variant, name in product(VARIANTS[2:5], ("residual", "embedding", "attention")):
         rates = dict.fromkeys(("residual", "embedding", "attention"), 0.0) | {name: 0.5}
         model = network(variant, dropout=DropoutConfig(**rates)).train()
-        model.noise.begin(1, 1)
+        model.dropout_rng.begin(1, 1)
         first = model(source, sources, target, targets)
-        model.noise.begin(1, 1)
+        model.dropout_rng.begin(1, 1)
         assert torch.equal(first, model(source, sources, target, targets))
-        model.noise.begin(1, 2)
+        model.dropout_rng.begin(1, 2)
         assert not torch.allclose(first, model(source, sources, target, targets)), name
         model.eval()
         assert not torch.allclose(first, model(source, sources, target, targets)), name
@@ -470,7 +470,7 @@ def test_each_dropout_rate_acts_on_its_own() -> None:
 @variants
 def test_what_leaves_a_layer_is_dropped(variant: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model, drawn = network(variant, dropout=DropoutConfig(residual=0.5, embedding=0)).train(), list[int]()
-    monkeypatch.setattr(model.noise, "mask", lambda like, rate: drawn.append(len(like)) or torch.ones_like(like))
+    monkeypatch.setattr(model.dropout_rng, "mask", lambda like, rate: drawn.append(len(like)) or torch.ones_like(like))
     (source, sources), (target, targets) = tokens([5, 2], 1), tokens([3, 8], 2)
     model(source, sources, target, targets)
     above = [11] if "attention" in variant else []  # what the last layer and the context make

@@ -119,7 +119,7 @@ def test_the_sum_is_log_p_of_context_and_choice_less_log_p_of_the_context(
             assert log_prob == pytest.approx(plain(loaded, whole) - before, rel=1e-10)
             assert alone == pytest.approx(plain(loaded, encode(choice)), rel=1e-10)
             assert pieces == len(whole) - len(encode(context))
-    assert (told.cut, told.glued) == (0, [])
+    assert (told.cut, told.word_joins) == (0, [])
 
 
 def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece(lines: LoadedModel) -> None:
@@ -132,7 +132,7 @@ def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece
     for choice, log_prob, pieces in zip(choices, found.log_probs, found.pieces, strict=True):
         assert log_prob == pytest.approx(plain(lines, encode(context + choice)) - shared, rel=1e-10)
         assert pieces == len(encode(context + choice)) - 1
-    assert told.glued == ["dog"]
+    assert told.word_joins == ["dog"]
     assert '("dog")' in warnings(told, [found.item])[0]
 
 
@@ -159,7 +159,7 @@ def test_texts_that_would_make_one_word_are_told_in_scripts_with_spaces(
     lines: LoadedModel, context: str, choice: str, is_glued: bool
 ) -> None:
     _, told = score_alternatives(lines, questions((context, [choice, " !"])), "choices", NullReporter())
-    assert len(told.glued) == is_glued
+    assert len(told.word_joins) == is_glued
 
 
 def test_a_translation_is_scored_whole_with_its_end(pairs: LoadedModel) -> None:

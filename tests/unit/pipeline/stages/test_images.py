@@ -307,7 +307,7 @@ def test_an_empty_caption_beside_others_is_a_missing_one(tmp_path: Path, several
     (chunk,) = encode_images(images, target, several=several)
     if several:
         assert chunk.target.texts == ["a", "a", "", ""]
-        assert chunk.further == [(), ("b",), (), ()]
+        assert chunk.extra_references == [(), ("b",), (), ()]
     else:
         assert chunk.target.texts == ["a", "a", "b", "", ""]
         assert chunk.source.texts == ["image 0", "image 1", "image 1", "image 2", "image 3"]

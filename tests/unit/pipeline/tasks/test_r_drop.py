@@ -208,7 +208,7 @@ def setting(
     batch = task.batch(data.train, rows)
 
     def loss(step: int) -> Loss:
-        model.noise.begin(7, step)
+        model.dropout_rng.begin(7, step)
         found: Loss = task.loss(model, batch)
         return found
 
@@ -279,7 +279,7 @@ def test_batches_of_an_update_add_up(dataset: Path) -> None:
     parts: dict[str, Tensor] = {}
     for place, rows in enumerate(group):
         model.zero_grad()
-        model.noise.begin(1, 1, place)
+        model.dropout_rng.begin(1, 1, place)
         loss = of_update.task.loss(model, of_update.task.batch(data.train, rows))
         loss.sum.backward()  # type: ignore[no-untyped-call]
         for name, p in model.named_parameters():

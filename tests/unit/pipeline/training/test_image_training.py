@@ -129,7 +129,7 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     assert data.augmentation is not None
     captions = train(["".join(COLOURS)], TokenizerConfig(kind="bpe", vocab_size=80, min_frequency=1))
     sampler = captions.sampler(bpe_dropout=0.5)
-    how = Resegmentation(None, sampler, seed=1, longest=32, budget=40)
+    how = Resegmentation(None, sampler, seed=1, max_tokens=32, budget=40)
     varied, rows = AugmentImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
     parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part, _ in how.parts(varied, rows, 3)]
     assert len(parts) > 1

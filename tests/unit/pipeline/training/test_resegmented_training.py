@@ -65,7 +65,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(dataset: Path, changes: 
     tokenizer, _ = load_pair(data.tokenizer_folder)
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0), **changes})
     model = build(exact, source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size, seed=1).double()
-    whole = Resegmentation(*[tokenizer.sampler(bpe_dropout=0.4)] * 2, seed=1, longest=32, budget=10**6)
+    whole = Resegmentation(*[tokenizer.sampler(bpe_dropout=0.4)] * 2, seed=1, max_tokens=32, budget=10**6)
     found = []
     for how in (whole, replace(whole, budget=64)):
         made = Gradients(model, task, data.train, settings(clip_norm=None), 1, World(), how)
@@ -91,7 +91,7 @@ def test_what_can_draw_nothing_is_refused(dataset: Path, tmp_path: Path) -> None
     made = resegmentation_of(about(dataset, {}, bpe_dropout=0.1), 1)
     assert made is not None
     assert made.source is made.target is not None
-    assert (made.longest, made.budget, made.seed) == (32, 64, 1)
+    assert (made.max_tokens, made.budget, made.seed) == (32, 64, 1)
     with pytest.raises(RecipeError, match=r"training.bpe_dropout = 0.1: neither side has a tokenizer of kind bpe"):
         resegmentation_of(about(words, {}, bpe_dropout=0.1), 1)
     with pytest.raises(RecipeError, match=r"training.unigram_alpha = 0.2: neither side .* of kind unigram"):

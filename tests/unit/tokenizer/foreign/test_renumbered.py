@@ -36,7 +36,7 @@ def checked(document: dict[str, Any], roles: dict[str, int], size: int) -> tuple
             there.get(found.rows[number]),
             f"{there.get(found.rows[number])}:{found.rows[number]}",
         ) or (found.rows[number] not in there)
-    assert sorted(row for number, row in enumerate(found.rows) if number not in found.nowhere) == list(range(size))
+    assert sorted(row for number, row in enumerate(found.rows) if number not in found.unmapped_ids) == list(range(size))
     return found, made
 
 
@@ -44,7 +44,7 @@ def test_each_role_has_its_own_token_and_pieces_keep_their_order() -> None:
     document = unigram("<s>", "<pad>", "</s>", "<unk>")
     found, made = checked(document, {BOS: 0, PAD: 1, EOS: 2, UNK: 3}, 20)
     assert found.rows == [1, 3, 0, 2, *range(4, 20)]
-    assert found.nowhere == []
+    assert found.unmapped_ids == []
     before = tokenizers.Tokenizer.from_str(json.dumps(document))
     for text in ("cab", "a bad cab", "ggg", "hab!cab ñ"):
         theirs = before.encode(text, add_special_tokens=False).ids
@@ -55,12 +55,12 @@ def test_each_role_has_its_own_token_and_pieces_keep_their_order() -> None:
 def test_of_several_roles_one_keeps_the_token_and_the_others_are_nowhere() -> None:
     found, made = checked(unigram("<eot>", "<unk>"), {BOS: 0, EOS: 0, UNK: 1}, 17)
     assert found.rows[:4] == [0, 1, 0, 0]
-    assert found.nowhere == [0, 2]
+    assert found.unmapped_ids == [0, 2]
     assert made.vocab_size == 19
     # begin and padding alike, as in Pegasus
     found, _ = checked(unigram("<pad>", "</s>", "<unk>"), {BOS: 0, PAD: 0, EOS: 1, UNK: 2}, 18)
     assert found.rows[:4] == [0, 2, 0, 1]
-    assert found.nowhere == [0]
+    assert found.unmapped_ids == [0]
 
 
 def test_a_piece_that_is_called_as_ours_and_is_another_keeps_its_place_under_another_name() -> None:
@@ -90,14 +90,14 @@ def test_what_we_wrote_stays_as_it_is() -> None:
     document = unigram(*SPECIALS)
     found, _ = checked(document, {EOS: 3, BOS: 2, UNK: 1, PAD: 2}, 19)
     assert found.rows == list(range(19))
-    assert found.nowhere == []
+    assert found.unmapped_ids == []
 
 
 def test_pieces_that_are_called_as_ours_have_the_roles_that_they_have_there() -> None:
     document = unigram(*SPECIALS)
     found, made = checked(document, {EOS: 3, BOS: 0, UNK: 1, PAD: 0}, 19)  # padding begins a target
     assert found.rows == [0, 1, 0, 3, 2, *range(4, 19)]
-    assert found.nowhere == [0]
+    assert found.unmapped_ids == [0]
     assert made.piece(4) == "<s>:2"
     assert checked(document, {EOS: 5, BOS: 2, UNK: 1}, 19)[0].rows[:4] == [5, 1, 2, 5]
     assert renumber(document, {EOS: 3, BOS: 19, UNK: 1}, 19).rows == list(range(19))  # our Marian: it has no row
@@ -108,5 +108,5 @@ def test_merges_and_words_are_renumbered() -> None:
     whole.add_special_tokens(["</s>", "<new>"])
     found, made = checked(json.loads(whole.to_str()), {EOS: 3, BOS: 3}, 5)
     assert found.rows == [3, 3, 3, 3, 0, 1, 2, 4]
-    assert found.nowhere == [0, 1, 2]
+    assert found.unmapped_ids == [0, 1, 2]
     assert made.encode("abba") == [6, 5, 4]
