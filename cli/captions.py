@@ -55,7 +55,7 @@ def images_into_folder(
     models: list[Path],
     files: list[Path],
     config: "DecodingConfig",
-    beside: tuple[Path | None, Path | None],
+    prefix_and_forced: tuple[Path | None, Path | None],
     out: Path,
     device: DeviceName,
 ) -> None:
@@ -63,7 +63,7 @@ def images_into_folder(
     from tfm.cli.console import reporter
     from tfm.pipeline.stages.translate import translate_image_files
 
-    prefixes, forced = beside
+    prefixes, forced = prefix_and_forced
     about = {"command": argv(), "reporter": reporter(), "device": device, "ensemble": models[1:]}
     translate_image_files(models[0], files, config, out, **about, prefixes=prefixes, forced=forced)  # type: ignore[arg-type]
 

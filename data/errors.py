@@ -49,10 +49,10 @@ def as_message(text: str) -> str:
     return spell_controls(mask(text))
 
 
-def format_names(names: Iterable[object], between: str = ", ", most: int = 200) -> str:
+def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 200) -> str:
     """Names or words from a user's file as an error may list them: on one line, and not without end."""
     text = printable(between.join(map(str, names)))
-    return text if len(text) <= most else f"{text[:most]}..."
+    return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 
 
 class DataError(TfmError):

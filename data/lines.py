@@ -28,7 +28,7 @@ Row = TypeVar("Row", bound=tuple[str, ...])
 class Stream(Protocol):
     """Bytes that are read line by line."""
 
-    def readline(self, most: int, /) -> bytes:
+    def readline(self, max_bytes: int, /) -> bytes:
         """The next line with its line break, at most this many bytes; empty at the end."""
 
 
@@ -102,7 +102,7 @@ def one_line(text: str) -> str:
     return re.sub(r"\r*\n", " ", text) if "\n" in text else text
 
 
-def chunk_rows(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
+def chunk_rows(rows: Iterable[Row], max_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
     """The rows in lists of `most_rows` and, where texts are so long, of MAX_CHUNK_CHARACTERS at most or of one row.
 
     `ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
@@ -110,14 +110,14 @@ def chunk_rows(rows: Iterable[Row], most_rows: int, ready: Callable[[], bool] | 
     rows = iter(rows)
     portion: list[Row] = []
     size, at_once = 0, ROWS_PER_SIZE_CHECK if ready is None else 1
-    while taken := list(islice(rows, min(at_once, most_rows - len(portion)))):
+    while taken := list(islice(rows, min(at_once, max_rows - len(portion)))):
         size += sum(map(len, chain.from_iterable(taken)))
         if size > MAX_CHUNK_CHARACTERS:
             yield from filter(None, (portion, *([row] for row in taken)))
             portion, size = [], 0
             continue
         portion += taken
-        if len(portion) == most_rows or (ready is not None and not ready()):
+        if len(portion) == max_rows or (ready is not None and not ready()):
             yield portion
             portion, size = [], 0
     if portion:

@@ -46,25 +46,28 @@ def build_character_recurrent(
 
 
 def after_attention(
-    config: ModelConfig, reading: ModuleFactory, source_embedding: Callable[[], SourceEmbedding], target_vocab: int
+    config: ModelConfig,
+    encoder_parts: ModuleFactory,
+    source_embedding: Callable[[], SourceEmbedding],
+    target_vocab: int,
 ) -> RecurrentEncoderDecoder:
     """A recurrent decoder after layers of attention, which `reading` makes; the source enters them by its embedding.
 
     The embedding is made when it is its turn: the order in which parts are made decides their first weights.
     """
-    saying = counting_parts(config, reading.compute_dtype, reading.dropout_rng)
-    recurrent = RecurrentParts(config, reading.dropout_rng, reading.compute_dtype)
+    decoder_parts = counting_parts(config, encoder_parts.compute_dtype, encoder_parts.dropout_rng)
+    recurrent = RecurrentParts(config, encoder_parts.dropout_rng, encoder_parts.compute_dtype)
     encoder, decoder = config.encoder, config.decoder
-    table = saying.table(target_vocab, config.embedding_dim or decoder.dim)
+    table = decoder_parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
         source_embedding=source_embedding(),
-        encoder=AttentionEncoder(reading.layers(encoder), reading.final_norm(encoder)),
+        encoder=AttentionEncoder(encoder_parts.layers(encoder), encoder_parts.final_norm(encoder)),
         bridge=recurrent.projection(),
-        target_embedding=saying.embedding(table, decoder),
+        target_embedding=decoder_parts.embedding(table, decoder),
         decoder=recurrent.decoder(),
-        narrow=saying.project_if_needed(decoder.dim, table.embedding_dim),
-        output=saying.output(table, target_vocab),
-        dropout_rng=reading.dropout_rng,
+        narrow=decoder_parts.project_if_needed(decoder.dim, table.embedding_dim),
+        output=decoder_parts.output(table, target_vocab),
+        dropout_rng=encoder_parts.dropout_rng,
         max_length=config.max_length,
     )
 

@@ -108,8 +108,8 @@ class FlatLayout:
         positions = torch.arange(self.num_rows) - (ends - spans)[sentence]
         if num_rows is not None:
             positions[num_rows - filler :] = 0
-        most = len(spans) if num_rows is None else max(len(spans), num_rows // 2 + 1)
-        offsets = torch.full((most + 1,), self.num_rows, dtype=torch.int32)
+        max_sentences = len(spans) if num_rows is None else max(len(spans), num_rows // 2 + 1)
+        offsets = torch.full((max_sentences + 1,), self.num_rows, dtype=torch.int32)
         offsets[0], offsets[1 : len(spans) + 1] = 0, ends
         self.offsets, self.sentence = (each.to(device, non_blocking=True) for each in (offsets, sentence))
         self.positions = self.columns = positions.to(device, non_blocking=True)

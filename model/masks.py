@@ -46,11 +46,11 @@ class Mask:
                 allowed = (queries.sentence[:, None] == keys.sentence)[None, None]
             if self.window is not None:
                 after = _after(num_queries, num_keys, like.device)
-                near = after.abs() <= self.window
-                allowed = near if allowed is None else (near & allowed) | (after == 0)
+                in_window = after.abs() <= self.window
+                allowed = in_window if allowed is None else (in_window & allowed) | (after == 0)
             if self.causal:
-                below = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril()
-                allowed = below if allowed is None else below & allowed
+                causal = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril()
+                allowed = causal if allowed is None else causal & allowed
             assert allowed is not None  # so says the first line
             self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._written[key]
@@ -72,8 +72,8 @@ class Mask:
             real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
             real = F.pad(real, (size, (num_blocks + parts - 2) * size - length)).unfold(1, parts * size, size)
             after = _after(size, parts * size, device) - size
-            near = (after.abs() <= self.window) & (after <= 0 if self.causal else True)
-            allowed = (near & real.unsqueeze(2)) | (after == 0)
+            in_window = (after.abs() <= self.window) & (after <= 0 if self.causal else True)
+            allowed = (in_window & real.unsqueeze(2)) | (after == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
             self._derived[size, batch, length] = Mask(allowed=allowed)
         return self._derived[size, batch, length]
@@ -87,9 +87,9 @@ def _after(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
 def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:
     """Every query sees the real keys of its own sentence. queries: their layout, where it is not that of the keys."""
     if isinstance(keys, FlatLayout):
-        asking = queries or keys
-        assert isinstance(asking, FlatLayout)  # both sides of a batch are laid out alike
-        return Mask(flat=(asking, keys))
+        query_layout = queries or keys
+        assert isinstance(query_layout, FlatLayout)  # both sides of a batch are laid out alike
+        return Mask(flat=(query_layout, keys))
     return Mask(allowed=None if keys.has_no_padding else keys.mask[:, None, None, :])
 
 

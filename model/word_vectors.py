@@ -51,8 +51,8 @@ def mean_of_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neig
     rows = table(words.index_select(0, neighbours))
     sums = rows.new_zeros(len(words), rows.shape[1]).index_add(0, centres, rows)
     num_neighbours = torch.bincount(centres, minlength=len(words))
-    said = num_neighbours.nonzero().squeeze(1)
-    return sums.index_select(0, said) / num_neighbours[said].unsqueeze(1), said, said
+    has_context = num_neighbours.nonzero().squeeze(1)
+    return sums.index_select(0, has_context) / num_neighbours[has_context].unsqueeze(1), has_context, has_context
 
 
 READINGS: dict[str, Reading] = {"skip_gram": each_neighbour, "cbow": mean_of_neighbours}

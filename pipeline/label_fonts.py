@@ -25,7 +25,7 @@ def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
     _, missing = _choose(frozenset("".join(texts)))
     if not missing or file.suffix.lower() == ".svg":
         return None
-    shown = format_names(sorted(missing), " ", most=40)
+    shown = format_names(sorted(missing), " ", max_chars=40)
     return f"{file}: no installed font has {shown}, drawn as boxes; install one, such as Noto Sans CJK, or draw an .svg"
 
 

@@ -34,8 +34,8 @@ Words = Mapping[str, int]
 
 def learn_bpe(words: Words, config: TokenizerConfig) -> Model:
     """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
-    letters = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return _merges(_split_unknown(words, letters), letters, config)
+    alphabet = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return _merges(_split_unknown(words, alphabet), alphabet, config)
 
 
 def learn_byte(words: Words, config: TokenizerConfig) -> Model:
@@ -48,22 +48,24 @@ def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
     """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, or as Hugging Face trains
     it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
     """
-    letters = letters_in(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
-    continuing = [CONTINUATION_PREFIX + letter for letter in letters if letter != " "]
+    alphabet = letters_in(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
+    continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
     learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
-    learned = learn(_split_unknown(words, letters), letters, continuing, config)
-    vocab = _numbered([*letters, *continuing, *learned])
+    learned = learn(_split_unknown(words, alphabet), alphabet, continuing, config)
+    vocab = _numbered([*alphabet, *continuing, *learned])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
 
 
-def _most_frequent_joins(words: Words, letters: list[str], continuing: list[str], config: TokenizerConfig) -> list[str]:
+def _most_frequent_joins(
+    words: Words, alphabet: list[str], continuing: list[str], config: TokenizerConfig
+) -> list[str]:
     """The pieces of WordPiece after the letters, by the frequency of pairs."""
     trainer = trainers.WordPieceTrainer(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
         # Named in advance, continuations get ids in order; left to the trainer, ids and so ties are random.
         special_tokens=[*SPECIALS, *continuing],
-        initial_alphabet=letters,
+        initial_alphabet=alphabet,
         continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
@@ -71,13 +73,13 @@ def _most_frequent_joins(words: Words, letters: list[str], continuing: list[str]
     return sorted(made["vocab"], key=made["vocab"].__getitem__)
 
 
-def _likeliest(words: Words, letters: list[str], continuing: list[str], config: TokenizerConfig) -> list[str]:
+def _likeliest(words: Words, alphabet: list[str], continuing: list[str], config: TokenizerConfig) -> list[str]:
     """The pieces of WordPiece after the letters, by the likelihood that they gain.
 
     A space and the letter after it are one piece from the beginning, as the papers' words have no space: it is in
     nearly every word, and what stands beside it would never score.
     """
-    room = config.vocab_size - len(SPECIALS) - len(letters) - len(continuing)
+    room = config.vocab_size - len(SPECIALS) - len(alphabet) - len(continuing)
     seen: Counter[str] = Counter()
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
@@ -110,8 +112,8 @@ def make_unigram(pieces: Mapping[str, float]) -> Model:
 
 def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, float]:
     """At most `size` pieces of the unigram language model with their log probabilities, the most probable first."""
-    letters = letters_in(words, size, min_frequency)
-    words = _split_unknown(words, letters)
+    alphabet = letters_in(words, size, min_frequency)
+    words = _split_unknown(words, alphabet)
     trainer = trainers.UnigramTrainer(
         vocab_size=len(SPECIALS) + size + 1,  # one for ENDS
         special_tokens=list(SPECIALS),
@@ -126,7 +128,7 @@ def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, flo
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))
     enough = [piece for piece in ranked if piece in longer and seen[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
-    kept = {*letters, *enough[: size - len(letters)]}
+    kept = {*alphabet, *enough[: size - len(alphabet)]}
     return {piece: made[piece] for piece in ranked if piece in kept}
 
 
@@ -136,17 +138,17 @@ def _in_order(made: Mapping[str, float]) -> dict[str, float]:
     The trainer puts these back with the lowest score there is and steps of LETTER_STEP above it, in an order that is
     another each time.
     """
-    letters = sorted(piece for piece in made if len(piece) == 1)
-    highest = min(made.values(), default=0.0) + LETTER_STEP * (len(letters) + 0.5)
-    back = [letter for letter in letters if made[letter] < highest]
+    alphabet = sorted(piece for piece in made if len(piece) == 1)
+    highest = min(made.values(), default=0.0) + LETTER_STEP * (len(alphabet) + 0.5)
+    back = [letter for letter in alphabet if made[letter] < highest]
     scores = sorted((made[letter] for letter in back), reverse=True)
     return {**made, **dict(zip(back, scores, strict=True))}
 
 
 def learn_char(words: Words, config: TokenizerConfig) -> Model:
     """One piece a character: byte-pair encoding without merges."""
-    letters = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return models.BPE(_numbered(letters), [], unk_token=UNK)
+    alphabet = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return models.BPE(_numbered(alphabet), [], unk_token=UNK)
 
 
 def learn_word(words: Words, config: TokenizerConfig) -> Model:
@@ -156,18 +158,18 @@ def learn_word(words: Words, config: TokenizerConfig) -> Model:
     return models.WordLevel(_numbered(frequent), unk_token=UNK)
 
 
-def _merges(words: Words, letters: list[str], config: TokenizerConfig) -> Model:
+def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model:
     """A byte-pair encoding over an alphabet with every character of the words."""
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
         special_tokens=list(SPECIALS),
-        initial_alphabet=letters,
+        initial_alphabet=alphabet,
         show_progress=False,
     )
     made = _train(models.BPE(), trainer, words.items())
     merges = [(left, right) for left, right in made["merges"]]
-    vocab = _numbered([*letters, *(left + right for left, right in merges)])
+    vocab = _numbered([*alphabet, *(left + right for left, right in merges)])
     return models.BPE(vocab, merges, unk_token=UNK)
 
 

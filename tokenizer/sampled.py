@@ -110,15 +110,15 @@ class BpeDropout:
         pieces, counts = self._ids[words.letters], words.lengths.copy()
         # words of about the same length are rows of one table
         for least in (2**power for power in range(1, int(words.lengths.max(initial=1)).bit_length())):
-            those = np.flatnonzero((words.lengths >= least) & (words.lengths < 2 * least))
-            if len(those):
-                columns = np.arange(min(2 * least - 1, int(words.lengths[those].max())))
-                places = words.begins[those, None] + columns
-                inside = columns < words.lengths[those, None]
+            word_indices = np.flatnonzero((words.lengths >= least) & (words.lengths < 2 * least))
+            if len(word_indices):
+                columns = np.arange(min(2 * least - 1, int(words.lengths[word_indices].max())))
+                places = words.begins[word_indices, None] + columns
+                inside = columns < words.lengths[word_indices, None]
                 table = np.where(inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
-                self._merge(table, words.keys[those])
+                self._merge(table, words.keys[word_indices])
                 pieces[places[inside]] = table[inside]
-                counts[those] = (table >= 0).sum(1)
+                counts[word_indices] = (table >= 0).sum(1)
         kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
         return pieces[kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
 
@@ -135,9 +135,9 @@ class BpeDropout:
             possible[rows[left_out], places[left_out]] = _NONE
             place = possible.argmin(1)
             rank = possible[np.arange(len(active)), place]
-            ready = rank == _NONE
-            table[active[ready]] = current[ready]
-            active, current, ranks, place, rank = (each[~ready] for each in (active, current, ranks, place, rank))
+            is_done = rank == _NONE
+            table[active[is_done]] = current[is_done]
+            active, current, ranks, place, rank = (each[~is_done] for each in (active, current, ranks, place, rank))
             self._merge_at(current, ranks, place, rank, columns)
             step += 1
 
@@ -196,11 +196,11 @@ class UnigramSampling:
             state = self._from[edge]
             active, state = active[state >= 0], state[state >= 0]
         counts = np.zeros(len(words.begins), np.int64)
-        for those, _ in drawn:
-            counts[those] += 1
+        for word_indices, _ in drawn:
+            counts[word_indices] += 1
         pieces, last = np.empty(counts.sum(), np.int32), np.cumsum(counts) - 1
-        for back, (those, piece) in enumerate(drawn):
-            pieces[last[those] - back] = piece
+        for back, (word_indices, piece) in enumerate(drawn):
+            pieces[last[word_indices] - back] = piece
         return pieces, np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
 
     def _states(self, words: list[str]) -> Ints:

@@ -123,16 +123,18 @@ class ClustersTrainer:
     def learn(self) -> Tokenizer:
         """The tokenizer; `clusters` then has the languages of each cluster, and how many pieces it learned."""
         size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
-        least = self._config.min_frequency
+        min_frequency = self._config.min_frequency
         texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
-        own = {name: RankedPieces.learned(each, size, least) for name, each in self._trainers.items() if each.words}
+        own = {
+            name: RankedPieces.learned(each, size, min_frequency) for name, each in self._trainers.items() if each.words
+        }
         needed = allocate({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
         alike = {name: each.first(size // len(own)) for name, each in own.items()}
         found: list[dict[str, float]] = []
         for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
             room = len({piece for name in cluster for piece in needed[name].pieces})
             words = sum((self._trainers[name].words for name in cluster), Counter[str]())
-            found.append(unigram_pieces(words, room, least))
+            found.append(unigram_pieces(words, room, min_frequency))
             self.clusters[tuple(cluster)] = len(found[-1])
         return next(iter(self._trainers.values())).with_pieces(make_unigram(merge_vocabularies(found, size)))
 

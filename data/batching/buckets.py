@@ -38,14 +38,14 @@ def batches(
     first, flip = epoch_jitter(seed, epoch)
     rng = np.random.default_rng([seed, epoch, _DRAW_ORDER])
     rows = rng.permutation(rows)
-    larger = np.maximum(source_lengths, target_lengths)[rows]
+    max_lengths = np.maximum(source_lengths, target_lengths)[rows]
     difference = (source_lengths - target_lengths)[rows]
-    rows = rows[np.argsort(sort_key(larger, difference, flip=flip), kind="stable")]
-    larger = np.sort(larger)
-    if larger[-1] > budget:
-        too_long = f"row {rows[-1]} has {larger[-1]} tokens on one side, more than a batch may hold ({budget})"
+    rows = rows[np.argsort(sort_key(max_lengths, difference, flip=flip), kind="stable")]
+    max_lengths = np.sort(max_lengths)
+    if max_lengths[-1] > budget:
+        too_long = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
         raise DataError(f"{too_long}; raise batch_tokens")
-    found = split_by_budget(rows, larger, budget, first=first)
+    found = split_by_budget(rows, max_lengths, budget, first=first)
     return [found[i] for i in rng.permutation(len(found))]
 
 
@@ -56,9 +56,9 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
     """
     if not len(source_lengths):
         return []
-    larger = np.maximum(source_lengths, target_lengths)
-    order = np.argsort(sort_key(larger, source_lengths - target_lengths, flip=False), kind="stable")
-    return split_by_budget(order, np.sort(larger), budget, first=1.0)
+    max_lengths = np.maximum(source_lengths, target_lengths)
+    order = np.argsort(sort_key(max_lengths, source_lengths - target_lengths, flip=False), kind="stable")
+    return split_by_budget(order, np.sort(max_lengths), budget, first=1.0)
 
 
 def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
@@ -99,14 +99,14 @@ def epoch_jitter(seed: int, epoch: int) -> tuple[float, bool]:
     return rng.random(), bool(rng.integers(2))
 
 
-def sort_key(larger: Ints, difference: Ints, *, flip: bool) -> Ints:
+def sort_key(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints:
     """To sort by (larger, +-difference), the sign alternating from one length to the next."""
-    turn = np.where((larger % 2 == 0) != flip, difference, -difference)
+    turn = np.where((max_lengths % 2 == 0) != flip, difference, -difference)
     # |difference| < larger, so one integer holds both keys and one sort does.
-    return larger * (2 * int(larger.max()) + 1) + turn
+    return max_lengths * (2 * int(max_lengths.max()) + 1) + turn
 
 
-def split_by_budget(rows: Ints, larger: Ints, budget: int, *, first: float) -> list[Ints]:
+def split_by_budget(rows: Ints, max_lengths: Ints, budget: int, *, first: float) -> list[Ints]:
     """Consecutive pieces of `rows` (ascending in `larger`), each as long as the budget allows.
 
     The first piece gets only the share `first` of the budget, which moves every later cut. A row over the budget
@@ -115,7 +115,7 @@ def split_by_budget(rows: Ints, larger: Ints, budget: int, *, first: float) -> l
     pieces = []
     begin, share = 0, max(int(first * budget), 1)
     while begin < len(rows):
-        window = larger[begin : begin + max(share // int(larger[begin]), 1)]
+        window = max_lengths[begin : begin + max(share // int(max_lengths[begin]), 1)]
         filled = window * np.arange(1, len(window) + 1)
         size = max(int(np.searchsorted(filled, share, side="right")), 1)
         pieces.append(rows[begin : begin + size])

@@ -45,19 +45,19 @@ def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
     larger = np.maximum(source, target)
     order = np.argsort(sort_key(larger, source - target, flip=flip), kind="stable")
     num_batches = num_rows = real = padded = 0
-    waiting = np.empty((2, 0), np.int64)
+    carry = np.empty((2, 0), np.int64)
     share = first
     for block, is_last in _blocks(np.stack([source, target])[:, order], times[order]):
-        waiting = np.concatenate([waiting, block], axis=1)
-        pieces = split_by_budget(np.arange(waiting.shape[1]), waiting.max(0), budget, first=share)
+        carry = np.concatenate([carry, block], axis=1)
+        pieces = split_by_budget(np.arange(carry.shape[1]), carry.max(0), budget, first=share)
         if not is_last:
             pieces = pieces[:-1]  # the next block may continue it
         for piece in pieces:
-            of_piece, share = waiting[:, piece], 1.0
+            lengths_of_piece, share = carry[:, piece], 1.0
             num_batches, num_rows = num_batches + 1, num_rows + len(piece)
-            real += int(of_piece.sum())
-            padded += len(piece) * int(of_piece.max(1).sum())
-        waiting = waiting[:, pieces[-1][-1] + 1 :] if pieces else waiting
+            real += int(lengths_of_piece.sum())
+            padded += len(piece) * int(lengths_of_piece.max(1).sum())
+        carry = carry[:, pieces[-1][-1] + 1 :] if pieces else carry
     return Cost(num_batches, num_rows, 1 - real / padded if padded else 0.0)
 
 
@@ -97,20 +97,20 @@ def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -
 
     first: the limit of the first piece; the others have the budget.
     """
-    pieces = held = 0  # held: rows of the piece that is open
+    pieces = open_rows = 0  # held: rows of the piece that is open
     room = first
     for length, left in zip(lengths, times, strict=True):
         while left:
-            if not held:
+            if not open_rows:
                 pieces += 1
-            taken = min(left, max(room // length, 0 if held else 1) - held)
+            taken = min(left, max(room // length, 0 if open_rows else 1) - open_rows)
             if taken > 0:
-                held, left = held + taken, left - taken
+                open_rows, left = open_rows + taken, left - taken
             if left:  # the piece is full; all following ones but the last have only rows of this length
                 full = max(budget // length, 1)
-                whole = (left - 1) // full
-                pieces, left = pieces + whole, left - whole * full
-                held, room = 0, budget
+                full_pieces = (left - 1) // full
+                pieces, left = pieces + full_pieces, left - full_pieces * full
+                open_rows, room = 0, budget
     return pieces
 
 

@@ -165,11 +165,11 @@ def _found(
     folder = Path(config.path)
     if os.path.isfile(folder):
         raise _is_a_file(config)
-    files, alone = _text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
+    files, unpaired_files = _text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
     if any(map(looks_like_a_split, files)):
         family = family_of(files)
         others = [name for name in files if family and not is_member(name, family)]
-        alone = [*alone, *filter(looks_like_a_split, others)]
+        unpaired_files = [*unpaired_files, *filter(looks_like_a_split, others)]
         corpora = {
             name.removeprefix(family): CorpusConfig(
                 format="text", source=None if source is None else str(source), target=str(target)
@@ -178,7 +178,7 @@ def _found(
             if name not in others
         }
     else:
-        alone = []
+        unpaired_files = []
         corpora = {
             name: CorpusConfig(
                 format="huggingface", path=config.path, source=config.source, target=config.target, split=name
@@ -192,7 +192,7 @@ def _found(
     valid = () if uses.valid is None else (corpora[uses.valid],)
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
-    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *alone)
+    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files)
 
 
 def _is_a_file(config: DataConfig) -> DataError:
@@ -246,16 +246,16 @@ def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str
             # Sorted, the plain file comes before its .gz and is the one that counts.
             sides[endings[ending]] = sides[endings[ending]] or path
     pairs: dict[str, tuple[Path | None, Path]] = {}
-    alone: list[str] = []
-    for name, (one, other) in found.items():
-        if other is not None and (one is not None or source is None):
-            pairs[name] = (one, other)
+    unpaired_files: list[str] = []
+    for name, (source_path, other) in found.items():
+        if other is not None and (source_path is not None or source is None):
+            pairs[name] = (source_path, other)
             continue
-        present, missing = (one or other), (target if other is None else source)
+        present, missing = (source_path or other), (target if other is None else source)
         if requires_both_sides(name):
             raise DataError(
                 f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
             )
         if looks_like_a_split(name) and present is not None:
-            alone.append(f"{present.name} (there is no {name}.{missing})")
-    return pairs, alone
+            unpaired_files.append(f"{present.name} (there is no {name}.{missing})")
+    return pairs, unpaired_files

@@ -97,9 +97,9 @@ def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
     if table.column_names.count(found) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
     column = table.column(found)
-    of = column.type.value_type if _is_list(column.type) else column.type
-    of = of.value_type if pa.types.is_dictionary(of) else of
-    if not (pa.types.is_string(of) or pa.types.is_large_string(of)):
+    value_type = column.type.value_type if _is_list(column.type) else column.type
+    value_type = value_type.value_type if pa.types.is_dictionary(value_type) else value_type
+    if not (pa.types.is_string(value_type) or pa.types.is_large_string(value_type)):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
     return column
 

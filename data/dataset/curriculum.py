@@ -26,14 +26,16 @@ class CorpusEpochs:
         return self.epochs is None or self.epochs[0] <= epoch + 1 <= self.epochs[1]
 
 
-def weights_of(weights: NDArray[np.float64], turns: Sequence[CorpusEpochs], epoch: int) -> NDArray[np.float64] | None:
+def weights_of(
+    weights: NDArray[np.float64], corpus_epochs: Sequence[CorpusEpochs], epoch: int
+) -> NDArray[np.float64] | None:
     """How often each row occurs in an epoch, counted from 0: never if its corpus is not used in it.
 
     weights: (rows,) of the rows where they are used. None if every row occurs once.
     """
-    away = [not turn.is_active(epoch) for turn in turns]
-    if any(away):
-        weights = np.where(np.repeat(away, [turn.rows for turn in turns]), 0.0, weights)
+    inactive = [not turn.is_active(epoch) for turn in corpus_epochs]
+    if any(inactive):
+        weights = np.where(np.repeat(inactive, [turn.rows for turn in corpus_epochs]), 0.0, weights)
     return None if (weights == 1).all() else weights
 
 

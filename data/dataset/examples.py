@@ -60,11 +60,11 @@ class Side:
         pixels = self.pixels and list(compress(self.pixels, kept))
         return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
 
-    def truncate(self, most: int) -> "Side":
+    def truncate(self, max_tokens: int) -> "Side":
         """The same texts truncated to at most this many ids each; without counts of words."""
         assert self.words is None
         places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
-        return Side(self.texts, self.ids[places < most], np.minimum(self.lengths, most))
+        return Side(self.texts, self.ids[places < max_tokens], np.minimum(self.lengths, max_tokens))
 
     @property
     def is_nonempty(self) -> NDArray[np.bool_]:
@@ -97,23 +97,25 @@ class Chunk:
         """The pairs where `kept` is True."""
         if kept.all():
             return self
-        further = self.extra_references and list(compress(self.extra_references, kept))
-        return Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept), further)
+        extra_references = self.extra_references and list(compress(self.extra_references, kept))
+        return Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept), extra_references)
 
 
-def encode(rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, several: bool = False) -> Iterator[Chunk]:
+def encode(
+    rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, multi_reference: bool = False
+) -> Iterator[Chunk]:
     """The pairs in `chunk_rows` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
 
-    If targets are tags, which belong to words, sources are encoded word by word. several: whether rows may have more
-    than two texts.
+    If targets are tags, which belong to words, sources are encoded word by word.
+    multi_reference: whether rows may have more than two texts.
     """
     of_source = Side.by_words if target.label_kind == "tags" else Side.encode
     first = 0
     for portion in chunk_rows(rows, CHUNK_ROWS):
-        further = [row[2:] for row in portion] if several else None
-        sources, targets = map(list, zip(*(row[:2] for row in portion) if several else portion, strict=True))
+        extra_references = [row[2:] for row in portion] if multi_reference else None
+        sources, targets = map(list, zip(*(row[:2] for row in portion) if multi_reference else portion, strict=True))
         numbers = np.arange(first, first + len(portion))
-        yield Chunk(numbers, of_source(sources, source), Side.encode(targets, target), further)
+        yield Chunk(numbers, of_source(sources, source), Side.encode(targets, target), extra_references)
         first += len(portion)
 
 

@@ -26,8 +26,8 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     begins = (np.cumsum(lengths) - lengths)[rows]
     places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
-        of_ids = _numbers(1 << max(int(ids.max()).bit_length(), 12))
-        keys[rows] = np.add.reduceat(of_ids[ids] * _position_factors()[places & (PERIOD - 1)], begins)
+        id_factors = _numbers(1 << max(int(ids.max()).bit_length(), 12))
+        keys[rows] = np.add.reduceat(id_factors[ids] * _position_factors()[places & (PERIOD - 1)], begins)
     is_unknown = ids == UNK_ID
     if is_unknown.any():
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():

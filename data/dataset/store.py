@@ -116,24 +116,24 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
 
 def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
-    about = read_about(folder)
+    metadata = read_about(folder)
     train = load_split(folder / "train", texts=False)
-    turns = read_turns(about["train_corpora"], len(train), folder / DATASET_FILE)
-    weights = train.weights * _factors(about["train_corpora"], len(train), folder / DATASET_FILE)
+    turns = read_turns(metadata["train_corpora"], len(train), folder / DATASET_FILE)
+    weights = train.weights * _factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)
     data = Dataset(
         train=replace(train, turns=turns, weights=weights),
         valid=load_split(folder / "valid", texts=True),
-        tests={name: load_split(folder / name, texts=True) for name in about["tests"]},
-        batch_tokens=about["batch_tokens"],
+        tests={name: load_split(folder / name, texts=True) for name in metadata["tests"]},
+        batch_tokens=metadata["batch_tokens"],
         tokenizer_folder=folder / TOKENIZER_FOLDER,
-        directions=read_directions(about, folder / DATASET_FILE),
+        directions=read_directions(metadata, folder / DATASET_FILE),
     )
     if (data.tokenizer_folder / IMAGES_FILE).exists():
-        data = replace(_with_images(data, folder), augmentation=_augmentation(about, folder))
+        data = replace(_with_images(data, folder), augmentation=_augmentation(metadata, folder))
     if data.directions:
         splits = {"train": data.train, "valid": data.valid, **data.tests}
-        said = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
-        if said != {name: len(split) for name, split in splits.items()}:
+        num_rows_by_split = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
+        if num_rows_by_split != {name: len(split) for name, split in splits.items()}:
             raise DataError("has no valid `directions`: not one for each row", file=folder / DATASET_FILE)
     return data
 

@@ -145,15 +145,15 @@ def _plain(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Imag
         conversions.append("16 bits to 8")
     file.load()
     image: Image.Image = file
-    see_through = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
+    has_alpha = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
     if image.getexif().get(ORIENTATION, 1) in range(2, 9):
         conversions.append("turned as EXIF says")
         image = ImageOps.exif_transpose(image)
-    if is_deep and see_through:
+    if is_deep and has_alpha:
         raise DataError("has 16 bits and transparency: save it with 8 bits", file=name)
     if is_deep:
         return _eight_bits(image)
-    if see_through:
+    if has_alpha:
         conversions.append("transparency to white")
         return _on_white(image, "L" if is_grey else "RGB")
     if image.mode not in ("L", "RGB"):

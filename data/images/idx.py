@@ -65,8 +65,8 @@ def _items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes
             wanted = min(at_once, count - begin) * size
             block = file.read(wanted)
             if len(block) < wanted:
-                got = begin + len(block) // size
-                raise DataError(f"is cut off: its header says {count:,} items, and it holds {got:,}", file=path)
+                num_read = begin + len(block) // size
+                raise DataError(f"is cut off: its header says {count:,} items, and it holds {num_read:,}", file=path)
             yield from (block[start : start + size] for start in range(0, wanted, size))
         if file.read(1):
             raise DataError(f"holds more than the {count:,} items that its header says", file=path)

@@ -75,9 +75,9 @@ def _of_tables(
 ) -> list[CaptionedImage]:
     if not columns:
         raise DataError("say which of its columns hold the captions, or the label", file=tables[0])
-    beside: dict[Path, Path] = {}
+    table_by_folder: dict[Path, Path] = {}
     for table in tables:
-        if (other := beside.setdefault(table.parent, table)) != table:
+        if (other := table_by_folder.setdefault(table.parent, table)) != table:
             raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
     captions: dict[Path, list[str]] = {}
     for table in tables:
@@ -121,11 +121,9 @@ def _named(folder: Path, table: Path, number: int, name: str) -> Path:
 
 def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
     images = [file for file in files if file.suffix.lower() in EXTENSIONS]
-    if alone := [file.name for file in images if file.parent == folder]:
-        problem = (
-            f"{format_names(alone, most=80)} has no label: put it into a folder of its class, or write metadata.csv"
-        )
-        raise DataError(problem, file=folder)
+    if unlabelled := [file.name for file in images if file.parent == folder]:
+        names = format_names(unlabelled, max_chars=80)
+        raise DataError(f"{names} has no label: put it into a folder of its class, or write metadata.csv", file=folder)
     if columns and list(columns) != ["label"]:
         raise DataError(
             f"there is no metadata.csv, so no column {format_names(columns)}: labels are folders", file=folder

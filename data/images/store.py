@@ -143,8 +143,8 @@ def load_images(folder: Path) -> ImageStore:
     except FileNotFoundError:
         raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
     try:
-        own = from_json(about)
-        shape = own.shape
+        preparation = from_json(about)
+        shape = preparation.shape
         expected = (about["images"], shape.height, shape.width, shape.channels)
         pixels = np.load(folder / PIXELS_FILE, mmap_mode="r", allow_pickle=False)
         rows = np.load(folder / ROWS_FILE, allow_pickle=False)
@@ -152,9 +152,9 @@ def load_images(folder: Path) -> ImageStore:
             raise ValueError(f"{PIXELS_FILE} holds {pixels.dtype} {pixels.shape}, not uint8 {expected}")
         if rows.dtype != np.int64 or rows.ndim != 1 or not _are_images(rows, len(pixels)):
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
-        if pixels[..., 0].size != own.statistics.count or type(about["images"]) is not int:
+        if pixels[..., 0].size != preparation.statistics.count or type(about["images"]) is not int:
             raise ValueError("its sums are of other pixels")
-        return ImageStore(pixels, rows, own.statistics, about["report"])
+        return ImageStore(pixels, rows, preparation.statistics, about["report"])
     except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error

@@ -61,8 +61,8 @@ class ExplicitAttention(nn.Module):
     ) -> Tensor:
         key, value = repeat_kv(key, query), repeat_kv(value, query)
         logits = self.score(query, key)
-        of_positions = self.positions.bias(query, key, query_positions, key_positions)
-        if (bias := sum_biases(of_positions, mask.bias(query.shape[2], key.shape[2], query))) is not None:
+        position_bias = self.positions.bias(query, key, query_positions, key_positions)
+        if (bias := sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))) is not None:
             logits = logits + bias
         weights = self.dropout(softmax(logits))
         mixed: Tensor = weights @ value
@@ -76,11 +76,11 @@ def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
     return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
 
 
-def sum_biases(of_positions: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+def sum_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
     """All that is added to the logits; None for nothing."""
-    if of_positions is None or of_mask is None:
-        return of_mask if of_positions is None else of_positions
-    return of_positions + of_mask
+    if position_bias is None or of_mask is None:
+        return of_mask if position_bias is None else position_bias
+    return position_bias + of_mask
 
 
 def softmax(logits: Tensor) -> Tensor:
@@ -109,7 +109,10 @@ class ShortAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
         batch, heads, num_queries, width = query.shape
-        query, key, value = (each.reshape(batch * heads, -1, each.shape[3]) for each in (query, key, value))
+        query, key, value = (
+            heads_per_group.reshape(batch * heads, -1, heads_per_group.shape[3])
+            for heads_per_group in (query, key, value)
+        )
         logits = query.new_empty(batch, heads, num_queries, key.shape[1])
         logits.copy_(logits.new_zeros(()) if bias is None else bias)
         logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
@@ -128,7 +131,13 @@ class ShortAttention(torch.autograd.Function):
         for_logits = for_weights.sub_((for_weights * weights).sum(-1, keepdim=True)).mul_(weights)
         for_logits.mul_(query.shape[-1] ** -0.5)
         for_query, for_key = for_logits @ key, for_logits.transpose(1, 2) @ query
-        return (*(each.view(batch, heads, -1, each.shape[-1]) for each in (for_query, for_key, for_value)), None)
+        return (
+            *(
+                heads_per_group.view(batch, heads, -1, heads_per_group.shape[-1])
+                for heads_per_group in (for_query, for_key, for_value)
+            ),
+            None,
+        )
 
 
 class FusedAttention(nn.Module):
@@ -146,24 +155,24 @@ class FusedAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         on_cpu = query.device.type == "cpu"
-        few = query.shape[2] <= MAX_QUERIES_FOR_DECODE_KERNEL and on_cpu and not torch.is_grad_enabled()
-        if few and not self.equation.positions.has_bias:
-            done = dispatch.attend(query, key, value, mask, query.shape[3] ** -0.5)
-            if done is not None:
-                return done
+        is_decoding = query.shape[2] <= MAX_QUERIES_FOR_DECODE_KERNEL and on_cpu and not torch.is_grad_enabled()
+        if is_decoding and not self.equation.positions.has_bias:
+            output = dispatch.attend(query, key, value, mask, query.shape[3] ** -0.5)
+            if output is not None:
+                return output
         if key.shape[1] < query.shape[1] and mask.is_explicit_only and not self.equation.positions.has_bias:
             return self._grouped(query, key, value, mask, query_positions, key_positions)
-        if few:
+        if is_decoding:
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return written_out
         key, value = repeat_kv(key, query), repeat_kv(value, query)
-        of_positions = self.equation.positions.bias(query, key, query_positions, key_positions)
-        trained = of_positions is not None and of_positions.requires_grad
+        position_bias = self.equation.positions.bias(query, key, query_positions, key_positions)
+        trained = position_bias is not None and position_bias.requires_grad
         short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
         only_causal = mask.causal and mask.allowed is None and mask.flat is None and mask.window is None
-        if of_positions is None and only_causal and not short:
+        if position_bias is None and only_causal and not short:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        bias = sum_biases(of_positions, mask.bias(query.shape[2], key.shape[2], query))
+        bias = sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
         if short:
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
@@ -173,10 +182,12 @@ class FusedAttention(nn.Module):
     ) -> Tensor:
         """The queries of heads that share keys are further queries of one head: no key is multiplied out."""
         batch, heads, length, width = query.shape
-        each, allowed = heads // key.shape[1], mask.allowed
+        heads_per_group, allowed = heads // key.shape[1], mask.allowed
         if allowed is not None and allowed.shape[2] > 1:
-            mask = Mask(allowed=allowed.repeat(1, 1, each, 1))
-        mixed = self(query.reshape(batch, -1, each * length, width), key, value, mask, query_positions, key_positions)
+            mask = Mask(allowed=allowed.repeat(1, 1, heads_per_group, 1))
+        mixed = self(
+            query.reshape(batch, -1, heads_per_group * length, width), key, value, mask, query_positions, key_positions
+        )
         return mixed.reshape(batch, heads, length, -1)  # type: ignore[no-any-return]
 
 
@@ -194,16 +205,18 @@ class VarlenAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
-        alike = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
+        same_head_dim = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
         mixed = None
-        if mask.flat is not None and kernel is not None and alike:
+        if mask.flat is not None and kernel is not None and same_head_dim:
             heads = query, repeat_kv(key, query), repeat_kv(value, query)
-            queries, keys, values = (each.squeeze(0).transpose(0, 1).to(self.dtype) for each in heads)
+            queries, keys, values = (
+                heads_per_group.squeeze(0).transpose(0, 1).to(self.dtype) for heads_per_group in heads
+            )
             reach = -1 if mask.window is None else mask.window
             mixed = kernel(queries, keys, values, *mask.flat, (reach, 0 if mask.causal else reach))
         if mixed is None:
-            done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
-            return done
+            output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            return output
         return mixed.to(query.dtype).transpose(0, 1).unsqueeze(0)
 
 
@@ -222,17 +235,17 @@ class BlockedAttention(nn.Module):
     ) -> Tensor:
         size, length = max(mask.window or 0, BLOCK), query.shape[2]
         if mask.window is None or mask.flat is not None or length <= MIN_BLOCKS_FOR_BLOCKED_ATTENTION * size:
-            done: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
-            return done
+            output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            return output
         parts = 2 if mask.causal else 3
-        at = torch.arange(parts * size, device=query.device)  # in a block: only distances count
+        positions = torch.arange(parts * size, device=query.device)  # in a block: only distances count
         mixed: Tensor = self.otherwise(
             in_blocks(query, size, 1),
             in_blocks(key, size, parts),
             in_blocks(value, size, parts),
             mask.in_blocks(size, parts, len(query), length, query.device),
-            at[size : 2 * size],
-            at,
+            positions[size : 2 * size],
+            positions,
         )
         by_block = mixed.view(len(query), -1, *mixed.shape[1:])
         return by_block.transpose(1, 2).flatten(2, 3)[:, :, :length]
@@ -265,8 +278,10 @@ def torchs_varlen_kernel() -> VarlenKernel | None:
     ) -> Tensor | None:
         if not has_windows and window not in (FULL, CAUSAL):
             return None
-        how: dict[str, Any] = {"window_size": window} if has_windows else {"is_causal": window == CAUSAL}
-        mixed = varlen_attn(query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest, **how)
+        kernel_kwargs: dict[str, Any] = {"window_size": window} if has_windows else {"is_causal": window == CAUSAL}
+        mixed = varlen_attn(
+            query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest, **kernel_kwargs
+        )
         assert isinstance(mixed, Tensor)
         return mixed
 

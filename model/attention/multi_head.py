@@ -80,8 +80,8 @@ class SelfAttention(nn.Module):
         """The same, and the keys and values (B, G, S, ..) to which a `step` after these rows attends."""
         query, key, value = self._heads(layout.pad(self.query_key_value(rows)), layout.columns)
         mask = mask if self.window is None else mask.with_window(self.window)
-        mixed = self.mix(query, key, value, mask, layout.columns, layout.columns)
-        output: Tensor = self.output(layout.unpad(join_heads(mixed)))
+        attn_output = self.mix(query, key, value, mask, layout.columns, layout.columns)
+        output: Tensor = self.output(layout.unpad(join_heads(attn_output)))
         return output, (key, value)
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
@@ -90,8 +90,8 @@ class SelfAttention(nn.Module):
         query, key, value = self._heads(projected, slots.new_positions)
         keys, values = cache.write(key, value, slots)
         mask = slots.mask if self.window is None else slots.window_mask(self.window)
-        mixed = self.mix(query, keys, values, mask, slots.new_positions, slots.positions)
-        output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
+        attn_output = self.mix(query, keys, values, mask, slots.new_positions, slots.positions)
+        output: Tensor = self.output(join_heads(attn_output).flatten(0, 1))
         return output
 
     def _heads(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -131,8 +131,8 @@ class CrossAttention(nn.Module):
         """(N, D) -> (N, D)."""
         query = self._query(layout.pad(self.query(rows)))
         key, value = self._key_value(memory, memory_layout)
-        mixed = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
-        output: Tensor = self.output(layout.unpad(join_heads(mixed)))
+        attn_output = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
+        output: Tensor = self.output(layout.unpad(join_heads(attn_output)))
         return output
 
     def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
@@ -140,8 +140,8 @@ class CrossAttention(nn.Module):
         key, value = remembered
         projected = self.query(rows)
         query = self._query(projected.view(len(key), -1, projected.shape[1]))
-        mixed = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
-        output: Tensor = self.output(join_heads(mixed).flatten(0, 1))
+        attn_output = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
+        output: Tensor = self.output(join_heads(attn_output).flatten(0, 1))
         return output
 
     def _query(self, projected: Tensor) -> Tensor:

@@ -60,8 +60,8 @@ class Rotary(AttentionPositions):
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
-        turns = self.rotations(wide, positions)
-        turned = as_complex(wide) * (turns.unsqueeze(1) if positions.dim() == 2 else turns)
+        rotations = self.rotations(wide, positions)
+        turned = as_complex(wide) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
         return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
 
     def rotations(self, heads: Tensor, positions: Tensor) -> Tensor:
@@ -86,8 +86,8 @@ def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
     if rotary.original_length is None:
         return slow
     low, high = rotary.low_frequency_factor, rotary.high_frequency_factor
-    turns = frequencies * (rotary.original_length / (2 * math.pi))
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    rotations = frequencies * (rotary.original_length / (2 * math.pi))
+    kept = ((rotations - low) / (high - low)).clamp(0, 1)
     return kept * frequencies + (1 - kept) * slow
 
 
@@ -116,15 +116,15 @@ class Shaw(AttentionPositions):
         nn.init.xavier_uniform_(self.for_values)
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        of_distances = query @ self.for_keys.t() * query.shape[-1] ** -0.5
-        return _gather_distances(of_distances, self._rows(query_positions, key_positions))
+        distance_logits = query @ self.for_keys.t() * query.shape[-1] ** -0.5
+        return _gather_distances(distance_logits, self._rows(query_positions, key_positions))
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         rows = self._rows(query_positions, key_positions).expand_as(weights)
-        of_distances = weights.new_zeros(*weights.shape[:3], 2 * MAX_RELATIVE_DISTANCE + 1).scatter_add(
+        distance_logits = weights.new_zeros(*weights.shape[:3], 2 * MAX_RELATIVE_DISTANCE + 1).scatter_add(
             3, rows, weights
         )
-        return of_distances @ self.for_values
+        return distance_logits @ self.for_values
 
     def _rows(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         return (
@@ -155,9 +155,9 @@ class TransformerXL(AttentionPositions):
         far_to_near = torch.arange(-farthest, farthest + 1, device=query.device)
         angles = far_to_near.unsqueeze(-1) * _frequencies(heads * head_dim, query)
         sines = torch.cat([angles.sin(), angles.cos()], dim=1)[:, : heads * head_dim]
-        of_distances = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
+        distance_logits = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
         logits: Tensor = self.u @ key.transpose(2, 3) + _gather_distances(
-            (query + self.v) @ of_distances, behind + farthest
+            (query + self.v) @ distance_logits, behind + farthest
         )
         return logits / math.sqrt(head_dim)
 
@@ -168,9 +168,9 @@ def distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     return between if between.dim() == 2 else between.unsqueeze(1)
 
 
-def _gather_distances(of_distances: Tensor, rows: Tensor) -> Tensor:
+def _gather_distances(distance_logits: Tensor, rows: Tensor) -> Tensor:
     """(B, H, T, R), and which of R belongs to each query and key -> (B, H, T, S)."""
-    return of_distances.gather(3, rows.expand(*of_distances.shape[:3], rows.shape[-1]))
+    return distance_logits.gather(3, rows.expand(*distance_logits.shape[:3], rows.shape[-1]))
 
 
 def _frequencies(dim: int, like: Tensor, base: float = DEFAULT_ROTARY.base) -> Tensor:

@@ -45,8 +45,8 @@ def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]
             f"model.adaptive.cutoffs: a cluster begins at id {config.cutoffs[-1]}, and the vocabulary has {vocab} "
             "pieces: lower it, or omit it"
         )
-    begins, ends = (0, *config.cutoffs), (*config.cutoffs, vocab)
-    pairs = enumerate(zip(begins, ends, strict=True))
+    cutoffs, ends = (0, *config.cutoffs), (*config.cutoffs, vocab)
+    pairs = enumerate(zip(cutoffs, ends, strict=True))
     return [Cluster(end - begin, dim // config.factor**number) for number, (begin, end) in pairs]
 
 

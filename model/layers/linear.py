@@ -78,8 +78,8 @@ def _packed(weight: Tensor) -> Tensor:
     return torch.ops.mkldnn._reorder_linear_weight(weight, None)  # type: ignore[no-any-return]
 
 
-def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, then, [], "")  # type: ignore[no-any-return]
+def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, activation, [], "")  # type: ignore[no-any-return]
 
 
 def relu_of_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -117,8 +117,8 @@ class Linear(nn.Module):
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
             in_8_bits = self._packed_weight.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
-            product = int8_product(x.float(), in_8_bits).to(x.dtype)
-            return product if self.bias is None else product.add_(self.bias)
+            make_matmul = int8_product(x.float(), in_8_bits).to(x.dtype)
+            return make_matmul if self.bias is None else make_matmul.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION:
             return self.multiply(x.to(self.inference_dtype)).to(x.dtype)
         return self.multiply(x)
@@ -129,16 +129,18 @@ class Linear(nn.Module):
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION
         if packs and x.device.type == "cpu" and can_pack(dtype):
-            more = -num_rows % ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * ROW_MULTIPLE else 0
-            product = _packed_product(F.pad(x, (0, 0, 0, more)) if more else x, self._packed(weight, dtype), bias)
-            return product[:num_rows] if more else product
+            num_pad_rows = -num_rows % ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * ROW_MULTIPLE else 0
+            make_matmul = _packed_product(
+                F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._packed(weight, dtype), bias
+            )
+            return make_matmul[:num_rows] if num_pad_rows else make_matmul
         return F.linear(x, weight.to(dtype), bias)
 
     def _packed(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
         packed: Tensor = self._packed_weight.get_or_make((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
         return packed
 
-    def make_matmul(self, then: str = "none") -> Callable[[Tensor], Tensor]:
+    def make_matmul(self, activation: str = "none") -> Callable[[Tensor], Tensor]:
         """(N, in) -> (N, out) with the weight as it is now: what a module call does, with fewer questions asked.
 
         then: "relu", or nothing. For many rows, on a CPU, without gradients. Of products `in_bf16` operands and result
@@ -148,8 +150,8 @@ class Linear(nn.Module):
         if dtype in PACKED and can_pack(dtype):
             packed = self._packed(self.weight, dtype)
             bias = None if self.bias is None else self.bias.detach().to(dtype)
-            return lambda x: _packed_product(x, packed, bias, then)
-        return (lambda x: self(x).relu_()) if then == "relu" else self.__call__
+            return lambda x: _packed_product(x, packed, bias, activation)
+        return (lambda x: self(x).relu_()) if activation == "relu" else self.__call__
 
     @property
     def in_bf16(self) -> bool:

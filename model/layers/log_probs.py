@@ -22,9 +22,9 @@ class LogProbsOfLogits:
 
     logits: Callable[[Rows], Tensor]
 
-    def __call__(self, some: Rows) -> Tensor:
+    def __call__(self, rows: Rows) -> Tensor:
         """Their log-softmax."""
-        logits = self.logits(some)
+        logits = self.logits(rows)
         return log_softmax(logits.float() if logits.dtype is torch.bfloat16 else logits)
 
 

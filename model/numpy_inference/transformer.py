@@ -80,10 +80,10 @@ class Transformer:
     def empty_cache(self) -> Cache:
         """That of one hypothesis without pieces."""
         kind = self.output.weight.dtype
-        each = [layer.attention.heads for layer in self.decoder]
+        head_configs = [layer.attention.heads for layer in self.decoder]
         return [
             (np.empty((1, heads.groups, 0, heads.key_dim), kind), np.empty((1, heads.groups, 0, heads.value_dim), kind))
-            for heads in each
+            for heads in head_configs
         ]
 
     def step(self, tokens: Array, memory: Cache, cache: Cache) -> tuple[Array, Cache]:

@@ -86,8 +86,8 @@ class Lstm(Recurrent):
 
     def next(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
         _, cell = states
-        output, new, forget, candidate = (gates + recurrent).chunk(4, dim=-1)
-        cell = forget.sigmoid() * cell + new.sigmoid() * candidate.tanh()
+        output, input_gate, forget, candidate = (gates + recurrent).chunk(4, dim=-1)
+        cell = forget.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         return output.sigmoid() * cell.tanh(), cell
 
     def unrolled(
@@ -108,11 +108,11 @@ class Gru(Recurrent):
 
     def next(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
         (hidden,) = states
-        reset, keep, candidate = gates.chunk(3, dim=-1)
+        reset, update_gate, candidate = gates.chunk(3, dim=-1)
         for_reset, for_keep, for_candidate = recurrent.chunk(3, dim=-1)
         candidate = (candidate + (reset + for_reset).sigmoid() * for_candidate).tanh()
-        keep = (keep + for_keep).sigmoid()
-        return (candidate + keep * (hidden - candidate),)
+        update_gate = (update_gate + for_keep).sigmoid()
+        return (candidate + update_gate * (hidden - candidate),)
 
     def unrolled(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype

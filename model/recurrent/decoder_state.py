@@ -41,8 +41,8 @@ class RecurrentState:
         if memory.batch:
             memory = memory.replace(rows.view(-1, self._width)[:, 0] // self._width, other.memory)
         layers = tuple(
-            tuple(old.index_copy(0, rows, new) for old, new in zip(layer, theirs, strict=True))
-            for layer, theirs in zip(self.layers, other.layers, strict=True)
+            tuple(old.index_copy(0, rows, new) for old, new in zip(layer, new_layer, strict=True))
+            for layer, new_layer in zip(self.layers, other.layers, strict=True)
         )
         return RecurrentState(layers, memory)
 

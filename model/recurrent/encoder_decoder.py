@@ -36,7 +36,7 @@ class Encoder(nn.Module):
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
         """(N, D) -> (N, D), in the order of the source, and the last states (B, D) of each layer."""
-        directions, ends = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
+        directions, final_states = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
         for parts in self.layers:
             read = [
                 (steps, *part(steps.pack(rows), steps))
@@ -44,15 +44,15 @@ class Encoder(nn.Module):
             ]
             rows = self.dropout(torch.cat([steps.unpack(hidden) for steps, hidden, _ in read], dim=-1))
             last = [[steps.unsort_states(state) for state in states] for steps, _, states in read]
-            ends.append(tuple(torch.cat(states, dim=-1) for states in zip(*last, strict=True)))
-        return rows, ends
+            final_states.append(tuple(torch.cat(states, dim=-1) for states in zip(*last, strict=True)))
+        return rows, final_states
 
 
 class IdentityBridge(nn.Module):
     """Each layer of the decoder starts from the last states of the encoder's   (Sutskever et al. 2014)."""
 
-    def forward(self, ends: list[States]) -> list[States]:
-        return ends
+    def forward(self, final_states: list[States]) -> list[States]:
+        return final_states
 
 
 class ProjectedStates(nn.Module):
@@ -64,8 +64,8 @@ class ProjectedStates(nn.Module):
         self.project = Linear(in_dim, parts * dim, compute_dtype=compute_dtype, num_parts=parts)
         self.num_parts = parts
 
-    def forward(self, ends: list[States]) -> list[States]:
-        states = self.project(ends[-1][0]).tanh().chunk(self.num_parts, dim=-1)
+    def forward(self, final_states: list[States]) -> list[States]:
+        states = self.project(final_states[-1][0]).tanh().chunk(self.num_parts, dim=-1)
         return [states[first : first + self.num_states] for first in range(0, self.num_parts, self.num_states)]
 
 

@@ -24,9 +24,9 @@ class TimeMajorPacking:
         order = lengths.argsort(descending=True, stable=True)
         starts, lengths = (lengths.cumsum(0) - lengths)[order], lengths[order]
         step = torch.arange(layout.width)[:, None]
-        going = step < lengths
-        rows = (starts + (lengths - 1 - step if backward else step))[going]
-        self.sizes: list[int] = going.sum(1).tolist()
+        is_active = step < lengths
+        rows = (starts + (lengths - 1 - step if backward else step))[is_active]
+        self.sizes: list[int] = is_active.sum(1).tolist()
         self._rows, self.order = rows.to(device, non_blocking=True), order.to(device, non_blocking=True)
         self._places, self._ranks = self._rows.argsort(), self.order.argsort()
 

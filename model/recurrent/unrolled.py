@@ -63,33 +63,33 @@ class UnrolledLstm(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, Tensor, Tensor]:
-        dim, times = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
+        dim, matmul = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
         hidden, cell, gates = hidden.clone(), cell.clone(), torch.empty_like(inputs)
-        hiddens, hiddens_before, cells_before, squashed = (inputs.new_empty(len(inputs), dim) for _ in range(4))
+        hiddens, hiddens_before, cells_before, tanh_cell = (inputs.new_empty(len(inputs), dim) for _ in range(4))
         for size, rows in _steps(sizes):
-            h, c, a, t = hidden[:size], cell[:size], gates[rows], squashed[rows]
+            h, c, a, t = hidden[:size], cell[:size], gates[rows], tanh_cell[rows]
             hiddens_before[rows], cells_before[rows] = h, c
-            torch.add(inputs[rows], times(h), out=a)
+            torch.add(inputs[rows], matmul(h), out=a)
             a[:, : 3 * dim].sigmoid_()
             a[:, 3 * dim :].tanh_()
             output, new, forget, candidate = a.chunk(4, dim=1)
             c.mul_(forget).addcmul_(new, candidate)
             torch.mul(output, torch.tanh(c, out=t), out=h)
             hiddens[rows] = h
-        ctx.save_for_backward(weight, gates, hiddens_before, cells_before, squashed)
+        ctx.save_for_backward(weight, gates, hiddens_before, cells_before, tanh_cell)
         ctx.sizes, ctx.dtype = sizes, dtype
         return hiddens, hidden, cell
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
-        weight, gates, hiddens_before, cells_before, squashed = ctx.saved_tensors
-        dim, times = squashed.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
+        weight, gates, hiddens_before, cells_before, tanh_cell = ctx.saved_tensors
+        dim, matmul = tanh_cell.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
         output, new, forget, candidate = gates.chunk(4, dim=1)
-        into_cell = output * (1 - squashed * squashed)
+        into_cell = output * (1 - tanh_cell * tanh_cell)
         factors = gates * (1 - gates)
-        of_output, of_new, of_forget, of_candidate = factors.chunk(4, dim=1)
-        of_output.mul_(squashed)
+        grad_output_gate, of_new, of_forget, of_candidate = factors.chunk(4, dim=1)
+        grad_output_gate.mul_(tanh_cell)
         of_new.mul_(candidate)
         of_forget.mul_(cells_before)
         torch.mul(new, 1 - candidate * candidate, out=of_candidate)
@@ -101,7 +101,7 @@ class UnrolledLstm(torch.autograd.Function):
             d[:, 0] *= dh
             d[:, 1:] *= dc[:, None]
             dc *= forget[rows]
-            dh.copy_(times(factors[rows]))
+            dh.copy_(matmul(factors[rows]))
         return factors, _weight_grad(factors, hiddens_before, ctx.dtype), grad_hidden, grad_cell, None, None
 
 
@@ -117,13 +117,13 @@ class UnrolledGru(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        dim, times = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
+        dim, matmul = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
         hidden, gates = hidden.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, products = (inputs.new_empty(len(inputs), dim) for _ in range(3))
         for size, rows in _steps(sizes):
             h, a, x, u = hidden[:size], gates[rows], inputs[rows], products[rows]
             hiddens_before[rows] = h
-            recurrent = times(h)
+            recurrent = matmul(h)
             u.copy_(recurrent[:, 2 * dim :])
             torch.add(x[:, : 2 * dim], recurrent[:, : 2 * dim], out=a[:, : 2 * dim]).sigmoid_()
             reset, keep, candidate = a.chunk(3, dim=1)
@@ -138,7 +138,7 @@ class UnrolledGru(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor) -> tuple[Tensor | None, ...]:
         weight, gates, hiddens_before, products = ctx.saved_tensors
-        dim, times = products.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
+        dim, matmul = products.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)
         factors = gates * (1 - gates)
         of_reset, of_keep, of_product = factors.chunk(3, dim=1)
@@ -152,7 +152,7 @@ class UnrolledGru(torch.autograd.Function):
             dh += grad_hiddens[rows]
             d *= dh[:, None]
             of_candidate[rows] *= dh
-            dh.mul_(keep[rows]).add_(times(factors[rows]))
+            dh.mul_(keep[rows]).add_(matmul(factors[rows]))
         grad_weight = _weight_grad(factors, hiddens_before, ctx.dtype)
         factors[:, 2 * dim :] = of_candidate
         return factors, grad_weight, grad_hidden, None, None

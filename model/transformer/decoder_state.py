@@ -52,9 +52,9 @@ class TransformerState:
         sentences = torch.unique_consecutive(rows // self.width)
         state = self
         if self.ancestor_mask is not None or len(rows) > len(sentences):
-            descent = self._descent().flatten(0, 1).index_select(0, rows)
+            ancestor_mask = self._descent().flatten(0, 1).index_select(0, rows)
             width = len(rows) // len(sentences)
-            state = replace(self, ancestor_mask=descent.view(len(sentences), width, descent.shape[1]))
+            state = replace(self, ancestor_mask=ancestor_mask.view(len(sentences), width, ancestor_mask.shape[1]))
         if len(sentences) == len(self.lengths):
             return state
         return replace(
@@ -74,11 +74,11 @@ class TransformerState:
         sentences = rows.view(-1, self.width)[:, 0] // self.width
         used = other.positions.shape[1]
         missing = max(0, used - self.positions.shape[1])
-        descent, positions = F.pad(self._descent(), (0, missing)), self.positions
-        descent = descent.clone() if missing == 0 else descent
-        descent[sentences] = False
+        ancestor_mask, positions = F.pad(self._descent(), (0, missing)), self.positions
+        ancestor_mask = ancestor_mask.clone() if missing == 0 else ancestor_mask
+        ancestor_mask[sentences] = False
         if used:
-            descent[sentences, :, :used] = other._descent()
+            ancestor_mask[sentences, :, :used] = other._descent()
             positions = F.pad(positions, (0, missing)).clone()
             positions[sentences, :used] = other.positions
             for cache, new in zip(self.caches, other.caches, strict=True):
@@ -88,7 +88,7 @@ class TransformerState:
             memory=self.memory.replace(sentences, other.memory),
             lengths=self.lengths.index_copy(0, sentences, other.lengths),
             positions=positions,
-            ancestor_mask=descent,
+            ancestor_mask=ancestor_mask,
         )
 
     def advance(self) -> tuple["TransformerState", CacheSlots]:
@@ -96,18 +96,18 @@ class TransformerState:
         batch, width = len(self.lengths), self.width
         new_positions = self.lengths[:, None].expand(batch, width)
         if self.ancestor_mask is None:
-            own, descent = torch.full_like(new_positions, self.positions.shape[1]), None
+            own, ancestor_mask = torch.full_like(new_positions, self.positions.shape[1]), None
             positions = torch.cat([self.positions, new_positions], dim=1)
         elif (taken := dispatch.take_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
-            own, descent, positions = taken
+            own, ancestor_mask, positions = taken
         else:
             free = F.pad(~self.ancestor_mask.any(1), (0, width), value=True)
             own = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]
             used = int(free.scatter_(1, own, False).all(0).logical_not_().nonzero()[-1]) + 1
-            descent = F.pad(self.ancestor_mask, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
+            ancestor_mask = F.pad(self.ancestor_mask, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
             positions = F.pad(self.positions, (0, width)).scatter_(1, own, new_positions)[:, :used]
-        mask = Mask() if descent is None else Mask(allowed=descent[:, None])
-        state = replace(self, positions=positions, ancestor_mask=descent, lengths=self.lengths + 1)
+        mask = Mask() if ancestor_mask is None else Mask(allowed=ancestor_mask[:, None])
+        state = replace(self, positions=positions, ancestor_mask=ancestor_mask, lengths=self.lengths + 1)
         return state, CacheSlots(own, new_positions, positions, mask)
 
     def _descent(self) -> Tensor:

@@ -95,9 +95,9 @@ class ModuleFactory:
         )
 
     def heads(self, stack: StackConfig) -> Heads:
-        even = stack.dim // stack.heads
+        head_dim = stack.dim // stack.heads
         groups = stack.key_value_heads or stack.heads
-        return Heads(stack.heads, groups, stack.key_dim or even, stack.value_dim or even)
+        return Heads(stack.heads, groups, stack.key_dim or head_dim, stack.value_dim or head_dim)
 
     def mix(self, heads: Heads, positions: AttentionPositions) -> InnerAttention:
         score = SCORES[self.config.score](heads.num_heads, heads.key_dim)
@@ -120,11 +120,11 @@ class ModuleFactory:
     def residual(self, stack: StackConfig, depth: float) -> Callable[[], Residual]:
         """Makes the residual connections of a layer, so deep in its stack."""
         rates = self.config.dropout
-        dropout, whole = (
+        dropout, stochastic_depth = (
             Dropout(rates.residual, self.dropout_rng),
             StochasticDepth(depth * rates.depth, self.dropout_rng),
         )
-        return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout, whole)
+        return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout, stochastic_depth)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """What a stack ends with."""
@@ -138,7 +138,7 @@ class ModuleFactory:
     def embedding(self, table: Table, stack: StackConfig, max_length: int | None = None) -> Embedding:
         scheme, join = POSITIONS[self.config.positions].input, JOINS[self.config.positions_join]
         positions = join(scheme, stack.dim, max_length or self.config.max_length)
-        beside = positions.width if isinstance(positions, Concatenated) else 0
+        position_dim = positions.width if isinstance(positions, Concatenated) else 0
         return Embedding(
             table,
             stack.dim,
@@ -146,7 +146,7 @@ class ModuleFactory:
             scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
             norm=self.normalization(stack.dim) if self.config.embedding_norm else nn.Identity(),
             dropout=Dropout(self.config.dropout.embedding, self.dropout_rng),
-            widen=self.project_if_needed(table.embedding_dim, stack.dim - beside),
+            widen=self.project_if_needed(table.embedding_dim, stack.dim - position_dim),
         )
 
     def source_embedding(self, table: Table) -> SourceEmbedding:

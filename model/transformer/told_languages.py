@@ -68,17 +68,17 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
 
         The row of the begin token is that of the lead's last token.
         """
-        told = self.split_inputs(source, source_layout)
-        heard, layout, places = prepend_prefix(told.prefix, target, target_layout)
-        memory = super()._read(told.source, told.layout)
-        return self.decode(heard, layout, *memory).index_select(0, places)
+        split_inputs = self.split_inputs(source, source_layout)
+        decoder_tokens, layout, places = prepend_prefix(split_inputs.prefix, target, target_layout)
+        memory = super()._read(split_inputs.source, split_inputs.layout)
+        return self.decode(decoder_tokens, layout, *memory).index_select(0, places)
 
     def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
         """Read source ids (N,); a state of one row a sentence."""
-        lead, state = self.split_inputs(source, layout).prefix, super().start(source, layout)
-        for tokens in lead[:, :-1].unbind(1):
+        prefix, state = self.split_inputs(source, layout).prefix, super().start(source, layout)
+        for tokens in prefix[:, :-1].unbind(1):
             _, state = super().step(tokens, state)
-        return LanguagePrefixState(state, lead[:, -1])
+        return LanguagePrefixState(state, prefix[:, -1])
 
     def step(self, tokens: Tensor, state: LanguagePrefixState) -> tuple[LogProbFn, LanguagePrefixState]:  # type: ignore[override]
         """As that of every encoder-decoder; a row that begins reads its language in place of the begin token (R,)."""
@@ -123,18 +123,18 @@ def _ends(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layo
     return firsts, lasts.to(device, non_blocking=True), Layout.of((layout.lengths - 1).clamp(min=1), device)
 
 
-def prepend_prefix(lead: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
+def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
     """Targets (N,), begin token first, with leads (B, T) in place of it; their layout, and the rows (N,) at which stand
     the last token of each lead and the tokens of each target."""
     assert isinstance(layout, Layout)
-    more = lead.shape[1] - 1
+    more = prefix.shape[1] - 1
     places = torch.arange(layout.num_rows, device=target.device) + more * (layout.sentence + 1)
-    heard = target.new_empty(layout.num_rows + more * layout.batch).index_copy_(0, places, target)
+    decoder_tokens = target.new_empty(layout.num_rows + more * layout.batch).index_copy_(0, places, target)
     longer = Layout.of(layout.lengths + more, target.device)
     begins = places[layout.positions == 0] - more
-    for number, tokens in enumerate(lead.unbind(1)):
-        heard[begins + number] = tokens
-    return heard, longer, places
+    for number, tokens in enumerate(prefix.unbind(1)):
+        decoder_tokens[begins + number] = tokens
+    return decoder_tokens, longer, places
 
 
 NETWORKS: dict[str, type[EncoderDecoder]] = {"source": EncoderDecoder, "m2m100": M2M100, "mbart": MBart}

@@ -151,7 +151,7 @@ def read_artifact(
     read: Callable[[Manifest], _T],
     stage: str | tuple[str, ...] | None = None,
     *,
-    known: Input | None = None,
+    must_match: Input | None = None,
 ) -> _T:
     """What `read` finds in an artifact, which is verified first: all of it is of one version.
 
@@ -161,7 +161,7 @@ def read_artifact(
     while True:
         with _detecting_replacement(folder) as stands:
             try:
-                found = read(_verified(folder, stage, known))
+                found = read(_verified(folder, stage, must_match))
             except Exception:  # what is read half from one version and half from another may fail in any way
                 if stands():
                     raise
@@ -193,13 +193,13 @@ def _detecting_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
         os.close(descriptor)
 
 
-def _verified(folder: Path, stage: str | tuple[str, ...] | None, known: Input | None) -> Manifest:
+def _verified(folder: Path, stage: str | tuple[str, ...] | None, must_match: Input | None) -> Manifest:
     manifest = read_manifest(folder, Path(os.path.realpath(folder)))
     _verify(manifest)
     wanted = (stage,) if isinstance(stage, str) else stage
     if wanted is not None and manifest.stage not in wanted:
         raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
-    if known is not None and manifest.fingerprint != known.fingerprint:
+    if must_match is not None and manifest.fingerprint != must_match.fingerprint:
         raise DataError("was replaced while this command began to read it; run the command again", file=folder)
     return manifest
 

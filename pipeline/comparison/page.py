@@ -61,7 +61,7 @@ def page(
     sentences = [*legend(found, tested, metrics, figures), *agreement_legend(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
     notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
-    names = format_names((row.name for row in found.rows), most=MAX_TITLE_LENGTH)
+    names = format_names((row.name for row in found.rows), max_chars=MAX_TITLE_LENGTH)
     return render(f"Comparison of {names}", tables, sentences, where, notes)
 
 

@@ -99,15 +99,17 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
             evaluation = EvaluationConfig.model_validate(scored.config.get("evaluation", {}))
         except ValidationError:
             notes.append(OTHER_VERSION)
-    for each, noted in figures.items():
-        if each in tests and len(noted) != len(tests[each].hypotheses):
-            problem = f"has {len(noted)} lines of {each}, which has {len(tests[each].hypotheses)}: evaluate again"
+    for each, segment_figures in figures.items():
+        if each in tests and len(segment_figures) != len(tests[each].hypotheses):
+            problem = (
+                f"has {len(segment_figures)} lines of {each}, which has {len(tests[each].hypotheses)}: evaluate again"
+            )
             raise DataError(problem, file=scores / SEGMENTS_FILE)
     main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
-    known_by = None if main is None else known.get(main)
-    if known_by is None and main in tests:
-        known_by = fingerprint(tests[main].references[0])
-    return System(name, tests, figures, main, known_by, evaluation, notes)
+    test_fingerprint = None if main is None else known.get(main)
+    if test_fingerprint is None and main in tests:
+        test_fingerprint = fingerprint(tests[main].references[0])
+    return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 
 def text_mismatch(one: Segments, other: Segments) -> str | None:

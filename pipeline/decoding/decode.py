@@ -85,19 +85,21 @@ def decode(
             forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
             continuing=phrases.continuing,
         )
-        alone = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
-        steps = stepper if alone else fused_or_plain(stepper)
+        single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
+        steps = stepper if single_greedy else fused_or_plain(stepper)
         return STRATEGIES[config.strategy](
             _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done)
         )
 
-    pays = config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MIN_SENTENCES_TO_COMPILE
+    worth_compiling = (
+        config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MIN_SENTENCES_TO_COMPILE
+    )
     with (
         oom_as_data_error(
             lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"
         ),
         inference_precision(stepper, decoding_precision(config.precision, device)),
-        compiled_loops(pays and torch.device(device).type == "cpu"),
+        compiled_loops(worth_compiling and torch.device(device).type == "cpu"),
     ):
         for layer in linear_layers(stepper) if workers else []:
             layer.prepare()
@@ -147,7 +149,7 @@ def _search(share: _DecodeShard) -> list[list[Hypothesis]]:
         share.rules,
         beam=config.beam,
         n_best=config.n_best,
-        most=most,
+        batch_size=most,
         on_done=share.on_done,
     )
 

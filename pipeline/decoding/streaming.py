@@ -104,15 +104,15 @@ def generate_stream(
         num_pieces = torch.full_like(texts, length)
         rules.apply(log_probs.unsqueeze(1), num_pieces, pieces[:, 1 + len(prompt) :])
         values, tokens = choose(log_probs, texts, num_pieces)
-        stuck = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
-        if not (values.isfinite() | stuck).all():
+        blocked = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
+        if not (values.isfinite() | blocked).all():
             raise DataError(NON_FINITE_MESSAGE)
-        there = (~stuck).cpu()
-        yield NextPieces(texts[there].tolist(), tokens[~stuck].tolist(), values[~stuck].tolist())
+        there = (~blocked).cpu()
+        yield NextPieces(texts[there].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
-        on = ~stuck if through_ends else ~stuck & (tokens != EOS_ID)
-        if not on.all():
-            rows = on.nonzero().squeeze(1)
+        active = ~blocked if through_ends else ~blocked & (tokens != EOS_ID)
+        if not active.all():
+            rows = active.nonzero().squeeze(1)
             if not len(rows):
                 return
             state, pieces, texts = state.select(rows), pieces[rows], texts[rows.cpu()]

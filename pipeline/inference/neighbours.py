@@ -122,8 +122,8 @@ def principal(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
     X - mean = U S W^T; the places are the first two columns of U S. The largest number of a direction is positive.
     """
-    centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
-    left, singular, right = np.linalg.svd(centred, full_matrices=False)
+    centered = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
+    left, singular, right = np.linalg.svd(centered, full_matrices=False)
     signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(1)])
     places, shares = np.zeros((len(vectors), 2)), np.zeros(2)
     num = min(2, len(singular))
@@ -149,16 +149,16 @@ def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
         figure = Figure(figsize=(9, 7), layout="constrained")
         axes = figure.subplots()
         for number, name in enumerate(classes):
-            colour = f"C{number % 10}"
+            color = f"C{number % 10}"
             inside = [row for row, each in enumerate(shown.values()) if each == name]
-            axes.scatter(places[inside, 0], places[inside, 1], s=9, color=colour, label=name or None)
+            axes.scatter(places[inside, 0], places[inside, 1], s=9, color=color, label=name or None)
             for row in inside:
                 axes.annotate(
                     list(shown)[row],
                     (float(places[row, 0]), float(places[row, 1])),
                     xytext=(2, 2),
                     textcoords="offset points",
-                    color=colour,
+                    color=color,
                     parse_math=False,
                 )
         axes.set_xlabel(f"first principal component, {100 * shares[0]:.0f} % of the variance")

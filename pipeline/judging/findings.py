@@ -218,12 +218,12 @@ def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment
 
 
 def _scale(name: str, given: Sequence[Judgment]) -> Scale:
-    standardised, unvaried = z_scores(given)
-    raw, z = means(given), means(standardised)
+    standardized, unvaried = z_scores(given)
+    raw, z = means(given), means(standardized)
     sign = _sign(name)
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
-    tests = difference_tests(standardised, order)
+    tests = difference_tests(standardized, order)
     places = ranks(order, significant(tests, sign))
     rated = [
         SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
@@ -231,7 +231,7 @@ def _scale(name: str, given: Sequence[Judgment]) -> Scale:
     ]
     level = LEVELS[name]
     agreed = alpha(given, level), *kappas(given, level)
-    return Scale(name, sign < 0, rated, tests, *agreed, standardised, unvaried)
+    return Scale(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
 
 
 def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:

@@ -103,7 +103,7 @@ def load_model(
 
     Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
     """
-    made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", known=known)
+    made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", must_match=known)
     return replace(build_loaded_model(*parts, folder, device, dtype), made=made)
 
 

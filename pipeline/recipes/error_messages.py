@@ -50,7 +50,7 @@ def recipe_error(
     model: type[BaseModel],
     prefix: Key,
     origins: Mapping[Key, Origin],
-    to_blame: Callable[[Any], str],
+    origin_of: Callable[[Any], str],
 ) -> RecipeError:
     """The first of pydantic's `errors` as an error of ours; an unknown key goes first, what is missing last.
 
@@ -60,7 +60,7 @@ def recipe_error(
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
     key = _user_key((*prefix, *loc), origins)
-    place = place_of(key, origins) or to_blame(error)
+    place = place_of(key, origins) or origin_of(error)
     text = f"{place}: {_sentence(error, model, loc, key)}" if place else _sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)

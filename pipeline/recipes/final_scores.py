@@ -169,7 +169,7 @@ def read_candidate(folder: Path) -> Candidate:
         check_made_from(scores, **{evaluate.input_name("valid"): made})
         decoding = DecodingConfig.model_validate_json(json.dumps(made.config["decoding"]))
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
-    validation = read_artifact(run.scores, _validation, known=scores.as_input())
+    validation = read_artifact(run.scores, _validation, must_match=scores.as_input())
     return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
 
 

@@ -137,7 +137,7 @@ def copy_from_sibling(
             continue  # not made, or damaged
         if stale_reason(replace(todo, folder=other)) is None:
             with publish(todo, command=command) as draft:
-                read_artifact(other, partial(copy_files, into=draft.folder, copy=copy), known=made.as_input())
+                read_artifact(other, partial(copy_files, into=draft.folder, copy=copy), must_match=made.as_input())
                 draft.figures.update(made.figures)
             reporter.line(f"{todo.folder.name}: copied from {other}, which has the same settings and inputs")
             return

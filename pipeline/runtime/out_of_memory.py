@@ -28,14 +28,14 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def oom_as_data_error(complaint: Callable[[], str]) -> Iterator[None]:
+def oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
     """Within, memory that runs out raises DataError with this complaint."""
     try:
         yield
     except (MemoryError, RuntimeError, ImportError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        raise told_here(DataError(complaint())) from error
+        raise told_here(DataError(message())) from error
 
 
 def too_large(batch: str, where: str) -> str:

@@ -95,15 +95,15 @@ def choose_num_threads(device: torch.device) -> int:
     if "OMP_NUM_THREADS" in os.environ:
         return ours
     processors, of_container = num_processors(), quota()
-    most = min(ours, available_threads(0.0, processors, of_container))
-    if device.type != "cpu" or most == 1:
-        return most
+    limit = min(ours, available_threads(0.0, processors, of_container))
+    if device.type != "cpu" or limit == 1:
+        return limit
     before = read()
     time.sleep(SECONDS_OF_START)
     after = read()
     if before is None or after is None:
-        return most
-    return min(most, available_threads(load_between(before, after).others, processors, of_container))
+        return limit
+    return min(limit, available_threads(load_between(before, after).others, processors, of_container))
 
 
 class LoadWatch:

@@ -214,7 +214,7 @@ def warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
         )
     if told.word_joins:
         said.append(
-            f'{len(told.word_joins):,} {of} end within a word that a choice goes on with ("{told.word_joins[0]}"): texts are '
-            "joined as they are written, so begin a choice with a space where a new word begins"
+            f'{len(told.word_joins):,} {of} end within a word that a choice goes on with ("{told.word_joins[0]}"): '
+            "texts are joined as they are written, so begin a choice with a space where a new word begins"
         )
     return said

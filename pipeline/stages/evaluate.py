@@ -91,7 +91,7 @@ def evaluate_tests(
         if translations is None:
             from tfm.pipeline.scoring.held_out import score_likelihood  # here, as it needs torch
 
-            data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+            data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
             reads = _load(model, device, todo.inputs["model"])
             return [
                 score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
@@ -99,12 +99,14 @@ def evaluate_tests(
             ]
         loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
-            translations, lambda _: translated(dataset, translations, scored), known=todo.inputs[input_name(scored)]
+            translations,
+            lambda _: translated(dataset, translations, scored),
+            must_match=todo.inputs[input_name(scored)],
         )
         judge = partial(assess_with_model, config=config, loaded=loaded, asked=True, seed=seed, reporter=reporter)
         if not any(segments.directions for segments in tests):
             return [judge(segments) for segments in tests]
-        data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
         trained = data.directions["train"]
         identifier = identifier_of(data.train, trained, *load_pair(data.tokenizer_folder))
         if scored == "valid":

@@ -74,7 +74,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         sizes = preflight(splits, online=data.online).values()
         if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
             reporter.warn(note)
-        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), known=todo.inputs["tokenizer"])
+        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), must_match=todo.inputs["tokenizer"])
         if data.limits.cut_sources and tokenizers[1].label_kind == "tags":
             raise RecipeError(
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
@@ -206,7 +206,7 @@ def _chunks(
         corpus = by_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
     encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
-    yield from encode(rows(corpus, online=data.online), *encoders, several=several)
+    yield from encode(rows(corpus, online=data.online), *encoders, multi_reference=several)
 
 
 def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:

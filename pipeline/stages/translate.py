@@ -105,7 +105,7 @@ def translate_tests(
 
     with publish(todo, command=command) as draft:
         loaded = load_model(model, device, known=todo.inputs["model"])
-        data = read_artifact(dataset, lambda _: load_dataset(dataset), known=todo.inputs["dataset"])
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
         for name, split in splits_scored(data, scored).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):

@@ -45,7 +45,7 @@ class CrossEntropy:
     def loss(self, output: OutputLayer, predict: Predict) -> Loss:
         """Its sum over predictions."""
         found = predict()
-        total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, counts=found.row_mask)
+        total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, row_mask=found.row_mask)
         return Loss(total, nll, found.count)
 
 

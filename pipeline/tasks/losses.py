@@ -38,39 +38,39 @@ class _LinearCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         dtype: torch.dtype,
-        counts: Tensor | None,
+        row_mask: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         low_weight = weight.to(dtype)
-        chosen = weight.index_select(0, targets)
-        for_hidden, for_weight = torch.empty_like(hidden), torch.zeros_like(weight)
-        chosen_p = hidden.new_empty(len(hidden), 1)
+        target_weights = weight.index_select(0, targets)
+        grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        target_probs = hidden.new_empty(len(hidden), 1)
         rows = pad_rows(hidden, dtype)
         memory = rows.new_empty(min(CHUNK, len(rows)), len(weight))
         for first in range(0, len(hidden), CHUNK):
             chunk, low_hidden = slice(first, min(first + CHUNK, len(hidden))), rows[first : first + CHUNK]
             logits = torch.mm(low_hidden, low_weight.t(), out=memory[: len(low_hidden)])
-            chosen_p[chunk] = _errors(logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype)
-            for_hidden[chunk] = (logits @ low_weight)[: chunk.stop - first]
-            for_weight += logits.t() @ low_hidden
-        of_chosen = chosen_p - (1 - smoothing + smoothing / len(weight))
-        for_hidden.addcmul_(of_chosen, chosen)
-        for_weight.index_add_(0, targets, hidden * of_chosen)
-        log_p = chosen_p.squeeze(1).clamp_min(TINY).log()
-        nll = -(log_p if counts is None else log_p * counts).sum()
-        total = nll + smoothing * (hidden * (chosen - weight.mean(0))).sum()
-        ctx.save_for_backward(for_hidden, for_weight)
+            target_probs[chunk] = _errors(logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype)
+            grad_hidden[chunk] = (logits @ low_weight)[: chunk.stop - first]
+            grad_weight += logits.t() @ low_hidden
+        of_chosen = target_probs - (1 - smoothing + smoothing / len(weight))
+        grad_hidden.addcmul_(of_chosen, target_weights)
+        grad_weight.index_add_(0, targets, hidden * of_chosen)
+        log_p = target_probs.squeeze(1).clamp_min(TINY).log()
+        nll = -(log_p if row_mask is None else log_p * row_mask).sum()
+        total = nll + smoothing * (hidden * (target_weights - weight.mean(0))).sum()
+        ctx.save_for_backward(grad_hidden, grad_weight)
         ctx.mark_non_differentiable(nll)
         return total, nll
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
-        for_hidden, for_weight = ctx.saved_tensors
-        return for_hidden * grad, for_weight * grad, None, None, None, None
+        grad_hidden, grad_weight = ctx.saved_tensors
+        return grad_hidden * grad, grad_weight * grad, None, None, None, None
 
 
 def _errors(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
     """Turns logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; gives p of the targets (n, 1)."""
-    chosen_p, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
+    target_probs, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
     block = BLOCK if logits.device.type == "cpu" else CHUNK
     if logits.dtype != dtype:
         memory = logits.new_empty(block, logits.shape[1], dtype=dtype)
@@ -78,13 +78,13 @@ def _errors(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtyp
         low, wanted = logits[first : first + block], targets[first : first + block, None]
         z = low if memory is None else memory[: len(low)].copy_(low)
         p = torch.softmax(z, -1, out=z)
-        chosen_p[first : first + block] = p.gather(1, wanted)
+        target_probs[first : first + block] = p.gather(1, wanted)
         if smoothing:
             p.sub_(smoothing / logits.shape[1])
         p.scatter_(1, wanted, 0.0)
         if memory is not None:
             low.copy_(p)
-    return chosen_p
+    return target_probs
 
 
 def linear_cross_entropy(
@@ -94,27 +94,27 @@ def linear_cross_entropy(
     *,
     smoothing: float,
     compute_dtype: torch.dtype,
-    counts: Tensor | None = None,
+    row_mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target).
 
     hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the products, if lower. counts (N,): 1 where
     a row counts, 0 where it is filler; None where all count.
     """
-    if counts is not None:
-        hidden = hidden * counts[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
+    if row_mask is not None:
+        hidden = hidden * row_mask[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
     dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
-    return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype, counts)  # type: ignore[no-untyped-call,no-any-return]
+    return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype, row_mask)  # type: ignore[no-untyped-call,no-any-return]
 
 
 def output_loss(
-    output: nn.Module, hidden: Tensor, targets: Tensor, *, smoothing: float, counts: Tensor | None = None
+    output: nn.Module, hidden: Tensor, targets: Tensor, *, smoothing: float, row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target), by any output layer.
 
     hidden (N, E), targets (N,); counts (N,): 1 where a row counts, 0 where it is filler; None where all count.
     """
-    return LOSSES[type(output)](output, hidden, targets, smoothing, counts)
+    return LOSSES[type(output)](output, hidden, targets, smoothing, row_mask)
 
 
 def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,15 +127,15 @@ def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _of_linear(
-    output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None
+    output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     weight, hidden = as_product(output, hidden)
     dtype = output.compute_dtype
-    return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, counts=counts)
+    return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask)
 
 
 def _of_adaptive(
-    output: AdaptiveSoftmax, hidden: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None
+    output: AdaptiveSoftmax, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Each tail is computed for the rows alone whose target lies in it; where there are none, for none.
 
@@ -146,12 +146,12 @@ def _of_adaptive(
     dtype, cluster = output.words.compute_dtype, output.cluster_of(targets)
     in_head = torch.where(cluster > 0, len(output.words.weight) + cluster - 1, targets)
     total, nll = linear_cross_entropy(
-        hidden, output.head_weight(), in_head, smoothing=smoothing, compute_dtype=dtype, counts=counts
+        hidden, output.head_weight(), in_head, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask
     )
     if not output.cutoffs:
         return total, nll
-    if counts is not None:
-        cluster = torch.where(counts > 0, cluster, 0)  # filler enters no tail
+    if row_mask is not None:
+        cluster = torch.where(row_mask > 0, cluster, 0)  # filler enters no tail
     first, *sizes = cluster.bincount(minlength=len(output.cutoffs) + 1).tolist()
     order = cluster.argsort(stable=True)[first:]
     parts = (torch.split(each[order], sizes) for each in (hidden, targets))

@@ -32,7 +32,7 @@ def largest_budget(
     *,
     seed: int,
     world: World,
-    least: int,
+    minimum: int,
     reporter: Reporter,
 ) -> int:
     """The most tokens a side of a batch, to an eighth, with which an update fits in every process; or `least`.
@@ -41,8 +41,8 @@ def largest_budget(
     split at once. The model is left as it was.
     """
     if world.device.type not in SEARCHABLE_DEVICES:
-        reporter.line(f"training: batches of {least:,} tokens, the dataset's: only a GPU's memory is searched")
-        return least
+        reporter.line(f"training: batches of {minimum:,} tokens, the dataset's: only a GPU's memory is searched")
+        return minimum
 
     def fits(budget: int) -> bool:
         reporter.line(f"training: do batches of {budget:,} tokens fit?")
@@ -55,17 +55,17 @@ def largest_budget(
         return len(make_task(budget).ordered(split, budget)) == 1
 
     with _preserving_state(model):
-        found: int = min(world.all_gather_object(search_maximum(fits, least, holds_all)))
+        found: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_all)))
     reporter.line(f"training: batches of {found:,} tokens fit")
     return found
 
 
-def search_maximum(fits: Callable[[int], bool], least: int, is_enough: Callable[[int], bool]) -> int:
+def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callable[[int], bool]) -> int:
     """The largest number that fits, to an eighth: `least` doubled until one does not, and then halved between.
 
     `least` is not asked about. No number beyond the first that is enough is.
     """
-    low, high = least, None
+    low, high = minimum, None
     while high is None and not is_enough(low):
         if fits(2 * low):
             low *= 2

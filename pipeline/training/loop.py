@@ -29,7 +29,7 @@ SECONDS_BETWEEN_NOTES = 0.5
 class Validator(Protocol):
     """What the loop needs of validation."""
 
-    def figures(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Any]: ...
+    def figures(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]: ...
 
 
 @dataclass

@@ -61,7 +61,7 @@ def make_model(
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
         world.run_on_rank_zero(lambda: check_tree(training_folder(todo)))
-        data = read_artifact(dataset, lambda _: read_data(dataset), known=todo.inputs["dataset"])
+        data = read_artifact(dataset, lambda _: read_data(dataset), must_match=todo.inputs["dataset"])
         session = Session(todo, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
@@ -99,7 +99,7 @@ def as_first_model_reads(session: Session) -> Dataset:
         return session.data
     folder = Path(str(session.config.init_from))
     known = session.todo.inputs["init_from"]
-    preparation = read_artifact(folder, lambda made: read_preparation(made.folder, made.path), known=known)
+    preparation = read_artifact(folder, lambda made: read_preparation(made.folder, made.path), must_match=known)
     if session.data.preparation == preparation:
         return session.data
     session.reporter.line(
@@ -127,7 +127,7 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
 
     with as_cannot_write(session.folder):
         make_below(session.run, kept)
-    read_artifact(dataset, copy, known=session.todo.inputs["dataset"])
+    read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 
 
 def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:

@@ -284,7 +284,7 @@ def test_beam_1_is_greedy(model):
     flat = torch.tensor([token for source in sources for token in (*source, EOS_ID)])
     with torch.inference_mode():
         rules = LogitsProcessor.of(lengths, config, model.max_length)
-        searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1, most=5)
+        searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1, batch_size=5)
     assert_same(searched, plain)
 
 

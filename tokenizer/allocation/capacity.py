@@ -56,13 +56,13 @@ def allocate(languages: Mapping[str, Sizes], size: int) -> dict[str, LanguageVoc
     Fewer where no language has more pieces. Of equal gains the first language takes the step.
     """
     steps = dict.fromkeys(languages, 0)
-    now = {language: at(0) for language, at in languages.items()}
-    then = {language: at(1) for language, at in languages.items()}
-    while len({piece for each in now.values() for piece in each.pieces}) < size:
-        growing = [each for each in languages if len(then[each].pieces) > len(now[each].pieces)]
+    current = {language: sizes(0) for language, sizes in languages.items()}
+    candidates = {language: sizes(1) for language, sizes in languages.items()}
+    while len({piece for each in current.values() for piece in each.pieces}) < size:
+        growing = [each for each in languages if len(candidates[each].pieces) > len(current[each].pieces)]
         if not growing:
             break
-        best = max(growing, key=lambda language: then[language].term - now[language].term)
+        best = max(growing, key=lambda language: candidates[language].term - current[language].term)
         steps[best] += 1
-        now[best], then[best] = then[best], languages[best](steps[best] + 1)
-    return now
+        current[best], candidates[best] = candidates[best], languages[best](steps[best] + 1)
+    return current

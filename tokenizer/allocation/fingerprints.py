@@ -31,13 +31,13 @@ def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: in
     (Gonzalez 1985), and of what it ends in the best is taken.
     """
     vectors = fingerprints(vocabularies)
-    best, least = np.zeros(len(vectors), np.int64), np.inf
+    best, best_inertia = np.zeros(len(vectors), np.int64), np.inf
     for first in range(len(vectors)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of clusters that lost all their languages: then there are fewer
             _, labels = kmeans2(vectors, farthest_first_centers(vectors, first, count), iter=ITERATIONS, minit="matrix")
-        if (spread := inertia(vectors, labels)) < least - 1e-9:
-            best, least = labels, spread
+        if (spread := inertia(vectors, labels)) < best_inertia - 1e-9:
+            best, best_inertia = labels, spread
     found: dict[int, list[str]] = {}
     for language, label in zip(vocabularies, best.tolist(), strict=True):
         found.setdefault(label, []).append(language)

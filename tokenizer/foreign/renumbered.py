@@ -23,7 +23,7 @@ ROLE_PRECEDENCE = (EOS, BOS, UNK, PAD)
 
 @dataclass(frozen=True)
 class RenumberedTokenizer:
-    """document: tokenizer.json. rows: by our id the id there. unmapped_ids: those of our ids that stand for none of theirs;
+    """document: tokenizer.json. rows: by our id the id there. unmapped_ids: our ids that stand for none of theirs;
     their row is that of the token whose role they have."""
 
     document: dict[str, Any]
@@ -49,13 +49,13 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     for role in ROLE_PRECEDENCE:
         if roles.get(role) is not None and roles[role] not in kept.values():
             kept[role] = roles[role]
-    some = roles[EOS]
-    rows = [kept.get(role, roles.get(role, some)) for role in SPECIALS]
+    eos_id = roles[EOS]
+    rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIALS]
     rest = [number for number in range(size) if number not in kept.values()]
-    called = [*SPECIALS, *(_free(names[number], number) for number in rest)]
+    new_names = [*SPECIALS, *(_free(names[number], number) for number in rest)]
     unmapped_ids = [number for number, role in enumerate(SPECIALS) if role not in kept]
     rows += rest
-    return RenumberedTokenizer(_written(document, called, rows, unmapped_ids), rows, unmapped_ids)
+    return RenumberedTokenizer(_written(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
@@ -99,7 +99,9 @@ def _free(name: str, number: int) -> str:
     return f"{name}:{number}" if name in SPECIALS else name
 
 
-def _written(document: dict[str, Any], called: list[str], rows: list[int], unmapped_ids: list[int]) -> dict[str, Any]:
+def _written(
+    document: dict[str, Any], new_names: list[str], rows: list[int], unmapped_ids: list[int]
+) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""
     model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
     in_model = _numbers_in(model)
@@ -109,20 +111,20 @@ def _written(document: dict[str, Any], called: list[str], rows: list[int], unmap
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
         known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
-        model["vocab"] = [[called[new], known.get(new, low)] for new in of_model]
+        model["vocab"] = [[new_names[new], known.get(new, low)] for new in of_model]
         model["unk_id"] = SPECIALS.index(UNK)
     else:
-        model["vocab"] = {called[new]: new for new in of_model}
+        model["vocab"] = {new_names[new]: new for new in of_model}
     if "unk_token" in model:
         model["unk_token"] = UNK
     tokens = [
-        _token(new, called[new], added.get(rows[new]) if new not in unmapped_ids else None)
+        _token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
         if new < len(SPECIALS) or rows[new] in added or new > last
     ]
-    cuts = model["type"] in WHOLE_WORDS or model.get("ignore_merges")
+    needs_split = model["type"] in WHOLE_WORDS or model.get("ignore_merges")
     before = document.get("pre_tokenizer")
-    if cuts:
+    if needs_split:
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
         before = with_cut(before, {*SPECIALS, *(name for name in control if not name.startswith(OTHER))})
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
@@ -135,10 +137,10 @@ def _numbers_in(model: Mapping[str, Any]) -> set[int]:
     return set(vocab.values()) if isinstance(vocab, Mapping) else set(range(len(vocab)))
 
 
-def _token(number: int, name: str, was: Mapping[str, Any] | None) -> dict[str, Any]:
-    is_special = was is None or number < len(SPECIALS) or was["special"]
+def _token(number: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
+    is_special = old_token is None or number < len(SPECIALS) or old_token["special"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {**plain, **(was or {}), "id": number, "content": name, "special": is_special}
+    return {**plain, **(old_token or {}), "id": number, "content": name, "special": is_special}
 
 
 def with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def training_counts(
         dataset,
         lambda made: (load_split(made.folder / "train", texts=False), load_pair(made.folder / TOKENIZER_FOLDER)),
         "preprocess",
-        known=known,
+        must_match=known,
     )
     counts: Counter[str] = Counter()
     unknown = 0

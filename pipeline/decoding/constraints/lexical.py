@@ -154,10 +154,10 @@ class ForcedPhrases:
         """Those of some of the sentences."""
         return ForcedPhrases(self.phrases[sentences], self.lengths[sentences], self.continuing)
 
-    def block_word_continuation(self, log_probs: Tensor, standing: ConstraintProgress) -> None:
+    def block_word_continuation(self, log_probs: Tensor, progress: ConstraintProgress) -> None:
         """Give -inf, in place, to pieces that would extend the last word of a phrase just completed."""
         continuing = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
-        log_probs.masked_fill_(standing.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEG_INF)
+        log_probs.masked_fill_(progress.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEG_INF)
 
     def progress(self, num_pieces: Tensor, pieces: Tensor) -> ConstraintProgress:
         """Of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are there."""

@@ -40,7 +40,7 @@ def beam_search(
     *,
     beam: int,
     n_best: int,
-    most: int,
+    batch_size: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence that a beam of width `beam` finds, best score first.
@@ -51,7 +51,7 @@ def beam_search(
     """
     device, norms = source.device, rules.divisors.numpy()
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    slots = BatchSlots(stepper, source, layout, rules, most)
+    slots = BatchSlots(stepper, source, layout, rules, batch_size)
     beams = Beams.start(n_best, slots.rules.divisors[slots.rules.longest + 1].numpy())
     while True:
         predict, slots.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), slots.state)
@@ -74,8 +74,8 @@ def beam_search(
         if num_done := slots.advance(torch.from_numpy(done)):
             on_done(num_done)
         beams = grown
-        if (late := slots.defer_long_sequences()) is not None:
-            sentences, empty = late
+        if (deferred := slots.defer_long_sequences()) is not None:
+            sentences, empty = deferred
             beams.sums[empty.numpy()] = NEG_INF
             for sentence in sentences:
                 found[sentence].clear()

@@ -88,10 +88,10 @@ class Beams:
         """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished,
         `may_end` (B,) log-probabilities of the best unfinished hypotheses that may."""
         leading, rival = self.sums[:, 0], self.best[:, -1]
-        hopeless = leading / self.bound < rival
+        cannot_improve = leading / self.bound < rival
         enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
         nothing_left = ~(leading > NEG_INF)  # true also of what is not a number
-        done: Flags = hopeless | enough | nothing_left
+        done: Flags = cannot_improve | enough | nothing_left
         return done
 
 

@@ -89,14 +89,14 @@ class BatchSlots(Generic[StateT]):
         """The sentences that are put off, and their slots; None where there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
-        late = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
-        if not late.any() or int(late.sum()) + self._num_free == len(self):  # no other sentence is in the batch
+        deferred = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
+        if not deferred.any() or int(deferred.sum()) + self._num_free == len(self):  # no other sentence is in the batch
             return None
-        sentences = self.sentences[late].tolist()
+        sentences = self.sentences[deferred].tolist()
         self._waiting.extend(sentences)
         self._max_steps[sentences] = NO_LIMIT
-        self._leave(late)
-        return sentences, late.nonzero().squeeze(1)
+        self._leave(deferred)
+        return sentences, deferred.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
         """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""

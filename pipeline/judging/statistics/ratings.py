@@ -75,11 +75,11 @@ def estimate(
         return Estimate(value)
     place = {segment: i for i, segment in enumerate(segments)}
     counts = bootstrap_counts(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
-    again = of_draws(counts.astype(np.float64))
-    again = again[~np.isnan(again)]
-    if not again.size or np.ptp(again) <= ROUNDING * np.abs(again).max():
+    bootstrap_values = of_draws(counts.astype(np.float64))
+    bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
+    if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING * np.abs(bootstrap_values).max():
         return Estimate(value)
-    low, high = np.percentile(again, percentiles(len(segments)))
+    low, high = np.percentile(bootstrap_values, percentiles(len(segments)))
     return Estimate(value, float(low), float(high))
 
 

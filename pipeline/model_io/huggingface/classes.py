@@ -39,9 +39,9 @@ class HuggingFaceClass:
     name of the bias that has a number for each piece; none: it says no pieces.
     Out: settings: (config, number of pieces) -> config.json. finished: (config, what the table gives) -> its weights,
     with those that are no tensor of ours.
-    In: begun: (config.json, its weights) -> what the table is read from. read: (config.json, what `begun` gives) -> our
-    config; raises ValueError for what ours cannot be. note: what to say of a model that was imported. tokenizer_overrides: (folder,
-    config.json) -> what to read in place of its settings, as other files say.
+    In: prepare_import: (config.json, its weights) -> the weights that the table is read from. read: (config.json,
+    these) -> our config; raises ValueError for what ours cannot be. note: what to say of a model that was imported.
+    tokenizer_overrides: (folder, config.json) -> what to read in place of its settings, as other files say.
     """
 
     name: str

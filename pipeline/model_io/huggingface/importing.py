@@ -38,15 +38,15 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     have.
     """
     received = Snapshot(folder)
-    settings, held_by = _class_of(received)
-    with _refusing(received, held_by):
-        settings = settings | held_by.tokenizer_overrides(received, settings)
-        check_weights(received, settings, held_by)
-    todo = Plan("train", out, {"imported": held_by.name}, received.inputs(), None)
+    settings, hf_class = _class_of(received)
+    with _refusing(received, hf_class):
+        settings = settings | hf_class.tokenizer_overrides(received, settings)
+        check_weights(received, settings, hf_class)
+    todo = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
     if is_fresh(todo, reporter):
         return
-    with _refusing(received, held_by):
-        config, weights, pieces = _read(received, settings, held_by)
+    with _refusing(received, hf_class):
+        config, weights, pieces = _read(received, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         own = shapes_of(config, source_vocab=source, target_vocab=target)
     kept = {name: weights[name] for name in own}
@@ -56,9 +56,9 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
         save_pair(pieces.source, pieces.target, draft.folder)
         save_network(draft.folder, config, kept)
         draft.figures["parameters"] = num_parameters
-    reporter.line(f"import: {out}, a {held_by.name} of {num_parameters:,} parameters")
-    if held_by.note:
-        reporter.warn(held_by.note)
+    reporter.line(f"import: {out}, a {hf_class.name} of {num_parameters:,} parameters")
+    if hf_class.note:
+        reporter.warn(hf_class.note)
     ends = settings.get("eos_token_id")
     if isinstance(ends, list) and len(ends) > 1:
         reporter.warn(
@@ -68,7 +68,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 
 @contextmanager
-def _refusing(received: Snapshot, held_by: HuggingFaceClass) -> Iterator[None]:
+def _refusing(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
     """Within, whatever an unexpected value leads to is a DataError with the reason."""
     try:
         yield
@@ -78,7 +78,7 @@ def _refusing(received: Snapshot, held_by: HuggingFaceClass) -> Iterator[None]:
         raise DataError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']:.200}", file=place) from error
     except REFUSED as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
-        raise DataError(f"is no {held_by.name} that tfm can import: {reason:.200}", file=received.folder) from error
+        raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
 
 
 REFUSED = (
@@ -111,29 +111,29 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     return settings, found
 
 
-def _read(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
+def _read(received: Snapshot, settings: Settings, hf_class: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
     """Config, weights by our names, and tokenizers."""
-    found = held_by.prepare_import(settings, _weights(received))
-    keys = held_by.read(settings, found)
-    size, abilities = len(found[held_by.tables[0]]), ABILITIES[keys["task"]]
+    found = hf_class.prepare_import(settings, _weights(received))
+    keys = hf_class.read(settings, found)
+    size, abilities = len(found[hf_class.tables[0]]), ABILITIES[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
         pieces, begins = read_texts(received, settings, size, abilities.labels)
         keys |= {"begin_token": begins, "max_length": keys["max_length"] - begins}  # a position is that token's
     else:
         pieces = read_pieces(received, settings, size)
     rows = torch.tensor(pieces.rows)
-    for name in held_by.tables:
+    for name in hf_class.tables:
         of_source = pieces.source_rows is not None and ".encoder." in name
         found[name] = found[name][torch.tensor(pieces.source_rows) if of_source else rows]
-    bias = held_by.bias
+    bias = hf_class.bias
     if bias is not None and (pieces.missing_rows or keys.get("output_bias")):
         old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))
         old[pieces.missing_rows] = SUPPRESSED_BIAS
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)
-    check_places(held_by, config, found)
-    return config, held_by.imported(config, found), pieces
+    check_places(hf_class, config, found)
+    return config, hf_class.imported(config, found), pieces
 
 
 def _weights(received: Snapshot) -> State:

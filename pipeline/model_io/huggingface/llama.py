@@ -50,7 +50,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
     """config.json."""
     stack = config.decoder
     function, _ = GATES[config.activation]
-    turning = rope_parameters(config.rotary)
+    rope = rope_parameters(config.rotary)
     return {
         "vocab_size": vocab_size,
         "max_position_embeddings": longest(config),
@@ -66,8 +66,8 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "mlp_bias": True,
         "attention_dropout": config.dropout.attention,
         "rope_theta": config.rotary.base,
-        "rope_scaling": turning if config.rotary.factor > 1 else None,  # as transformers 4 reads it
-        "rope_parameters": turning,
+        "rope_scaling": rope if config.rotary.factor > 1 else None,  # as transformers 4 reads it
+        "rope_parameters": rope,
         "tie_word_embeddings": is_tied(config),
         **tfm_keys(config),
         **TOKENS,

@@ -112,6 +112,6 @@ def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> i
         session.config,
         seed=session.seed,
         world=session.world,
-        least=about.batch_tokens,
+        minimum=about.batch_tokens,
         reporter=session.reporter,
     )

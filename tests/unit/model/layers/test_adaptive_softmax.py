@@ -140,7 +140,7 @@ def test_a_tail_is_computed_for_its_own_rows_alone() -> None:
 def test_filler_counts_nowhere() -> None:
     output, (hidden, targets) = layer(), rows()
     counts = (torch.arange(len(targets)) < 25).double()
-    found = output_loss(output, hidden, targets, smoothing=0.0, counts=counts)
+    found = output_loss(output, hidden, targets, smoothing=0.0, row_mask=counts)
     want = output_loss(output, hidden[:25], targets[:25], smoothing=0.0)
     for mine, wanted in zip(found, want, strict=True):
         torch.testing.assert_close(mine, wanted, rtol=1e-12, atol=0)
@@ -178,9 +178,9 @@ def test_the_loss_of_a_linear_layer_is_the_same_function_as_before() -> None:
     hidden, targets = rows()
     linear = Linear(E, V, bias=False, compute_dtype=torch.float32).double()
     for counts in (None, (targets > 3).double()):
-        found = output_loss(linear, hidden, targets, smoothing=0.1, counts=counts)
+        found = output_loss(linear, hidden, targets, smoothing=0.1, row_mask=counts)
         weight, dtype = linear.weight, linear.compute_dtype
-        want = linear_cross_entropy(hidden, weight, targets, smoothing=0.1, compute_dtype=dtype, counts=counts)
+        want = linear_cross_entropy(hidden, weight, targets, smoothing=0.1, compute_dtype=dtype, row_mask=counts)
         assert found[0] == want[0]
         assert found[1] == want[1]
 

@@ -126,10 +126,10 @@ def test_an_error_of_one_version_is_raised(folder: Path) -> None:
 def test_what_was_seen_before_must_still_be_there(folder: Path) -> None:
     make(plan_of(folder))
     known = open_artifact(folder).as_input()
-    assert read_artifact(folder, lambda made: made.stage, known=known) == "first"
+    assert read_artifact(folder, lambda made: made.stage, must_match=known) == "first"
     make(plan_of(folder, n=2))
     with pytest.raises(DataError, match="was replaced while this command began"):
-        read_artifact(folder, lambda made: made.stage, known=known)
+        read_artifact(folder, lambda made: made.stage, must_match=known)
 
 
 def test_a_folder_s_number_given_to_another_one_deceives_nobody(folder: Path) -> None:

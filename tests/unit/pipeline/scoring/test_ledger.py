@@ -39,7 +39,8 @@ root, most = Path(sys.argv[1]), int(sys.argv[2])
 for writer in range(8):
     if os.fork() == 0:
         for entry in range(most):
-            append_entries(root, [LedgerEntry("t", f"{writer} {entry} " + "ä" * writer * 20, "m", "r", "recipe")], NullReporter())
+            entries = [LedgerEntry("t", f"{writer} {entry} " + "ä" * writer * 20, "m", "r", "recipe")]
+            append_entries(root, entries, NullReporter())
             os.write(1, f"{writer} {entry}\\n".encode())
         os._exit(0)
 print(flush=True)

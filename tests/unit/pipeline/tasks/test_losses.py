@@ -145,7 +145,7 @@ def test_a_bias_of_the_output_is_part_of_the_loss_and_learns(smoothing: float) -
     torch.nn.init.normal_(output.bias)  # type: ignore[arg-type]
     hidden = torch.randn(50, 12, dtype=torch.float64, requires_grad=True)
     targets, counts = torch.randint(30, (50,)), (torch.arange(50) < 40).double()
-    total, nll = output_loss(output, hidden, targets, smoothing=smoothing, counts=counts)
+    total, nll = output_loss(output, hidden, targets, smoothing=smoothing, row_mask=counts)
     logits = output(hidden)[:40]
     want = F.cross_entropy(logits, targets[:40], reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(total, want, rtol=1e-12, atol=1e-10)
