@@ -10,20 +10,20 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, inlined
-from tfm.model.cpu_kernels.softmax import NONE, ZERO, exp
+from tfm.model.cpu_kernels.jit import UNROLL, compiled, inlined
+from tfm.model.cpu_kernels.softmax import NEG_INF, ZERO, exp
 from tfm.model.cpu_kernels.vectors import (
-    SIDE,
+    LANES,
     at,
-    larger,
-    largest,
+    hmax,
+    hsum,
     load,
     load_first,
     splat,
     store,
     store_first,
     store_totals,
-    total,
+    vmax,
 )
 
 LINE = 64  # bytes of a cache line
@@ -38,8 +38,8 @@ def _prefetch(_, array, place):  # type: ignore[no-untyped-def]
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        where = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
-        builder.call(prefetch, [where, number(0), number(3), number(1)])  # to read; into all caches; data
+        key_indices = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
+        builder.call(prefetch, [key_indices, number(0), number(3), number(1)])  # to read; into all caches; data
         return context.get_dummy_value()
 
     return types.void(array, place), generate
@@ -56,7 +56,7 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _prefetch_share(key, value, where, counts, sentence, w, width):  # type: ignore[no-untyped-def]
+def _prefetch_share(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
     """Prefetch the w-th of `width` shares of what the queries of a sentence see, as `list_allowed` has listed it.
 
     A share is what one query sees and the one before it does not; where all see the same, a part of that.
@@ -65,13 +65,13 @@ def _prefetch_share(key, value, where, counts, sentence, w, width):  # type: ign
     size = counts[m] if len(counts) == width else (counts[m] + width - 1) // width
     first = 0 if len(counts) == width else w * size
     for i in range(first, min(first + size, counts[m])):
-        if m == 0 or where[m, i] != where[m - 1, i]:
-            _prefetch_slot(key, sentence, np.int64(where[m, i]))
-            _prefetch_slot(value, sentence, np.int64(where[m, i]))
+        if m == 0 or key_indices[m, i] != key_indices[m - 1, i]:
+            _prefetch_slot(key, sentence, np.int64(key_indices[m, i]))
+            _prefetch_slot(value, sentence, np.int64(key_indices[m, i]))
 
 
 @compiled("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
-def list_allowed(allowed, where, counts):  # type: ignore[no-untyped-def]
+def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
     """The keys that allowed (B, W, S) allows each query -> where (B, W, S + AT_ONCE), and how many: counts (B, W).
 
     Behind them stands the first of them again.
@@ -79,13 +79,13 @@ def list_allowed(allowed, where, counts):  # type: ignore[no-untyped-def]
     batch, width, num_keys = allowed.shape
     for b in range(batch):
         for w in range(width):
-            row, places = allowed[b, w], where[b, w]
+            row, places = allowed[b, w], key_indices[b, w]
             count = 0
             for s in range(num_keys):
                 places[count] = s
                 count += row[s]
             counts[b, w] = count
-            for i in range(count, count + AT_ONCE - 1):
+            for i in range(count, count + UNROLL - 1):
                 places[i] = places[0]
 
 
@@ -95,7 +95,7 @@ def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def
     _, groups, slots, width = cache.shape
     for g in range(groups):
         place = ((sentence * groups + g) * slots + slot) * width
-        for k in range(0, width, SIDE):
+        for k in range(0, width, LANES):
             store_first(cache, place + k, width - k, load_first(row, first + g * width + k, width - k, ZERO))
 
 
@@ -103,57 +103,57 @@ def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def
 def _plus_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
     """x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j on."""
     x = x + load_first(a, i, count, ZERO) * load_first(b, j, count, ZERO)
-    return x + load_first(a, i + SIDE, count - SIDE, ZERO) * load_first(b, j + SIDE, count - SIDE, ZERO)
+    return x + load_first(a, i + LANES, count - LANES, ZERO) * load_first(b, j + LANES, count - LANES, ZERO)
 
 
 @inlined
-def _score(query, q, key, first, where, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
+def _score(query, q, key, first, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
     """Scores (count,), from place s on: the query from place q on times each listed key of those from `first` on."""
-    for i in range(0, count, AT_ONCE):
-        k0 = (first + np.int64(at(where, listed + i))) * key_dim
-        k1 = (first + np.int64(at(where, listed + i + 1))) * key_dim
-        k2 = (first + np.int64(at(where, listed + i + 2))) * key_dim
-        k3 = (first + np.int64(at(where, listed + i + 3))) * key_dim
+    for i in range(0, count, UNROLL):
+        k0 = (first + np.int64(at(key_indices, listed + i))) * key_dim
+        k1 = (first + np.int64(at(key_indices, listed + i + 1))) * key_dim
+        k2 = (first + np.int64(at(key_indices, listed + i + 2))) * key_dim
+        k3 = (first + np.int64(at(key_indices, listed + i + 3))) * key_dim
         x0 = x1 = x2 = x3 = splat(ZERO)
-        for k in range(0, key_dim, 2 * SIDE):
+        for k in range(0, key_dim, 2 * LANES):
             x0 = _plus_product(x0, query, q + k, key, k0 + k, key_dim - k)
             x1 = _plus_product(x1, query, q + k, key, k1 + k, key_dim - k)
             x2 = _plus_product(x2, query, q + k, key, k2 + k, key_dim - k)
             x3 = _plus_product(x3, query, q + k, key, k3 + k, key_dim - k)
         store_totals(scores, s + i, x0, x1, x2, x3)
-    store(scores, s + count, splat(NONE))
+    store(scores, s + count, splat(NEG_INF))
 
 
 @inlined
 def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
     """Scores x (count,), from place s on, become e^(scale (x - largest)), zeros behind them; returns 1 / their sum."""
-    best = splat(NONE)
-    for i in range(s, s + count, SIDE):
-        best = larger(best, load(scores, i))
-    most, sums = splat(largest(best)), splat(ZERO)
-    for i in range(s, s + count, SIDE):
-        weights = exp((load(scores, i) - most) * splat(scale))
+    best = splat(NEG_INF)
+    for i in range(s, s + count, LANES):
+        best = vmax(best, load(scores, i))
+    max_score, sums = splat(hmax(best)), splat(ZERO)
+    for i in range(s, s + count, LANES):
+        weights = exp((load(scores, i) - max_score) * splat(scale))
         store(scores, i, weights)
         sums = sums + weights
-    return np.float32(1.0) / total(sums) if count > 0 else ZERO
+    return np.float32(1.0) / hsum(sums) if count > 0 else ZERO
 
 
 @inlined
-def _mix(value, first, where, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
+def _mix(value, first, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
     """mixed, from place v on: share * the sum of the listed values of those from `first` on, each times its weight."""
-    for part in range(0, value_dim, 2 * SIDE):
+    for part in range(0, value_dim, 2 * LANES):
         more = value_dim - part
-        some = others = splat(ZERO)
+        acc_low = acc_high = splat(ZERO)
         for i in range(count):
             weight = splat(at(weights, s + i))
-            first_of = (first + np.int64(at(where, listed + i))) * value_dim + part
-            some = some + weight * load_first(value, first_of, more, ZERO)
-            others = others + weight * load_first(value, first_of + SIDE, more - SIDE, ZERO)
-        store_first(mixed, v + part, more, some * splat(share))
-        store_first(mixed, v + part + SIDE, more - SIDE, others * splat(share))
+            value_offset = (first + np.int64(at(key_indices, listed + i))) * value_dim + part
+            acc_low = acc_low + weight * load_first(value, value_offset, more, ZERO)
+            acc_high = acc_high + weight * load_first(value, value_offset + LANES, more - LANES, ZERO)
+        store_first(mixed, v + part, more, acc_low * splat(share))
+        store_first(mixed, v + part + LANES, more - LANES, acc_high * splat(share))
 
 
-def _attend(query, key, value, slots, where, counts, scale, mixed):  # type: ignore[no-untyped-def]
+def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # type: ignore[no-untyped-def]
     """mixed = softmax(query key^T * scale) value, over the keys that `list_allowed` has listed.
 
     query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
@@ -162,7 +162,7 @@ def _attend(query, key, value, slots, where, counts, scale, mixed):  # type: ign
     """
     (batch, width, heads, value_dim), key_dim = mixed.shape, key.shape[3]
     sharing, num_lists = heads // key.shape[1], counts.shape[1]
-    groups, num_keys, query_dim, room = key.shape[1], key.shape[2], query.shape[2], where.shape[2] + SIDE
+    groups, num_keys, query_dim, room = key.shape[1], key.shape[2], query.shape[2], key_indices.shape[2] + LANES
     weights, shares = np.empty(width * heads * room, np.float32), np.empty(width * heads, np.float32)
     for b in range(batch):
         for w in range(slots.shape[1]):
@@ -171,25 +171,25 @@ def _attend(query, key, value, slots, where, counts, scale, mixed):  # type: ign
         for w in range(width):
             m = w % num_lists
             if b + 1 < batch:
-                _prefetch_share(key, value, where[b + 1], counts[b + 1], b + 1, w, width)
-            listed, count = (b * num_lists + m) * where.shape[2], at(counts, b * num_lists + m)
+                _prefetch_share(key, value, key_indices[b + 1], counts[b + 1], b + 1, w, width)
+            listed, count = (b * num_lists + m) * key_indices.shape[2], at(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
-                _score(query, q, key, first, where, listed, count, key_dim, weights, (w * heads + h) * room)
+                _score(query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * room)
         for row in range(width * heads):
             shares[row] = _softmax(weights, row * room, at(counts, b * num_lists + row // heads % num_lists), scale)
         for w in range(width):
             m = w % num_lists
-            listed, count = (b * num_lists + m) * where.shape[2], at(counts, b * num_lists + m)
+            listed, count = (b * num_lists + m) * key_indices.shape[2], at(counts, b * num_lists + m)
             for h in range(heads):
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
-                _mix(value, first, where, listed, count, value_dim, weights, row * room, shares[row], mixed, v)
+                _mix(value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], mixed, v)
 
 
 _ATTEND = "void({0}[:,:,::1], {0}[:,:,:,::1], {0}[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, {0}[:,:,:,::1])"
 attend = compiled(_ATTEND.format("f4"))(_attend)
-attend_low = compiled(_ATTEND.format("u2"))(_attend)
+attend_bf16 = compiled(_ATTEND.format("u2"))(_attend)
 """`attend` in fp32 of what is in bf16."""
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from numba import types
 
 from tfm.model.cpu_kernels.decode_attention import attend, store_row
-from tfm.model.cpu_kernels.jit import AT_ONCE, compiled, helper
+from tfm.model.cpu_kernels.jit import UNROLL, compiled, helper
 from tfm.model.cpu_kernels.layer_norm import layer_norm
 from tfm.model.cpu_kernels.rotary import turn_heads
 from tfm.model.cpu_kernels.softmax import BLOCK, log_sum_exp
-from tfm.model.cpu_kernels.vectors import SIDE
+from tfm.model.cpu_kernels.vectors import LANES
 
 Array = Any
 
@@ -92,9 +92,9 @@ GREEDY: Any = (STACK, ATTENTION, F2, F5, F5, SPECIAL, INT, INT, IDS)
 def _linear(linears, layer, x):  # type: ignore[no-untyped-def]
     """W x + b of each row: (N, in) -> (N, out)."""
     weight, bias = linears.weight[layer], linears.bias[layer]
-    y, whole = np.empty((len(x), len(bias)), np.float32), len(x) // AT_ONCE * AT_ONCE
+    y, whole = np.empty((len(x), len(bias)), np.float32), len(x) // UNROLL * UNROLL
     for o in range(len(bias)):
-        for n in range(0, whole, AT_ONCE):
+        for n in range(0, whole, UNROLL):
             y0 = y1 = y2 = y3 = np.float32(0.0)
             for i in range(weight.shape[1]):
                 w = weight[o, i]
@@ -162,7 +162,7 @@ def _caches(layers, heads, room):  # type: ignore[no-untyped-def]
 @helper
 def _first_slots(count, room):  # type: ignore[no-untyped-def]
     """The first `count` of `room` slots, as `list_allowed` lists them for one sentence whose queries see the same."""
-    where, counts = np.zeros((1, 1, room + AT_ONCE), np.uint64), np.empty((1, 1), np.int64)
+    where, counts = np.zeros((1, 1, room + UNROLL), np.uint64), np.empty((1, 1), np.int64)
     for s in range(count):
         where[0, 0, s] = s
     counts[0, 0] = count
@@ -246,7 +246,7 @@ def greedy(decoder, cross, output, memory_keys, memory_values, special, shortest
     keys, values = _caches(layers, settings.heads, room)
     memory_seen, seen = _first_slots(memory_keys.shape[3], memory_keys.shape[3]), _first_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
-    last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK + 1, SIDE), np.float32)
+    last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK + 1, LANES), np.float32)
     last[0] = begin
     for t in range(longest + 1):
         x = _embed(decoder.table, decoder.positions, settings.scale, last, t)

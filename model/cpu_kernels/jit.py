@@ -17,10 +17,10 @@ from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 Function = Callable[..., Any]
-AT_ONCE = 4
+UNROLL = 4
 """So many rows or keys are worked on side by side: what is read for one serves all."""
-REORDERED = {"reassoc", "contract", "nsz", "arcp"}  # sums in the order that suits vectors; no number is ruled out
-OPTIONS: dict[str, Any] = {"fastmath": REORDERED, "error_model": "numpy"}
+FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "arcp"}  # sums in the order that suits vectors; no number is ruled out
+OPTIONS: dict[str, Any] = {"fastmath": FASTMATH_FLAGS, "error_model": "numpy"}
 DIGEST = hashlib.sha256().digest_size
 
 inlined = njit(inline="always")

@@ -4,7 +4,7 @@ import numpy as np
 
 from tfm.model.cpu_kernels.jit import compiled, inlined
 from tfm.model.cpu_kernels.softmax import ZERO
-from tfm.model.cpu_kernels.vectors import SIDE, load_first, splat, store_first, total
+from tfm.model.cpu_kernels.vectors import LANES, hsum, load_first, splat, store_first
 
 
 @inlined
@@ -12,14 +12,14 @@ def _normalize(rows, n, gain, bias, eps, normed):  # type: ignore[no-untyped-def
     """normed = (x - mean) / sqrt(var + eps) * gain + bias of row n, x, of (N, D)."""
     dim = rows.shape[1]
     first, sums, squares = n * dim, splat(ZERO), splat(ZERO)
-    for d in range(0, dim, SIDE):
+    for d in range(0, dim, LANES):
         sums = sums + load_first(rows, first + d, dim - d, ZERO)
-    mean = total(sums) / np.float32(dim)
-    for d in range(0, dim, SIDE):
+    mean = hsum(sums) / np.float32(dim)
+    for d in range(0, dim, LANES):
         x = load_first(rows, first + d, dim - d, mean) - splat(mean)
         squares = squares + x * x
-    scale = splat(np.float32(1.0) / np.sqrt(total(squares) / np.float32(dim) + eps))
-    for d in range(0, dim, SIDE):
+    scale = splat(np.float32(1.0) / np.sqrt(hsum(squares) / np.float32(dim) + eps))
+    for d in range(0, dim, LANES):
         x = (load_first(rows, first + d, dim - d, ZERO) - splat(mean)) * scale
         x = x * load_first(gain, d, dim - d, ZERO) + load_first(bias, d, dim - d, ZERO)
         store_first(normed, first + d, dim - d, x)
@@ -36,14 +36,14 @@ def _add_and_norm(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: i
     """rows += added, and normed = layer_norm(rows), of (N, D). Where norms stand after sublayers, rows become that."""
     num_rows, dim = rows.shape
     for n in range(num_rows):
-        for d in range(n * dim, n * dim + dim, SIDE):
+        for d in range(n * dim, n * dim + dim, LANES):
             count = n * dim + dim - d
             store_first(rows, d, count, load_first(rows, d, count, ZERO) + load_first(added, d, count, ZERO))
         if is_pre_norm:
             _normalize(rows, n, gain, bias, eps, normed)
         else:
             _normalize(rows, n, gain, bias, eps, rows)
-            for d in range(n * dim, n * dim + dim, SIDE):
+            for d in range(n * dim, n * dim + dim, LANES):
                 count = n * dim + dim - d
                 store_first(normed, d, count, load_first(rows, d, count, ZERO))
 

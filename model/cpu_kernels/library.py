@@ -6,18 +6,18 @@ Each has its equation in torch (`attention/inner_attention.py`, `attention/kv_ca
 result of a row depends on that row only, and is computed in the same order in any batch. This file collects the loops.
 """
 
-from tfm.model.cpu_kernels.decode_attention import attend, attend_low, list_allowed, take_slots, write
-from tfm.model.cpu_kernels.jit import AT_ONCE
+from tfm.model.cpu_kernels.decode_attention import attend, attend_bf16, list_allowed, take_slots, write
+from tfm.model.cpu_kernels.jit import UNROLL
 from tfm.model.cpu_kernels.layer_norm import add_and_norm, add_and_norm_low, layer_norm
 from tfm.model.cpu_kernels.log_softmax_topk import best_of_logits, best_of_low_logits, log_softmax, next_rows
 from tfm.model.cpu_kernels.rotary import turn
 
 __all__ = [
-    "AT_ONCE",
+    "UNROLL",
     "add_and_norm",
     "add_and_norm_low",
     "attend",
-    "attend_low",
+    "attend_bf16",
     "best_of_logits",
     "best_of_low_logits",
     "layer_norm",

@@ -6,8 +6,8 @@ Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 import numpy as np
 
 from tfm.model.cpu_kernels.jit import compiled, helper, inlined
-from tfm.model.cpu_kernels.softmax import BLOCK, NONE, ZERO, log_sum_exp
-from tfm.model.cpu_kernels.vectors import SIDE, any_reaches, at, larger, largest, load, load_first, splat
+from tfm.model.cpu_kernels.softmax import BLOCK, NEG_INF, ZERO, log_sum_exp
+from tfm.model.cpu_kernels.vectors import LANES, any_reaches, at, hmax, load, load_first, splat, vmax
 
 
 @inlined
@@ -21,7 +21,7 @@ def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
 def log_softmax(logits):  # type: ignore[no-untyped-def]
     """Logits (N, V) -> log-probabilities, in place."""
     vocab = logits.shape[1]
-    maxima = np.empty((vocab // BLOCK + 1, SIDE), np.float32)
+    maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)
     for n in range(len(logits)):
         normalizer = _normalizer(logits, n * vocab, vocab, maxima)
         for v in range(vocab):
@@ -60,8 +60,8 @@ def _reached_by_each_lane(maxima, vocab):  # type: ignore[no-untyped-def]
     """What at least SIDE logits are as large as: the smallest of the largest of each lane."""
     best = load(maxima, 0)
     for block in range(BLOCK, vocab, BLOCK):
-        best = larger(best, load(maxima, block // BLOCK * SIDE))
-    return -largest(splat(ZERO) - best)
+        best = vmax(best, load(maxima, block // BLOCK * LANES))
+    return -hmax(splat(ZERO) - best)
 
 
 @helper
@@ -73,16 +73,16 @@ def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
     first, k = n * vocab, len(values)
     normalizer = _normalizer(logits, first, vocab, maxima)
     needed = _needed(values[k - 1], sum_, normalizer)
-    if values[k - 1] == -np.inf and k + len(never) <= SIDE:
-        least = _reached_by_each_lane(maxima, vocab)
-        needed = _needed(sum_ + (least - normalizer), sum_, normalizer)
+    if values[k - 1] == -np.inf and k + len(never) <= LANES:
+        lane_bound = _reached_by_each_lane(maxima, vocab)
+        needed = _needed(sum_ + (lane_bound - normalizer), sum_, normalizer)
     for block in range(0, vocab, BLOCK):
-        if not any_reaches(load(maxima, block // BLOCK * SIDE), needed):
+        if not any_reaches(load(maxima, block // BLOCK * LANES), needed):
             continue
-        for v in range(block, min(block + BLOCK, vocab), SIDE):
-            if not any_reaches(load_first(logits, first + v, vocab - v, NONE), needed):
+        for v in range(block, min(block + BLOCK, vocab), LANES):
+            if not any_reaches(load_first(logits, first + v, vocab - v, NEG_INF), needed):
                 continue
-            for token in range(v, min(v + SIDE, vocab)):
+            for token in range(v, min(v + LANES, vocab)):
                 value = sum_ + (at(logits, first + token) - normalizer)
                 if value >= values[k - 1] and not (never == token).any():
                     _insert(values, beams, tokens, value, w, token)
@@ -119,7 +119,7 @@ def _best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: 
     `never` to come counts in the softmax, and is left out.
     """
     width, vocab = sums.shape[1], logits.shape[1]
-    maxima = np.empty((vocab // BLOCK + 1, SIDE), np.float32)
+    maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)
     for n in range(len(rows)):
         b, w = rows[n] // width, rows[n] % width
         if sums[b, w] > -np.inf:

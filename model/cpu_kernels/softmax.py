@@ -6,27 +6,27 @@ import numpy as np
 
 from tfm.model.cpu_kernels.jit import helper, inlined
 from tfm.model.cpu_kernels.vectors import (
-    SIDE,
+    LANES,
     floor,
-    larger,
-    largest,
+    hmax,
+    hsum,
     load,
     load_first,
     splat,
     store,
-    total,
     two_to_the,
+    vmax,
 )
 
-BLOCK = 8 * SIDE
+BLOCK = 8 * LANES
 LOWEST = np.float32(np.finfo(np.float32).min)
-NONE, ZERO = np.float32(-np.inf), np.float32(0.0)
+NEG_INF, ZERO = np.float32(-np.inf), np.float32(0.0)
 
 
 @inlined
 def exp(x):  # type: ignore[no-untyped-def]
     """e^x of a vector by Cephes' polynomial, to 1 unit in the last place."""
-    x = larger(x, splat(np.float32(-87.0)))
+    x = vmax(x, splat(np.float32(-87.0)))
     power = floor(x * splat(np.float32(1.44269504)) + splat(np.float32(0.5)))
     rest = x - power * splat(np.float32(0.693359375))
     rest = rest - power * splat(np.float32(-2.12194440e-4))
@@ -46,23 +46,23 @@ def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
     The largest of each BLOCK, one in each lane of a vector, are written to maxima (count // BLOCK + 1, SIDE).
     A block is summed while it is in the cache, as e^(x - largest so far): if a larger one comes, the sum is divided.
     """
-    end, most, sums = first + count, LOWEST, splat(ZERO)
+    end, running_max, sums = first + count, LOWEST, splat(ZERO)
     whole = first + count // BLOCK * BLOCK
     for block in range(first, whole, BLOCK):
         best = load(numbers, block)
-        for i in range(block + SIDE, block + BLOCK, SIDE):
-            best = larger(best, load(numbers, i))
-        store(maxima, (block - first) // BLOCK * SIDE, best)
-        if largest(best) > most:
-            sums, most = sums * exp(splat(most - largest(best))), largest(best)
-        for i in range(block, block + BLOCK, SIDE):
-            sums = sums + exp(load(numbers, i) - splat(most))
-    best = splat(NONE)
-    for i in range(whole, end, SIDE):
-        best = larger(best, load_first(numbers, i, end - i, NONE))
-    store(maxima, (whole - first) // BLOCK * SIDE, best)
-    if largest(best) > most:
-        sums, most = sums * exp(splat(most - largest(best))), largest(best)
-    for i in range(whole, end, SIDE):
-        sums = sums + exp(load_first(numbers, i, end - i, NONE) - splat(most))
-    return most, math.log(total(sums))
+        for i in range(block + LANES, block + BLOCK, LANES):
+            best = vmax(best, load(numbers, i))
+        store(maxima, (block - first) // BLOCK * LANES, best)
+        if hmax(best) > running_max:
+            sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
+        for i in range(block, block + BLOCK, LANES):
+            sums = sums + exp(load(numbers, i) - splat(running_max))
+    best = splat(NEG_INF)
+    for i in range(whole, end, LANES):
+        best = vmax(best, load_first(numbers, i, end - i, NEG_INF))
+    store(maxima, (whole - first) // BLOCK * LANES, best)
+    if hmax(best) > running_max:
+        sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
+    for i in range(whole, end, LANES):
+        sums = sums + exp(load_first(numbers, i, end - i, NEG_INF) - splat(running_max))
+    return running_max, math.log(hsum(sums))

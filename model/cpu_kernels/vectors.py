@@ -16,9 +16,9 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, register_model
 
-SIDE = 16
+LANES = 16
 REAL, INT, BIT = ir.FloatType(), ir.IntType(32), ir.IntType(1)
-REALS, INTS, BITS, LOW = (ir.VectorType(kind, SIDE) for kind in (REAL, INT, BIT, ir.IntType(16)))
+REALS, INTS, BITS, LOW = (ir.VectorType(kind, LANES) for kind in (REAL, INT, BIT, ir.IntType(16)))
 
 
 class _Vector(types.Type):  # type: ignore[misc]
@@ -54,13 +54,13 @@ for each, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (opera
 
 
 def _constant(number: float, kind: Any = REALS) -> Any:
-    return ir.Constant(kind, [ir.Constant(kind.element, number)] * SIDE)
+    return ir.Constant(kind, [ir.Constant(kind.element, number)] * LANES)
 
 
 def _splat(builder: Any, number: Any, kind: Any = REALS) -> Any:
-    """A number of LLVM, SIDE times."""
+    """A number of LLVM, LANES times."""
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT(0))
-    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(INTS, [0] * SIDE))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(INTS, [0] * LANES))
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any, kind: Any) -> Any:
@@ -70,8 +70,8 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any
 
 
 def _first(builder: Any, count: Any) -> Any:
-    """Flags of the first `count` of SIDE."""
-    order = ir.Constant(INTS, list(range(SIDE)))
+    """Flags of the first `count` of LANES."""
+    order = ir.Constant(INTS, list(range(LANES)))
     return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT), INTS))
 
 
@@ -81,7 +81,7 @@ def splat(_, number):  # type: ignore[no-untyped-def]
     return vector(types.float32), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
 
 
-def _of_array(context: Any, builder: Any, array_type: Any, array: Any, place: Any, count: Any = None) -> Any:
+def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: Any, count: Any = None) -> Any:
     """The numbers of an array from a place on, or the first `count`; those of 16 bits are widened as bf16."""
     is_low = array_type.dtype == types.uint16
     kind, name, align = (LOW, "i16", 2) if is_low else (REALS, "f32", 4)
@@ -92,10 +92,10 @@ def _of_array(context: Any, builder: Any, array_type: Any, array: Any, place: An
         function = ir.FunctionType(kind, [pointer.type, INT, BITS, kind])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.load.v16{name}.p0v16{name}")
         found = builder.call(masked, [pointer, INT(align), _first(builder, count), ir.Constant(kind, None)])
-    return _widened(builder, found, REALS) if is_low else found
+    return _bf16_to_f32(builder, found, REALS) if is_low else found
 
 
-def _widened(builder: Any, low: Any, kind: Any) -> Any:
+def _bf16_to_f32(builder: Any, low: Any, kind: Any) -> Any:
     """Numbers of bf16, which are the upper half of a float32."""
     if kind is REAL:
         return builder.bitcast(builder.shl(builder.zext(low, INT), INT(16)), REAL)
@@ -107,7 +107,7 @@ def load(_, array, place):  # type: ignore[no-untyped-def]
     """The sixteen numbers of an array of float32, or of bits of bf16, from a place on."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _of_array(context, builder, signature.args[0], *arguments)
+        return _emit_load(context, builder, signature.args[0], *arguments)
 
     return vector(array, types.int64), generate
 
@@ -119,11 +119,11 @@ def load_first(_, array, place, count, rest):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, count, rest = arguments
         of_array = context, builder, signature.args[0], array, place
-        with builder.if_else(builder.icmp_signed(">=", count, count.type(SIDE))) as (then, otherwise):
+        with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
             with then:  # what processors without masks do fast
-                whole, after_whole = _of_array(*of_array), builder.block
+                whole, after_whole = _emit_load(*of_array), builder.block
             with otherwise:
-                some = builder.select(_first(builder, count), _of_array(*of_array, count), _splat(builder, rest))
+                some = builder.select(_first(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
                 after_some = builder.block
         found = builder.phi(REALS)
         found.add_incoming(whole, after_whole)
@@ -141,16 +141,16 @@ def at(_, array, place):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         number = builder.load(builder.gep(data, [arguments[1]]))
-        return _widened(builder, number, REAL) if is_low else number
+        return _bf16_to_f32(builder, number, REAL) if is_low else number
 
     return (types.float32 if is_low else array.dtype)(array, types.int64), generate
 
 
-def _to_array(context: Any, builder: Any, array_type: Any, array: Any, place: Any, x: Any, count: Any = None) -> None:
+def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: Any, x: Any, count: Any = None) -> None:
     """Write a vector, or its first `count`, to an array from a place on; to one of 16 bits it is rounded to bf16."""
     is_low = array_type.dtype == types.uint16
     kind, name, align = (LOW, "i16", 2) if is_low else (REALS, "f32", 4)
-    pointer, x = _pointer(context, builder, array_type, array, place, kind), _rounded(builder, x) if is_low else x
+    pointer, x = _pointer(context, builder, array_type, array, place, kind), _f32_to_bf16(builder, x) if is_low else x
     if count is None:
         builder.store(x, pointer, align=align)
     else:
@@ -159,7 +159,7 @@ def _to_array(context: Any, builder: Any, array_type: Any, array: Any, place: An
         builder.call(masked, [x, pointer, INT(align), _first(builder, count)])
 
 
-def _rounded(builder: Any, x: Any) -> Any:
+def _f32_to_bf16(builder: Any, x: Any) -> Any:
     """The nearest numbers of bf16, of two the even one; of what is not a number, one that is none either."""
     bits = builder.bitcast(x, INTS)
     odd = builder.and_(builder.lshr(bits, _constant(16, INTS)), _constant(1, INTS))
@@ -173,7 +173,7 @@ def store(_, array, place, numbers):  # type: ignore[no-untyped-def]
     """Write a vector to an array of float32, or of bits of bf16, from a place on."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        _to_array(context, builder, signature.args[0], *arguments)
+        _emit_store(context, builder, signature.args[0], *arguments)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector), generate
@@ -186,11 +186,11 @@ def store_first(_, array, place, count, numbers):  # type: ignore[no-untyped-def
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, count, numbers = arguments
         to_array = context, builder, signature.args[0], array, place, numbers
-        with builder.if_else(builder.icmp_signed(">=", count, count.type(SIDE))) as (then, otherwise):
+        with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
             with then:
-                _to_array(*to_array)
+                _emit_store(*to_array)
             with otherwise:
-                _to_array(*to_array, count)
+                _emit_store(*to_array, count)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, vector), generate
@@ -201,23 +201,23 @@ def _larger(builder: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic
-def larger(_, x, y):  # type: ignore[no-untyped-def]
+def vmax(_, x, y):  # type: ignore[no-untyped-def]
     """The larger of each two numbers; of two that cannot be compared, x."""
     return vector(vector, vector), lambda context, builder, signature, arguments: _larger(builder, *arguments)
 
 
 def _halved(builder: Any, numbers: Any, join: Any) -> Any:
     """All numbers of a vector joined, each half with the other until one is left."""
-    half = SIDE // 2
+    half = LANES // 2
     while half:
-        moved = ir.Constant(INTS, [(i + half) % SIDE for i in range(SIDE)])
+        moved = ir.Constant(INTS, [(i + half) % LANES for i in range(LANES)])
         numbers = join(numbers, builder.shuffle_vector(numbers, numbers, moved))
         half //= 2
     return builder.extract_element(numbers, INT(0))
 
 
 @intrinsic
-def total(_, numbers):  # type: ignore[no-untyped-def]
+def hsum(_, numbers):  # type: ignore[no-untyped-def]
     """The sum of the sixteen."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -227,7 +227,7 @@ def total(_, numbers):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def largest(_, numbers):  # type: ignore[no-untyped-def]
+def hmax(_, numbers):  # type: ignore[no-untyped-def]
     """The largest of the sixteen."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -242,7 +242,7 @@ def any_reaches(_, numbers, bound):  # type: ignore[no-untyped-def]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         flags = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1]))
-        return builder.icmp_unsigned("!=", builder.bitcast(flags, ir.IntType(SIDE)), ir.IntType(SIDE)(0))
+        return builder.icmp_unsigned("!=", builder.bitcast(flags, ir.IntType(LANES)), ir.IntType(LANES)(0))
 
     return types.boolean(vector, types.float32), generate
 
@@ -256,15 +256,15 @@ def store_totals(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
 
         def joined(x: Any, y: Any, picked: list[int]) -> Any:
             """Numbers of x and y at places `picked`, and those at the others, summed."""
-            others = [i for i in range(2 * SIDE) if i not in picked]
+            others = [i for i in range(2 * LANES) if i not in picked]
             one, other = (ir.Constant(INTS, places) for places in (picked, others))
             return builder.fadd(builder.shuffle_vector(x, y, one), builder.shuffle_vector(x, y, other))
 
-        halves = [i for i in range(2 * SIDE) if i % SIDE < SIDE // 2]
-        quarters = [i for i in range(2 * SIDE) if i % 8 < 4]
+        halves = [i for i in range(2 * LANES) if i % LANES < LANES // 2]
+        quarters = [i for i in range(2 * LANES) if i % 8 < 4]
         sums = joined(joined(a, b, halves), joined(c, d, halves), quarters)  # four of each
         for step in (2, 1):
-            moved = ir.Constant(INTS, [i ^ step for i in range(SIDE)])
+            moved = ir.Constant(INTS, [i ^ step for i in range(LANES)])
             sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
         four = ir.VectorType(REAL, 4)
         each = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT, 4), [0, 4, 8, 12]))

@@ -22,7 +22,7 @@ from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.multi_head import Heads
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.eligibility import is_plain_stack, is_ready
+from tfm.model.fused.eligibility import is_cpu_eval_fp32, is_plain_stack
 from tfm.model.layers.linear import ROW_MULTIPLE, Linear, linear_layers
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.model.layers.residual import PreNorm
@@ -36,11 +36,11 @@ Array = Any
 Product = Callable[[Tensor], Tensor]
 
 
-def fused_or_plain(stepper: Any) -> Any:
+def maybe_fuse(stepper: Any) -> Any:
     """The stepper, or one that does the same sooner, with the weights as they are now."""
-    if type(stepper) is not EncoderDecoder or not dispatch.in_use():
+    if type(stepper) is not EncoderDecoder or not dispatch.is_enabled():
         return stepper
-    fits = is_ready(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm, DecoderLayer)
+    fits = is_cpu_eval_fp32(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm, DecoderLayer)
     return FusedDecoderStep(stepper) if fits else stepper
 
 
@@ -71,8 +71,8 @@ class _Layer:
     def of(cls, layer: Any, norms: list[_Norm]) -> Self:
         attention, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
         products = attention.query_key_value, attention.output, cross.query, cross.output, feed_forward.outer
-        first, second, third, fourth, last = (each.product() for each in products)
-        return cls(first, second, third, fourth, feed_forward.inner.product("relu"), last, norms)
+        first, second, third, fourth, last = (each.make_matmul() for each in products)
+        return cls(first, second, third, fourth, feed_forward.inner.make_matmul("relu"), last, norms)
 
 
 class FusedDecoderStep:
@@ -99,8 +99,8 @@ class FusedDecoderStep:
         self._in_bf16 = all(each.in_bf16 for layer in layers for each in linear_layers(layer))
         output: Any = model.output
         self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
-        is_ready = self._logits_of_low or (type(output) is Linear and not output.in_bf16)
-        self._logits = output.product() if is_ready else output
+        can_precompute_logits = self._logits_of_low or (type(output) is Linear and not output.in_bf16)
+        self._logits = output.make_matmul() if can_precompute_logits else output
         self.max_length, self.source_layout = model.max_length, model.source_layout
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
@@ -190,19 +190,19 @@ class _Attention:
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
         """Of queries (N, H K) -> (N, H V)."""
-        keys, values = map(dispatch.with_room, keys_values)
+        keys, values = map(dispatch.full_cache_view, keys_values)
         return self._attend(query, keys, values, self._no_slots, self._of_memory)
 
     def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:
         (batch, width), mixed = self._own_slots.shape, self._mixed[rows.dtype]
         query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
         by_sentence = mixed[: batch * width].view(batch, width, self._heads.num_heads, self._heads.value_dim)
-        attend = self._loops.attend_low if rows.dtype is torch.bfloat16 else self._loops.attend
+        attend = self._loops.attend_bf16 if rows.dtype is torch.bfloat16 else self._loops.attend
         query, keys, values, by_sentence = map(dispatch.as_array, (query, keys, values, by_sentence))
         attend(query, keys, values, own, *listed, scale, by_sentence)
         return mixed
 
 
 def _listed(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
-    where, counts = dispatch.lists(mask, batch, num_keys)
+    where, counts = dispatch.allowed_keys(mask, batch, num_keys)
     return where.numpy(), counts.numpy()

@@ -24,7 +24,7 @@ POSITIONS = (AttentionPositions, Rotary)
 """What positions may do in attention: nothing, or turn queries and keys."""
 
 
-def is_ready(module: nn.Module) -> bool:
+def is_cpu_eval_fp32(module: nn.Module) -> bool:
     """Whether a module is in eval mode, in fp32 on a CPU, and nothing waits to be called when a part of it is."""
     parts, tensors = list(module.modules()), chain(module.parameters(), module.buffers())
     return (
@@ -53,11 +53,11 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, kind: type[Laye
         and len({norm.eps for norm in norms}) == 1
         and (is_pre_norm or type(final_norm) is nn.Identity)
         and len({layer.attention.heads for layer in each}) == 1
-        and len({turning_of(layer) for layer in each}) == 1
+        and len({rotary_config(layer) for layer in each}) == 1
     )
 
 
-def turning_of(layer: Any) -> RotaryConfig | None:
+def rotary_config(layer: Any) -> RotaryConfig | None:
     """How queries and keys of a layer's self-attention are turned; None where they are not."""
     positions = layer.attention.positions
     return positions.rotary if isinstance(positions, Rotary) else None

@@ -1,7 +1,7 @@
 """Greedy search of a single sentence: when a compiled loop (`cpu_kernels/greedy_search.py`) can do it, and its weights.
 
 A step of one row is a thousand small operations in torch, and most of the time is call overhead. The loop supports the
-parts of most Transformers; for other models `searcher` returns None, and decoding goes step by step.
+parts of most Transformers; for other models `make_greedy_search` returns None, and decoding goes step by step.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.eligibility import is_plain_stack, is_ready
+from tfm.model.fused.eligibility import is_cpu_eval_fp32, is_plain_stack
 from tfm.model.layers.derived_weights import DerivedWeights
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
@@ -29,24 +29,24 @@ from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
-MANY_PRODUCTS = 50_000_000
+MAX_FLOPS_FOR_LOOP = 50_000_000
 """So many are done faster by torch's kernels, however long it takes to ask for them: in reading a long source."""
-MANY_WEIGHTS = 1 << 24
+MAX_WEIGHTS_FOR_SINGLE_THREAD = 1 << 24
 """So many several threads read faster than the one of the loop."""
 
 
-def searcher(model: object, special: tuple[int, int, int]) -> Search | None:
+def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search | None:
     """What searches greedily with this model as it is now; None where the loop does not apply.
 
     special: padding, begin and end token.
     """
-    if type(model) is not EncoderDecoder or not dispatch.in_use():
+    if type(model) is not EncoderDecoder or not dispatch.is_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
     laid_out = _laid_out.get(model)
-    if laid_out is None or not laid_out.has_the_parts_it_had():
-        laid_out = _laid_out[model] = _LaidOut(model)
+    if laid_out is None or not laid_out.is_unchanged():
+        laid_out = _laid_out[model] = _WeightCache(model)
     if laid_out.has_hooks():
         del _laid_out[model]  # a hook may hold the model, which would never be freed
         return None
@@ -54,7 +54,7 @@ def searcher(model: object, special: tuple[int, int, int]) -> Search | None:
     return None if weights is None else partial(weights.search, model, special)
 
 
-class _LaidOut:
+class _WeightCache:
     """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
 
     It is asked before every sentence: what it looks through is gathered once. It does not hold the model itself.
@@ -70,7 +70,7 @@ class _LaidOut:
         self._had = self._identities()
         self._weights: DerivedWeights[_Weights | None] = DerivedWeights()
 
-    def has_the_parts_it_had(self) -> bool:
+    def is_unchanged(self) -> bool:
         return self._identities() == self._had
 
     def has_hooks(self) -> bool:
@@ -79,13 +79,15 @@ class _LaidOut:
     def weights_of(self, model: EncoderDecoder) -> "_Weights | None":
         """None where the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
-        return self._weights.get_or_make(tensors, lambda: _Weights(model) if _fits(model) else None, model.training)
+        return self._weights.get_or_make(
+            tensors, lambda: _Weights(model) if _is_supported(model) else None, model.training
+        )
 
     def _identities(self) -> list[int]:
         return [id(part) for parts in self._parts for part in parts.values()]
 
 
-_laid_out: WeakKeyDictionary[EncoderDecoder, _LaidOut] = WeakKeyDictionary()
+_laid_out: WeakKeyDictionary[EncoderDecoder, _WeightCache] = WeakKeyDictionary()
 
 
 class _Weights:
@@ -114,8 +116,8 @@ class _Weights:
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
         kernel, found, ids = _kernel(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
-        if len(ids) * self._num_encoder_weights > MANY_PRODUCTS:
-            keys, values = _remembered(model, ids)
+        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_LOOP:
+            keys, values = _encode_memory(model, ids)
         else:
             keys, values = kernel.encode(self._encoder, self._memory_key_value, self._decoder.settings.heads, ids)
         count, log_prob = kernel.greedy(
@@ -149,7 +151,7 @@ def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any
         ),
         _norms([last if isinstance(last, LayerNorm) else residual.norm]),
         kernel.Settings(
-            (heads.num_heads, heads.groups, heads.key_dim, heads.value_dim),
+            (heads.num_heads, heads.num_kv_heads, heads.key_dim, heads.value_dim),
             float(embedding.scale),
             residual.norm.eps,
             isinstance(residual, PreNorm),
@@ -169,7 +171,7 @@ def _size(module: nn.Module) -> int:
     return sum(each.numel() for each in module.parameters())
 
 
-def _remembered(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
+def _encode_memory(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
     """What the decoder remembers of a source (S,), as the model itself reads it: (L, 1, G, S, K), (L, 1, G, S, V)."""
     memory = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).memory
     keys, values = zip(*memory.keys_values, strict=True)
@@ -201,23 +203,23 @@ def _turns_of(positions: Any, max_length: int, key_dim: int) -> Any:
     return torch.view_as_real(positions.rotations(torch.empty(key_dim), torch.arange(max_length))).numpy()
 
 
-def _fits(model: EncoderDecoder) -> bool:
+def _is_supported(model: EncoderDecoder) -> bool:
     """Whether a model is in eval mode, in fp32, and of the parts that the loop knows."""
     return (
-        is_ready(model)
+        is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
-        and _embeds_plainly(model.source_embedding)
-        and _embeds_plainly(model.target_embedding)
+        and _is_supported_embedding(model.source_embedding)
+        and _is_supported_embedding(model.target_embedding)
         and is_plain_stack(model.encoder, model.encoder_norm, EncoderLayer)
         and is_plain_stack(model.decoder, model.decoder_norm, DecoderLayer)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
-        and (torch.get_num_threads() == 1 or _size(model.decoder) + _size(model.output) < MANY_WEIGHTS)
+        and (torch.get_num_threads() == 1 or _size(model.decoder) + _size(model.output) < MAX_WEIGHTS_FOR_SINGLE_THREAD)
     )
 
 
-def _embeds_plainly(embedding: Any) -> bool:
+def _is_supported_embedding(embedding: Any) -> bool:
     return (
         type(embedding) is Embedding  # not one of images
         and type(embedding.table) is nn.Embedding

@@ -21,14 +21,14 @@ class Heads:
     """How many (H), how many of keys and values (G), and their widths K and V."""
 
     num_heads: int
-    groups: int
+    num_kv_heads: int
     key_dim: int
     value_dim: int
 
     @property
     def widths(self) -> tuple[int, int, int]:
         """Of all heads together: of queries, keys, values."""
-        return self.num_heads * self.key_dim, self.groups * self.key_dim, self.groups * self.value_dim
+        return self.num_heads * self.key_dim, self.num_kv_heads * self.key_dim, self.num_kv_heads * self.value_dim
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def mix(heads: Heads, query: Array, key: Array, value: Array) -> Array:
     query (W, H, T, K), key (W, G, S, K), value (W, G, S, V) -> (W, T, H V).
     """
     batch, _, rows, _ = query.shape
-    query = query.reshape(batch, heads.groups, -1, heads.key_dim)  # those that share keys are rows of one product
+    query = query.reshape(batch, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys are rows of one product
     weights = softmax(query @ key.swapaxes(-1, -2) * np.asarray(heads.key_dim**-0.5, query.dtype))
     mixed = (weights @ value).reshape(batch, heads.num_heads, rows, heads.value_dim)
     return mixed.swapaxes(1, 2).reshape(batch, rows, -1)
@@ -96,8 +96,8 @@ class SelfAttention:
         heads = self.heads
         first, second, _ = heads.widths
         query, key, value = np.split(self.query_key_value(x), [first, first + second], axis=-1)
-        query, key = split_heads(query, heads.num_heads), split_heads(key, heads.groups)
-        return self.turn(query, positions), self.turn(key, positions), split_heads(value, heads.groups)
+        query, key = split_heads(query, heads.num_heads), split_heads(key, heads.num_kv_heads)
+        return self.turn(query, positions), self.turn(key, positions), split_heads(value, heads.num_kv_heads)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class CrossAttention:
     def project_memory(self, memory: Array) -> KeysValues:
         """The encoder's rows (S, D) -> keys (1, G, S, K) and values (1, G, S, V)."""
         key, value = np.split(self.key_value(memory)[None], [self.heads.widths[1]], axis=-1)
-        return split_heads(key, self.heads.groups), split_heads(value, self.heads.groups)
+        return split_heads(key, self.heads.num_kv_heads), split_heads(value, self.heads.num_kv_heads)
 
     def __call__(self, x: Array, remembered: KeysValues) -> Array:
         """A row of each hypothesis (W, D), all of which attend to the one source -> (W, D)."""

@@ -82,7 +82,10 @@ class Transformer:
         kind = self.output.weight.dtype
         head_configs = [layer.attention.heads for layer in self.decoder]
         return [
-            (np.empty((1, heads.groups, 0, heads.key_dim), kind), np.empty((1, heads.groups, 0, heads.value_dim), kind))
+            (
+                np.empty((1, heads.num_kv_heads, 0, heads.key_dim), kind),
+                np.empty((1, heads.num_kv_heads, 0, heads.value_dim), kind),
+            )
             for heads in head_configs
         ]
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from tfm.data.images.row_images import RowImages
-from tfm.model.cpu_kernels.dispatch import compiled_loops
-from tfm.model.fused.decoder_step import fused_or_plain
+from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
+from tfm.model.fused.decoder_step import maybe_fuse
 from tfm.model.layers.linear import inference_precision, linear_layers
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
@@ -86,7 +86,7 @@ def decode(
             continuing=phrases.continuing,
         )
         single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
-        steps = stepper if single_greedy else fused_or_plain(stepper)
+        steps = stepper if single_greedy else maybe_fuse(stepper)
         return STRATEGIES[config.strategy](
             _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done)
         )
@@ -99,7 +99,7 @@ def decode(
             lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"
         ),
         inference_precision(stepper, decoding_precision(config.precision, device)),
-        compiled_loops(worth_compiling and torch.device(device).type == "cpu"),
+        use_compiled_kernels(worth_compiling and torch.device(device).type == "cpu"),
     ):
         for layer in linear_layers(stepper) if workers else []:
             layer.prepare()

@@ -395,7 +395,9 @@ def test_hypotheses_do_not_depend_on_how_many_sentences_there_are(precision, mon
     config = DecodingConfig(beam=4, precision=precision, max_length=12)
     whole, is_taken = decode(model, sources, config), []
     monkeypatch.setattr(
-        decoding, "compiled_loops", lambda wanted: is_taken.append(wanted) or dispatch.compiled_loops(wanted)
+        decoding,
+        "use_compiled_kernels",
+        lambda wanted: is_taken.append(wanted) or dispatch.use_compiled_kernels(wanted),
     )
     for size in (1, 9):
         portions = (sources[begin : begin + size] for begin in range(0, len(sources), size))

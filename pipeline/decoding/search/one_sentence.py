@@ -17,7 +17,7 @@ def fused_greedy_search(
     """
     if rules.bans is not None or rules.forced is not None or rules.prefixes.size(1):
         return None
-    search = greedy_search.searcher(stepper, (PAD_ID, BOS_ID, EOS_ID))
+    search = greedy_search.make_greedy_search(stepper, (PAD_ID, BOS_ID, EOS_ID))
     if search is None:
         return None
     found = []

@@ -27,13 +27,13 @@ def best_continuations(
     num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have. pieces: where rules look back at them.
     """
     num_sentences, width = sums_BW.shape
-    is_idle = dispatch.in_use() and rules.is_inactive(num_pieces)
+    is_idle = dispatch.is_enabled() and rules.is_inactive(num_pieces)
     at_once = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, ROWS // width)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         rows, sums = slice(some.start * width, some.stop * width), sums_BW[some]
-        own = is_idle or (dispatch.in_use() and rules.select(some).is_inactive(num_pieces[some]))
+        own = is_idle or (dispatch.is_enabled() and rules.select(some).is_inactive(num_pieces[some]))
         best = _best_of_logits(predict, rows.start, sums, beam) if own else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)

@@ -27,13 +27,13 @@ sizes = st.integers(1, 6)
 
 
 def _without(call: Any) -> Any:
-    with dispatch.compiled_loops(False):
+    with dispatch.use_compiled_kernels(False):
         return call()
 
 
 @pytest.fixture(autouse=True)
 def _in_use():
-    with torch.inference_mode(), dispatch.compiled_loops(True):
+    with torch.inference_mode(), dispatch.use_compiled_kernels(True):
         yield
 
 
@@ -83,9 +83,9 @@ def test_what_is_listed_of_a_mask_is_kept_as_long_as_the_mask() -> None:
     allowed[..., 0] = True
     mask, same = Mask(allowed=allowed), Mask(allowed=allowed)
     assert dispatch.attend(heads, heads, heads, mask, 1.0) is not None
-    listed = dispatch.lists(mask, 2, 4)
-    assert dispatch.lists(mask, 2, 4) is listed
-    other = dispatch.lists(same, 2, 4)
+    listed = dispatch.allowed_keys(mask, 2, 4)
+    assert dispatch.allowed_keys(mask, 2, 4) is listed
+    other = dispatch.allowed_keys(same, 2, 4)
     assert other is not listed
     assert torch.equal(other[1], allowed[:, 0].sum(2))
     alive = weakref.ref(mask), weakref.ref(listed[0])
@@ -123,11 +123,11 @@ def test_the_exponential_is_exact_to_one_unit_in_the_last_place() -> None:
     from numba import njit
 
     from tfm.model.cpu_kernels.softmax import exp
-    from tfm.model.cpu_kernels.vectors import SIDE, load, store
+    from tfm.model.cpu_kernels.vectors import LANES, load, store
 
     @njit
     def exponentials(numbers, found):
-        for i in range(0, len(numbers), SIDE):
+        for i in range(0, len(numbers), LANES):
             store(found, i, exp(load(numbers, i)))
 
     x = torch.linspace(-87, 0, 100_000)
@@ -209,7 +209,7 @@ def test_new_keys_and_values_go_where_they_would_without_kernels() -> None:
         own = torch.stack([torch.randperm(4 * (step + 1))[:beam] for _ in range(batch)])
         slots = CacheSlots(own, own, torch.zeros(batch, 4 * (step + 1), dtype=torch.int64), Mask())
         found = caches[0].write(key, value, slots)
-        with dispatch.compiled_loops(False):
+        with dispatch.use_compiled_kernels(False):
             expected = caches[1].write(key, value, slots)
         assert torch.equal(found[0], expected[0])
         assert torch.equal(found[1], expected[1])
@@ -254,18 +254,18 @@ def test_they_stand_aside_for_other_types_gradients_and_masks() -> None:
 
 
 def test_they_are_used_where_they_are_asked_for_alone() -> None:
-    with dispatch.compiled_loops(False):
-        assert not dispatch.in_use()
+    with dispatch.use_compiled_kernels(False):
+        assert not dispatch.is_enabled()
         assert not dispatch.log_softmax(torch.randn(2, 9))
         assert dispatch.attend(*[torch.randn(1, 1, 2, 4)] * 3, Mask(), 1.0) is None
-    assert dispatch.in_use()
+    assert dispatch.is_enabled()
 
 
 def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tfm.model.cpu_kernels.library", None)
     monkeypatch.delattr("tfm.model.cpu_kernels.library", raising=False)
-    with dispatch.compiled_loops(True):
-        assert not dispatch.in_use()
+    with dispatch.use_compiled_kernels(True):
+        assert not dispatch.is_enabled()
 
 
 def test_a_search_that_is_stopped_while_the_loops_are_imported_can_be_repeated(
@@ -276,8 +276,8 @@ def test_a_search_that_is_stopped_while_the_loops_are_imported_can_be_repeated(
     (tmp_path / "loops_that_are_stopped.py").write_text(stops + "whole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(dispatch, "LIBRARY", "loops_that_are_stopped")
-    with pytest.raises(KeyboardInterrupt), dispatch.compiled_loops(True):
+    with pytest.raises(KeyboardInterrupt), dispatch.use_compiled_kernels(True):
         pass
-    with dispatch.compiled_loops(True):
+    with dispatch.use_compiled_kernels(True):
         assert dispatch._loops.whole, "the import went on, and was waited for"
     del sys.modules["loops_that_are_stopped"]

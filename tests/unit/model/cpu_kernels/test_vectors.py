@@ -14,7 +14,7 @@ from numba import njit
 
 from tfm.model.cpu_kernels import vectors as v
 
-SIDE, DRAW = v.SIDE, np.random.default_rng(0)
+SIDE, DRAW = v.LANES, np.random.default_rng(0)
 X, Y = DRAW.standard_normal((2, SIDE)).astype(np.float32)
 
 
@@ -69,11 +69,11 @@ def test_vectors_are_added_subtracted_and_multiplied() -> None:
         v.store(found, 0, a + b)
         v.store(found, SIDE, a - b)
         v.store(found, 2 * SIDE, a * b)
-        v.store(found, 3 * SIDE, v.larger(a, b))
+        v.store(found, 3 * SIDE, v.vmax(a, b))
         v.store(found, 4 * SIDE, v.floor(a))
         v.store(found, 5 * SIDE, v.two_to_the(v.floor(b)))
         v.store(found, 6 * SIDE, v.splat(y[3]))
-        return v.total(a), v.largest(a)
+        return v.hsum(a), v.hmax(a)
 
     found = np.empty((7, SIDE), np.float32)
     total, largest = compute(X, Y, found.reshape(-1))
@@ -110,7 +110,7 @@ def test_one_number_that_reaches_a_bound_is_found(place: int) -> None:
 def test_what_is_not_a_number_is_kept_where_it_is_compared_first() -> None:
     @njit
     def compared(x, y, found):
-        v.store(found, 0, v.larger(v.load(x, 0), v.load(y, 0)))
+        v.store(found, 0, v.vmax(v.load(x, 0), v.load(y, 0)))
 
     found, nans = np.empty(SIDE, np.float32), np.full(SIDE, math.nan, np.float32)
     compared(nans, X, found)

@@ -30,7 +30,7 @@ SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 
 
 @pytest.fixture(autouse=True)
 def _without_gradients() -> Iterator[None]:
-    with torch.no_grad(), dispatch.compiled_loops(True):
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
         yield
 
 
@@ -72,7 +72,7 @@ def forced(model: EncoderDecoder, source: list[int], ids: list[int]) -> Tensor:
 
 
 def searched(model: EncoderDecoder, source: list[int], shortest: int = 0, longest: int = 20) -> tuple[list[int], float]:
-    search = greedy_search.searcher(model, SPECIAL)
+    search = greedy_search.make_greedy_search(model, SPECIAL)
     assert search is not None
     return search(source, shortest, longest)
 
@@ -160,17 +160,17 @@ def test_a_long_source_is_read_by_the_model_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(model, "start", lambda *given: (calls.append(1), start(*given))[1])
     check(model)
     assert not calls
-    monkeypatch.setattr(greedy_search, "MANY_PRODUCTS", 0)
+    monkeypatch.setattr(greedy_search, "MAX_FLOPS_FOR_LOOP", 0)
     check(model)
     assert len(calls) == len(SOURCES)
 
 
 def test_several_threads_read_many_weights_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greedy_search, "MANY_WEIGHTS", 0)
+    monkeypatch.setattr(greedy_search, "MAX_WEIGHTS_FOR_SINGLE_THREAD", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert greedy_search.searcher(network(), SPECIAL) is None
+    assert greedy_search.make_greedy_search(network(), SPECIAL) is None
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    assert greedy_search.searcher(network(), SPECIAL) is not None
+    assert greedy_search.make_greedy_search(network(), SPECIAL) is not None
 
 
 def _add(model: EncoderDecoder) -> None:
@@ -236,7 +236,7 @@ def test_a_model_that_was_searched_with_is_freed(has_hook: bool) -> None:
     searched(model, SOURCES[0])
     if has_hook:
         model.encoder[0].register_forward_hook(model.forward)  # which holds the model
-        assert greedy_search.searcher(model, SPECIAL) is None
+        assert greedy_search.make_greedy_search(model, SPECIAL) is None
     alive = weakref.ref(model), weakref.ref(model.output.weight)
     del model
     gc.collect()
@@ -273,37 +273,37 @@ def test_a_copy_has_weights_of_its_own() -> None:
     ids=str,
 )
 def test_other_parts_are_left_to_the_model(changes: dict[str, Any]) -> None:
-    assert greedy_search.searcher(network(**changes), SPECIAL) is None
+    assert greedy_search.make_greedy_search(network(**changes), SPECIAL) is None
 
 
 @pytest.mark.parametrize("part", ["encoder.0", "decoder.1.attention", "output"])
 def test_a_hook_is_not_passed_over(part: str) -> None:
     model = network()
-    assert greedy_search.searcher(model, SPECIAL) is not None
+    assert greedy_search.make_greedy_search(model, SPECIAL) is not None
     hook = model.get_submodule(part).register_forward_hook(lambda *given: None)
-    assert greedy_search.searcher(model, SPECIAL) is None
+    assert greedy_search.make_greedy_search(model, SPECIAL) is None
     hook.remove()
-    assert greedy_search.searcher(model, SPECIAL) is not None
+    assert greedy_search.make_greedy_search(model, SPECIAL) is not None
 
 
 def test_another_state_is_left_to_the_model() -> None:
     model = network()
-    assert greedy_search.searcher(model, SPECIAL) is not None
+    assert greedy_search.make_greedy_search(model, SPECIAL) is not None
     for dtype in (torch.bfloat16, torch.int8):
         with inference_precision(model, dtype):
-            assert greedy_search.searcher(model, SPECIAL) is None
+            assert greedy_search.make_greedy_search(model, SPECIAL) is None
     with inference_precision(model, torch.float32):
-        assert greedy_search.searcher(model, SPECIAL) is not None
+        assert greedy_search.make_greedy_search(model, SPECIAL) is not None
     with torch.enable_grad():
-        assert greedy_search.searcher(model, SPECIAL) is None
-    assert greedy_search.searcher(model.train(), SPECIAL) is None
-    assert greedy_search.searcher(model.eval().double(), SPECIAL) is None
-    assert greedy_search.searcher(nn.Identity(), SPECIAL) is None
+        assert greedy_search.make_greedy_search(model, SPECIAL) is None
+    assert greedy_search.make_greedy_search(model.train(), SPECIAL) is None
+    assert greedy_search.make_greedy_search(model.eval().double(), SPECIAL) is None
+    assert greedy_search.make_greedy_search(nn.Identity(), SPECIAL) is None
 
 
 def test_without_numba_the_model_does_it() -> None:
-    with dispatch.compiled_loops(False):
-        assert greedy_search.searcher(network(), SPECIAL) is None
+    with dispatch.use_compiled_kernels(False):
+        assert greedy_search.make_greedy_search(network(), SPECIAL) is None
 
 
 def test_a_piece_beyond_the_vocabulary_is_an_error() -> None:
@@ -321,4 +321,4 @@ def test_weights_that_are_no_numbers_give_no_number_and_no_endless_loop() -> Non
 
 def test_models_that_read_images_are_left_to_the_steps() -> None:
     model = image_network("patches", IMAGE_DECODERS["transformer"]).float()
-    assert greedy_search.searcher(model, (0, 1, 2)) is None
+    assert greedy_search.make_greedy_search(model, (0, 1, 2)) is None

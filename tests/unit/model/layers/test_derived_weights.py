@@ -165,5 +165,5 @@ def test_a_copy_begins_with_nothing(copied: Callable[[Any], Any]) -> None:
     kept, weight = DerivedWeights[Any](), torch.zeros(3)
     assert kept.get_or_make([weight], lambda: lambda: 1)() == 1  # what can be neither copied nor pickled
     other = copied(kept)
-    assert other.of([weight], lambda: 2) == 2
+    assert other.get_or_make([weight], lambda: 2) == 2
     assert kept.get_or_make([weight], lambda: 3)() == 1

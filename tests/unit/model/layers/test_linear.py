@@ -109,9 +109,9 @@ def test_a_product_does_what_the_layer_does(packs: bool, dtype: torch.dtype, mon
         assert exact.min() < 0
         assert layer.in_bf16 == (packs and dtype is torch.bfloat16)
         given = x.bfloat16() if layer.in_bf16 else x
-        for found in (layer(x), layer.product()(given).float()):
+        for found in (layer(x), layer.make_matmul()(given).float()):
             assert_rounds_like(found, plain, exact, products=dtype)
-        assert_rounds_like(layer.product("relu")(given).float(), plain.relu(), exact.relu(), products=dtype)
+        assert_rounds_like(layer.make_matmul("relu")(given).float(), plain.relu(), exact.relu(), products=dtype)
 
 
 @pytest.mark.usefixtures("packed")

@@ -110,7 +110,7 @@ def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
     layer, lengths = made(kind, True), [4, 1, 3]
     x, more = torch.randn(8, DIM, dtype=F64), torch.randn(3, DIM, dtype=F64)
     layout = Layout.of(torch.tensor(lengths))
-    read, key_value = layer.read(x, layout, causal_mask(layout))
+    read, key_value = layer.prefill(x, layout, causal_mask(layout))
     assert torch.equal(read, layer(x, layout, causal_mask(layout)))
     positions = torch.cat([layout.columns.expand(3, -1), torch.tensor(lengths)[:, None]], 1)
     seen = torch.cat([layout.mask, torch.ones(3, 1).bool()], 1)

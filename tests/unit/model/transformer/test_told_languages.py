@@ -12,7 +12,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused import greedy_search
-from tfm.model.fused.decoder_step import fused_or_plain
+from tfm.model.fused.decoder_step import maybe_fuse
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
@@ -130,8 +130,8 @@ def test_gradients_reach_the_tokens_of_the_lead(languages: str) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("languages", KINDS)
 def test_the_fast_ways_leave_it_to_the_model(languages: str) -> None:
-    with dispatch.compiled_loops(True):
+    with dispatch.use_compiled_kernels(True):
         told, plain = network(languages=languages), network()
-        assert greedy_search.searcher(told, (PAD, BEGIN, END)) is None
-        assert fused_or_plain(told) is told
-        assert (fused_or_plain(plain) is plain) == (not dispatch.in_use())
+        assert greedy_search.make_greedy_search(told, (PAD, BEGIN, END)) is None
+        assert maybe_fuse(told) is told
+        assert (maybe_fuse(plain) is plain) == (not dispatch.is_enabled())

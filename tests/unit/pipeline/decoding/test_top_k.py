@@ -42,7 +42,7 @@ def test_a_beam_finds_all_it_needs(num_sentences, width, vocab, levels, none, se
         asked.append(rows)
         return logits[rows].clone()
 
-    with torch.no_grad(), dispatch.compiled_loops(True):
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
         log_probs = LogProbsOfLogits(lambda rows: logits[rows].clone())(slice(None)).view(num_sentences, width, -1)
         found = best_continuations(LogProbsOfLogits(predict), rules, begun, None, sums, beam := max(2, width))
     expected = best_candidates(log_probs, sums, 2 * beam)
@@ -63,7 +63,7 @@ def _first(candidates, row, beam, only_going_on):
 
 def test_hypotheses_that_add_nothing_are_not_predicted():
     """All predict the same, and the first ones alone fill the beam: two of each sentence are far less probable."""
-    sentences = dispatch.ROWS
+    sentences = dispatch.LOGIT_ROWS_PER_CALL
     logits, asked = torch.zeros(5 * sentences, 50), []
     logits[:, list(SUPPRESSED_TOKENS)] = -math.inf
     sums = torch.tensor([[0.0, -1.0, -2.0, -30.0, -40.0]], dtype=torch.float64).repeat(sentences, 1)
@@ -72,7 +72,7 @@ def test_hypotheses_that_add_nothing_are_not_predicted():
         asked.extend(rows.tolist())
         return logits[rows].clone()
 
-    with torch.no_grad(), dispatch.compiled_loops(True):
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
         rules = LogitsProcessor.of([9] * sentences, DecodingConfig(), 40)
         begun = torch.ones(sentences, dtype=torch.int64)
         best_continuations(LogProbsOfLogits(predict), rules, begun, None, sums, 5)
@@ -82,12 +82,12 @@ def test_hypotheses_that_add_nothing_are_not_predicted():
 @pytest.mark.parametrize(("second", "parents"), [(-1.04, [0, 1]), (-1.06, [0, 0])])
 def test_one_that_only_just_adds_something_is_predicted(second, parents):
     """The first of each sentence has candidates of -0.43 and -1.05; the second is certain of its only one."""
-    sentences = dispatch.ROWS  # so that the first ones are known when the second are chosen
+    sentences = dispatch.LOGIT_ROWS_PER_CALL  # so that the first ones are known when the second are chosen
     probable = math.exp(-1.05)
     logits = torch.full((sentences, 2, 50), -math.inf)
     logits[:, 0, 10], logits[:, 0, 11], logits[:, 1, 12] = math.log(1 - probable), math.log(probable), 7.0
     sums = torch.tensor([[0.0, second]], dtype=torch.float64).repeat(sentences, 1)
-    with torch.no_grad(), dispatch.compiled_loops(True):
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
         rules = LogitsProcessor.of([9] * sentences, DecodingConfig(), 40)
         begun = torch.ones(sentences, dtype=torch.int64)
         flat = logits.flatten(0, 1)
@@ -99,6 +99,6 @@ def test_one_that_only_just_adds_something_is_predicted(second, parents):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
 def test_logits_of_other_types_are_not_for_the_loops(dtype):
     sums = torch.zeros(2, 3, dtype=torch.float64)
-    with torch.no_grad(), dispatch.compiled_loops(True):
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
         found = dispatch.best_of_logits(lambda rows: torch.zeros(len(rows), 9, dtype=dtype), sums, 3, end=1, never=(0,))
     assert found is None
