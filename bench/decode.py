@@ -93,7 +93,7 @@ def decode(
 
 def peers(against: Sequence[str]) -> dict[str, Path | None]:
     """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
-    from bench.rivals import python_of
+    from bench.baselines import python_of
 
     found: dict[str, Path | None] = {}
     for text in against:
@@ -128,9 +128,9 @@ def contestant(
     name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
 ) -> "Contestant":
     """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
+    from bench.baselines import PEERS, python_of
     from bench.compare import Contestant
     from bench.processes import run, run_module
-    from bench.rivals import PEERS, python_of
 
     def once() -> "Figures":
         program, _, precision = name.partition(" ")

@@ -103,7 +103,7 @@ def images_a_batch(work: "Workload") -> int:
 
 def ours(work: "Workload") -> "Figures":
     """`tfm train`: the rate of its updates after the warm-up."""
-    from bench.rivals import trained
+    from bench.baselines import trained
 
     figures, peak = trained(work, work.model, work.config)
     targets = work.data.train.target_lengths + 1

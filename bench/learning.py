@@ -109,9 +109,9 @@ def of_huggingface(
     """Marian and Seq2SeqTrainer; what they translate is scored as `tfm train` scores it."""
     import json
 
+    from bench.baselines import PEERS, python_of, size_of
     from bench.pieces import SOURCE, TARGET, write_pieces
     from bench.processes import run
-    from bench.rivals import PEERS, python_of, size_of
     from tfm.data.artifact_tokenizers import load_pair
     from tfm.pipeline.inference.translation import one_line
     from tfm.pipeline.scoring.metrics.registry import bleu

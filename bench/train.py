@@ -82,22 +82,22 @@ def ours(
     work: "Workload", recipe: Path | None, sets: Sequence[str], others: Sequence[str]
 ) -> "tuple[list[Contestant], dict[str, ModelConfig]]":
     """`tfm train` as asked for, then in other configurations; and the model of each."""
-    from bench import rivals
+    from bench import baselines
     from bench.compare import Contestant
     from bench.workload import configs
 
     configurations = {"tfm": (work.model, work.config)}
     for other in others:
         configurations[f"tfm {other}"] = configs(recipe, [*sets, *other.split()])
-    contestants = [Contestant(name, partial(rivals.ours, work, *each)) for name, each in configurations.items()]
+    contestants = [Contestant(name, partial(baselines.ours, work, *each)) for name, each in configurations.items()]
     return contestants, {name: model for name, (model, _) in configurations.items()}
 
 
 def peers(work: "Workload", against: Sequence[str], folder: Path) -> "list[Contestant]":
     """The peers by NAME or NAME=VENV, their files in `folder`. Raises typer's usage error for one there is not."""
+    from bench.baselines import RIVALS, python_of, size_of
     from bench.compare import Contestant
     from bench.pieces import write_pieces
-    from bench.rivals import RIVALS, python_of, size_of
 
     found = []
     for text in against:

@@ -25,7 +25,7 @@ from tfm.model.transformer.encoder_only import (
     prepend_begin_token,
 )
 from tfm.model.transformer.factory import ModuleFactory, make_embedding
-from tfm.model.transformer.told_languages import NETWORKS
+from tfm.model.transformer.language_prefix import NETWORKS
 from tfm.model.vision.image_shape import ImageShape, shape_problem
 from tfm.model.word_vectors import READINGS, WordVectors, embedding_table
 

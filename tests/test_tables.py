@@ -38,7 +38,7 @@ TABLES = [
     (Form, "tfm.tokenizer.normalization", "FORMS"),
     (Format, "tfm.data.corpora.sources", "READERS"),
     (Architecture, "tfm.model.build", "ARCHITECTURES"),
-    (Languages, "tfm.model.transformer.told_languages", "NETWORKS"),
+    (Languages, "tfm.model.transformer.language_prefix", "NETWORKS"),
     (Pooling, "tfm.model.transformer.encoder_only", "POOLINGS"),
     (Positions, "tfm.model.attention.positions", "POSITIONS"),
     (PositionsJoin, "tfm.model.attention.positions", "JOINS"),

@@ -27,7 +27,7 @@ from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.assembly import start as first_state
+from tfm.pipeline.training.assembly import starting_point as first_state
 from tfm.pipeline.training.helpers import gradient_workers
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients

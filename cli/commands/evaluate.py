@@ -242,7 +242,7 @@ def _final(
     if not runs and recipe is None:
         raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
     from tfm.cli.console import reporter
-    from tfm.pipeline.recipes.final_scores import run_validation, score_tests_once
+    from tfm.pipeline.recipes.final_evaluation import run_validation, score_tests_once
 
     talk, named = reporter(tables_on_stdout=not as_json), None
     if recipe is not None:

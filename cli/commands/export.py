@@ -44,7 +44,7 @@ def export(
         reject_flags({"--quantize": quantize}, f"is for --to onnx, not --to {to}")
     if to == "huggingface":
         from tfm.pipeline.model_io.huggingface.card import Card
-        from tfm.pipeline.reports.scores_beside import scores_beside
+        from tfm.pipeline.reports.find_scores import scores_beside
 
         card = Card(tuple(language or ()), licence, name or out.resolve().name, scores_beside(folder))
     else:

@@ -272,7 +272,7 @@ def _few_lines_by_numpy(
     ready: Callable[[], bool] | None,
 ) -> "Iterable[list[Translation]]":
     """As long as few lines are waiting; then by torch."""
-    from tfm.pipeline.inference.few_lines import small_model, translate_as_they_come
+    from tfm.pipeline.inference.numpy_translation import small_model, translate_as_they_come
 
     small = partial(small_model, model, config, to, source_language)
     return translate_as_they_come(small, load, lines, config, reporter=reporter, ready=ready)

@@ -32,7 +32,7 @@ class ImageTransform:
 
     def __call__(self, pixels: "Tensor") -> "Tensor":
         """(B, height, width, channels) uint8 -> (B, channels, height, width) float32, around 0."""
-        from tfm.data.images.normalisation import normalize_image  # here, as it needs torch, which data is made without
+        from tfm.data.images.normalization import normalize_image  # here, as it needs torch, which data is made without
 
         return normalize_image(pixels, self.statistics)
 

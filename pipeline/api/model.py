@@ -34,7 +34,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.held_out import score_likelihood, split_of
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_of
 from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.tasks.abilities import ABILITIES
 

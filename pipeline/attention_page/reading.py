@@ -15,7 +15,7 @@ from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.model.config import Architecture
 from tfm.model.layout import Layout
-from tfm.model.transformer.told_languages import LanguagePrefixModel
+from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.recorder import attentions, recording
 from tfm.pipeline.config import DecodingConfig

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tfm.pipeline.comparison.looks_at_tests import TestSetUsage, looked_at
 from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
+from tfm.pipeline.comparison.test_set_usage import TestSetUsage, looked_at
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.intervals import ALL_ALIKE

@@ -18,9 +18,9 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.search.beam import beam_search
+from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
 from tfm.pipeline.decoding.search.hypothesis import EMPTY, Hypothesis, best_first
-from tfm.pipeline.decoding.search.one_sentence import fused_greedy_search
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper

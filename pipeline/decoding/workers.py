@@ -11,7 +11,13 @@ from typing import TypeAlias, TypeVar
 
 import torch
 
-from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, fork_worker, receive_from_worker, send_to_worker
+from tfm.pipeline.runtime.worker_process import (
+    WorkerConnection,
+    can_fork,
+    fork_worker,
+    receive_from_worker,
+    send_to_worker,
+)
 
 T = TypeVar("T")
 Search: TypeAlias = Callable[[int, Callable[[int], None]], T]

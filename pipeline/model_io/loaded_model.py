@@ -23,7 +23,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.model_io.adapter import with_adapter_in
-from tfm.pipeline.model_io.asked_languages import tokenizer_for_languages
+from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import Shapes, shapes_in
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer

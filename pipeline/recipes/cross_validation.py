@@ -13,7 +13,7 @@ from tfm.data.corpora.sources import describe, pairs, resolve
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
-from tfm.pipeline.recipes.several_recipes import ROOT, load_recipes
+from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
 
 STAGES = ("tokenize", "preprocess", "train")
 """What is run of each fold: no test set is scored."""

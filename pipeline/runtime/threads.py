@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from tfm.pipeline.runtime.cpu import num_processors
-from tfm.pipeline.runtime.short_waits import PassiveWaiting
+from tfm.pipeline.runtime.omp_wait_policy import PassiveWaiting
 
 STAT = Path("/proc/stat")
 CGROUP = Path("/sys/fs/cgroup")

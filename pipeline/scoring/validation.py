@@ -20,7 +20,7 @@ from tfm.pipeline.inference.translation import one_line
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics, too_long_reasons
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics, too_long_reasons
 from tfm.pipeline.scoring.metrics.registry import Score, bleu
 from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
 from tfm.pipeline.tasks.task import Rows, Task

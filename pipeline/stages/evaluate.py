@@ -16,13 +16,13 @@ from tfm.pipeline.reports.published_scores import published_scores, warn_of_fail
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import splits_scored, translated
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.evaluation.with_model import (
+from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
     check_metrics,
     metric_inputs,
     resolved_config,
 )
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import looker_of
 from tfm.pipeline.scoring.metrics.wrong_language import identifier_of
 from tfm.pipeline.tasks.abilities import evaluation_of
@@ -89,7 +89,7 @@ def evaluate_tests(
 
     def work(folder: Path | None) -> list[Evaluation]:
         if translations is None:
-            from tfm.pipeline.scoring.held_out import score_likelihood  # here, as it needs torch
+            from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
             data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
             reads = _load(model, device, todo.inputs["model"])

@@ -14,13 +14,13 @@ from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import aligned
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.evaluation.with_model import (
+from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
     check_metrics,
     metric_inputs,
     resolved_config,
 )
+from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import looker_of_files
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 

@@ -50,7 +50,7 @@ def evaluate_texts(
 
     def work(_: Path | None) -> list[Evaluation]:
         from tfm.pipeline.model_io.loaded_model import load_model
-        from tfm.pipeline.scoring.held_out import score_likelihood, split_of
+        from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_of
 
         loaded, batch_tokens = load_model(model, device, known=made.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer

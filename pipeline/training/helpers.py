@@ -19,7 +19,13 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.derived_weights import invalidate_derived_weights
 from tfm.model.word_vectors import READINGS
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.forked import WorkerConnection, can_fork, fork_worker, receive_from_worker, send_to_worker
+from tfm.pipeline.runtime.worker_process import (
+    WorkerConnection,
+    can_fork,
+    fork_worker,
+    receive_from_worker,
+    send_to_worker,
+)
 from tfm.pipeline.tasks.task import Rows
 
 ALIGNMENT = 64

@@ -21,9 +21,9 @@ from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import empty_fold_problem
 from tfm.pipeline.recipes.error_messages import field_at, model_of, recipe_error
-from tfm.pipeline.recipes.final_scores import check_unused, score_tests_once
+from tfm.pipeline.recipes.final_evaluation import check_unused, score_tests_once
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.recipes.several_recipes import plan_of
+from tfm.pipeline.recipes.recipe_batch import plan_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
 from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION

@@ -21,7 +21,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage
 from tfm.pipeline.recipes.cross_validation import without_fold
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
-from tfm.pipeline.recipes.several_recipes import copy_from_sibling, plan_of
+from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_of
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train

@@ -110,7 +110,7 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "stopped_in", "code"),
     [
-        (("run", "recipe.toml"), "tfm.pipeline.recipes.several_recipes.load_recipes", 75),
+        (("run", "recipe.toml"), "tfm.pipeline.recipes.recipe_batch.load_recipes", 75),
         (("compare", "run"), "tfm.pipeline.comparison.runs.compare_runs", 130),
         (("inspect", "run"), "tfm.pipeline.artifacts.artifact.inspect", 130),
     ],

@@ -18,14 +18,14 @@ from torch import Tensor
 
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import MODEL, gradients_in_float64, groups_of, run, training
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, WordVectorsConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
-from tfm.pipeline.runtime import forked
+from tfm.pipeline.runtime import worker_process
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
@@ -291,7 +291,7 @@ def test_processes_are_refused_where_they_cannot_be(
     batch_norm = ModelConfig.model_validate({**MODEL.model_dump(), "normalization": "batch"})
     with pytest.raises(RecipeError, match=r'training\.parallel = "processes": each would have other statistics'):
         run(dataset, tmp_path, training(**SHORT, **TWO), model=batch_norm)
-    monkeypatch.setattr(forked.sys, "platform", "darwin")
+    monkeypatch.setattr(worker_process.sys, "platform", "darwin")
     with pytest.raises(RecipeError, match=r'are forked on Linux alone, .*; write "threads", or omit it'):
         run(dataset, tmp_path, training(**SHORT, **TWO))
 

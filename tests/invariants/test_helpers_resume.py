@@ -12,7 +12,7 @@ from tests.image_models import DECODERS, config_of
 from tests.invariants.test_helpers import ALONE, SHORT, TWO
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import MODEL, run, training, write_dataset
 from tests.unit.pipeline.stages.test_images import config as images_in
 from tests.unit.pipeline.stages.test_images import dataset_of

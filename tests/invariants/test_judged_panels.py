@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import Kind
 from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metrics_beside_judges import references_of, with_correlations
+from tfm.pipeline.judging.metric_correlation import references_of, with_correlations
 from tfm.pipeline.judging.statistics.careless import JudgeStats, verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 

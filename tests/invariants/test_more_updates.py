@@ -9,7 +9,7 @@ import pytest
 
 from tests.invariants.test_resume import SignalAt
 from tests.killing import Spoil, result
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import run, training
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError, Stopped

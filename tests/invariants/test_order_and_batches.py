@@ -26,7 +26,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import alternatives
 from tfm.pipeline.scoring.alternative_files import AlternativeSet, Kind, item_of
-from tfm.pipeline.scoring.held_out import score_likelihood
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import TASKS

@@ -19,7 +19,7 @@ from tfm.pipeline.scoring import validation
 from tfm.pipeline.tasks import task
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.assembly import start as first_state
+from tfm.pipeline.training.assembly import starting_point as first_state
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 

@@ -44,14 +44,14 @@ def score(
     from tfm.pipeline.judging.campaign import read_campaign
     from tfm.pipeline.judging.findings import analyze
     from tfm.pipeline.judging.findings_tables import tables
-    from tfm.pipeline.judging.metrics_beside_judges import (
+    from tfm.pipeline.judging.metric_correlation import (
         METRICS,
         references_from,
         references_of,
         texts_of,
         with_correlations,
     )
-    from tfm.pipeline.judging.noted_metrics import noted_metrics
+    from tfm.pipeline.judging.recorded_metrics import noted_metrics
 
     asked = read_campaign(campaign)
     references = references_of(asked) if reference is None else references_from(asked, reference)

@@ -52,7 +52,7 @@ def run(
             {"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json"
         )
     from tfm.cli.console import reporter
-    from tfm.pipeline.recipes.several_recipes import load_recipes, run_recipes, seeds_of
+    from tfm.pipeline.recipes.recipe_batch import load_recipes, run_recipes, seeds_of
 
     several, flags = () if seeds is None else seeds_of(seeds), {"training.device": device}
     if folds is not None:
@@ -83,7 +83,7 @@ def _cross_validate(
     from tfm.cli.console import reporter
     from tfm.pipeline.artifacts.canonical_json import to_jsonable
     from tfm.pipeline.recipes.cross_validation import STAGES, load_folds, read_folds
-    from tfm.pipeline.recipes.several_recipes import run_recipes
+    from tfm.pipeline.recipes.recipe_batch import run_recipes
     from tfm.pipeline.runtime.torchrun import rank_and_size
 
     by_name = load_folds(files, folds, sets, flags, seeds)

@@ -30,7 +30,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import scores_labels
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 
 MAX_ROWS = 40  # of a table, where there are many labels
 MAX_SENTENCES = 10

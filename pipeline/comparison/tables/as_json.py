@@ -5,14 +5,14 @@ from dataclasses import asdict
 from typing import Any
 
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
+from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate, settings_of_tests
-from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.comparison.tables.columns import signature
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.ledger import num_looks
-from tfm.pipeline.significance.agreement_with_people import SOURCE, Agreement
+from tfm.pipeline.significance.human_agreement_table import SOURCE, Agreement
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 

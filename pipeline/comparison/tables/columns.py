@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tfm.data.errors import format_names
+from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import Outcome
-from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.errors import RecipeError

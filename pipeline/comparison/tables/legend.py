@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate
-from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, SIGNIFICANT_MARK, Column, signature
-from tfm.pipeline.significance.agreement_with_people import SOURCE
 from tfm.pipeline.significance.holm import LEVEL
+from tfm.pipeline.significance.human_agreement_table import SOURCE
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
 from tfm.pipeline.significance.seeds import SeedDifference

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.fits import SupportedConfig
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
+from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 

@@ -28,7 +28,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tfm_keys,
     tie_of,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear, norm
 from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID

@@ -18,7 +18,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     task_of,
     tfm_keys,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 

@@ -23,7 +23,7 @@ from tfm.pipeline.model_io.huggingface.received.dry_run import check_places, che
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORTED
-from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces, read_pieces
+from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces, read_pieces
 from tfm.pipeline.model_io.loaded_model import check_fit, save_network, shapes_of
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter

@@ -21,7 +21,6 @@ from tfm.pipeline.model_io.huggingface.classes import (
     task_of,
     tfm_keys,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.gpt2 import (
     HELD,
     LANGUAGE_MODEL,
@@ -32,6 +31,7 @@ from tfm.pipeline.model_io.huggingface.gpt2 import (
     tables,
     with_output,
 )
+from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear
 from tfm.pipeline.tasks.abilities import ABILITIES
 

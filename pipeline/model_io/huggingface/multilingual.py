@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import torch
 
-from tfm.model.transformer.told_languages import NETWORKS
+from tfm.model.transformer.language_prefix import NETWORKS
 from tfm.pipeline.model_io.huggingface.classes import Settings, State, require_setting
 from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDS, PEGASUS, common, shared_tables
-from tfm.pipeline.model_io.huggingface.fits import SupportedConfig
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
+from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
 from tfm.tokenizer.languages import is_named
 
 OFFSET = 2

@@ -33,9 +33,9 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
         import onnxruntime  # noqa: F401  # it quantises, and runs what is written
     except ImportError:
         raise RecipeError(f"tfm export needs a package that is not installed: {install_command('onnx')}") from None
-    from tfm.pipeline.model_io.onnx.held import unsupported_reason
     from tfm.pipeline.model_io.onnx.networks import graphs_of
     from tfm.pipeline.model_io.onnx.quantize import write_int8
+    from tfm.pipeline.model_io.onnx.supported import unsupported_reason
 
     loaded.check_reads_text("graphs are written of models of text alone")
     if (part := unsupported_reason(loaded.config)) is not None:

@@ -14,8 +14,8 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.references import num_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods

@@ -15,8 +15,8 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.cider import cider_d
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
-from tfm.pipeline.scoring.metrics.left_out import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.references import non_blank, num_references, references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.rouge import rouge

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from tfm.data.batching.varied_images import AugmentImages
+from tfm.data.batching.augmented_images import AugmentImages
 from tfm.model.build import num_parameters
 from tfm.pipeline.runtime.threads import LoadWatch
-from tfm.pipeline.training.assembly.course import build_setup
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
-from tfm.pipeline.training.assembly.start import check, context_of, fresh_start, initial_state, resumed_start
+from tfm.pipeline.training.assembly.setup import build_setup
+from tfm.pipeline.training.assembly.starting_point import check, context_of, fresh_start, initial_state, resumed_start
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import resolve_settings, resume_message

@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     Family,
     Head,
 )
-from tfm.pipeline.model_io.huggingface.fits import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.tasks.abilities import tasks_that
 
 (MASKED,) = tasks_that(lambda each: each.hides_pieces)

@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import document_of
 from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
-from tfm.pipeline.model_io.huggingface.tokenizers_read import Pieces
+from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, pieces_of, renumber
 from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK

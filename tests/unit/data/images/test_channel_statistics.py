@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.normalisation import normalize_image
+from tfm.data.images.normalization import normalize_image
 
 VALUES = np.random.default_rng(1).integers(0, 256, (6, 5, 4, 3)).astype(np.uint8)
 

@@ -5,7 +5,7 @@ import pytest
 from tests.tiny_model import TEXTS, numpy_of, tiny_model
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.few_lines import NumpyModel, translate_as_they_come
+from tfm.pipeline.inference.numpy_translation import NumpyModel, translate_as_they_come
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig

@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import Campaign, Kind
 from tfm.pipeline.judging.findings import Findings, analyze
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metrics_beside_judges import METRICS, references_from, references_of, with_correlations
+from tfm.pipeline.judging.metric_correlation import METRICS, references_from, references_of, with_correlations
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 
 KINDS: Sequence[Kind] = ("likert", "esa", "pairwise", "best")

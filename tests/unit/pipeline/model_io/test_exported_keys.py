@@ -19,7 +19,7 @@ from tfm.pipeline.model_io.huggingface import registry
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.model_io.onnx import held
+from tfm.pipeline.model_io.onnx import supported
 
 ROTARY: dict[str, tuple[object, ...]] = {
     "rotary.base": (500.0,),
@@ -58,7 +58,7 @@ def as_transformers(ours: LoadedModel, folder: Path) -> Any:
 
 
 EXPORTS: dict[str, tuple[Callable[[ModelConfig], bool], Callable[[LoadedModel, Path], Any]]] = {
-    "onnx": (lambda config: held.unsupported_reason(config) is None, as_onnx),
+    "onnx": (lambda config: supported.unsupported_reason(config) is None, as_onnx),
     "transformers": (lambda config: registry.class_for(config) is not None, as_transformers),
 }
 QUICK = (("pre-norm", "onnx"), ("Llama 3.1", "onnx"), ("masked", "transformers"))

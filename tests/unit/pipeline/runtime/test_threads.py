@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.invariants.test_resume import SignalAt
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped

@@ -24,7 +24,7 @@ from tfm.pipeline.scoring.metrics.cider import (
     document_frequencies,
     references_of_segments,
 )
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 
 NUM = 8  # segments of a noisy corpus

@@ -20,7 +20,7 @@ from tfm.pipeline.reports.evaluation_report import label, render, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
 from tfm.pipeline.scoring.metrics.wordnet import FILES, WordNet

@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.breakdown import by_length, random_samples, worst_samp
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import Counts, perplexity_scores
 from tfm.pipeline.scoring.text_counts import Characters

@@ -16,7 +16,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.held_out import score_likelihood
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.token_scores import Windows, token_scores, windows_over
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID

@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.left_out import MAX_WORD_LETTERS, inapplicable_metrics
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_WORD_LETTERS, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.unit.pipeline.stages.test_images import config as of_images
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig

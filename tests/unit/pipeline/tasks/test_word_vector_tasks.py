@@ -30,7 +30,7 @@ from tfm.pipeline.inference.labelling import labels_instead
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.held_out import score_likelihood
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.losses import CHUNK
 from tfm.pipeline.tasks.task import TaskContext

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.recipes.recipe import load_recipe

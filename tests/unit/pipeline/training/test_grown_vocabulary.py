@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.huggingface_models import our_logits
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import MODEL, in_float64, run, training, write_dataset
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig

@@ -18,8 +18,8 @@ from tests.tiny_images import COLOURS, write_folder
 from tests.tiny_training import STACK, run, training
 from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
 from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.batching.augmented_images import AugmentImages
 from tfm.data.batching.resegmentation import Resegmentation
-from tfm.data.batching.varied_images import AugmentImages
 from tfm.data.config import DataConfig
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset

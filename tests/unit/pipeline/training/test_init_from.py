@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import MODEL, STACK, WHOLE_WORDS, run, training, write_dataset
 from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.pipeline.artifacts.artifact import open_artifact

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import MODEL, STACK, WHOLE_WORDS, WORDS, in_float64, run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
@@ -41,7 +41,7 @@ from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
-from tfm.pipeline.training.assembly import start
+from tfm.pipeline.training.assembly import starting_point
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
@@ -497,7 +497,7 @@ def test_two_vocabularies_of_one_size_are_not_tied(
 ) -> None:
     source, other = load_pair(dataset / "tokenizer")[0], train_tokenizer([WORDS[::-1]], WHOLE_WORDS)
     assert source.vocab_size == other.vocab_size
-    monkeypatch.setattr(start, "load_pair", lambda folder: (source, other))
+    monkeypatch.setattr(starting_point, "load_pair", lambda folder: (source, other))
     with pytest.raises(RecipeError, match=r'model\.tie = "all" needs one vocabulary'):
         run(dataset, tmp_path, training())
 

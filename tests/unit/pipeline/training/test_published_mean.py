@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
 
 

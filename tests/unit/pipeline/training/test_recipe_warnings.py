@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.recipes.recipe import load_recipe

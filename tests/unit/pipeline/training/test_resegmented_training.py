@@ -25,7 +25,7 @@ from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
-from tfm.pipeline.training.assembly.course import resegmentation_of
+from tfm.pipeline.training.assembly.setup import resegmentation_of
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
+from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import NOT_ALL_SEEDS, Outcome, ScoreEstimate, run_tests
-from tfm.pipeline.comparison.people import people_agree
 from tfm.pipeline.comparison.runs import Comparison, compare_runs, sorted_by
 from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, score_columns, table
@@ -21,7 +21,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.significance.agreement_with_people import SOURCE, agreement_with_people
+from tfm.pipeline.significance.human_agreement_table import SOURCE, agreement_with_people
 from tfm.pipeline.significance.paired_tests import Difference
 
 LINES = [f"wort {number} ÄÖ كلب" for number in range(40)]

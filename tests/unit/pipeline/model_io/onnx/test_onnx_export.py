@@ -207,7 +207,7 @@ LACKING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("part", LACKING)
 def test_a_part_that_is_not_written_is_named(part: str) -> None:
     onnxruntime()
-    from tfm.pipeline.model_io.onnx.held import unsupported_reason
+    from tfm.pipeline.model_io.onnx.supported import unsupported_reason
 
     assert unsupported_reason(ModelConfig.model_validate(LACKING[part])) == part
     assert unsupported_reason(ModelConfig()) is None
@@ -215,7 +215,7 @@ def test_a_part_that_is_not_written_is_named(part: str) -> None:
 
 def test_a_part_that_is_new_is_refused_until_it_is_written() -> None:
     onnxruntime()
-    from tfm.pipeline.model_io.onnx.held import unsupported_reason
+    from tfm.pipeline.model_io.onnx.supported import unsupported_reason
 
     class NewStack(StackConfig):
         experts: int = 1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tfm.pipeline.scoring.metrics.external import CUT
-from tfm.pipeline.significance.agreement_with_people import Agreement, agreement_with_people
+from tfm.pipeline.significance.human_agreement_table import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"
 OF_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {

@@ -21,7 +21,7 @@ from tfm.pipeline.judging.statistics.correlation import (
 )
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, by_segment
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
-from tfm.pipeline.scoring.metrics.left_out import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 
 METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),

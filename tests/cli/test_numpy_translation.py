@@ -15,7 +15,7 @@ from tests.tiny_artifact import plan_of
 from tfm.pipeline.artifacts.artifact import publish
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.inference import few_lines
+from tfm.pipeline.inference import numpy_translation
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -50,7 +50,7 @@ def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> 
 
 
 def test_many_lines_and_what_numpy_cannot_do_load_torch(stages: Stages, tmp_path: Path) -> None:
-    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (few_lines.MAX_LINES + 1))
+    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (numpy_translation.MAX_LINES + 1))
     assert "torch" in loaded_by("translate", stages.folder, many)[1]
     assert "torch" in loaded_by("translate", stages.folder, "eins zwei", "--prefix", "two")[1]
 
@@ -71,7 +71,7 @@ def test_they_are_the_translations_of_the_model(
     text = "".join(f"{line}\n" for line in LINES)
     few = tfm("translate", stages.folder, *words, "--jsonl", stdin=text)
     asked: list[Path] = []
-    monkeypatch.setattr(few_lines, "small_model", lambda folder, *_: asked.append(folder))
+    monkeypatch.setattr(numpy_translation, "small_model", lambda folder, *_: asked.append(folder))
     model = tfm("translate", stages.folder, *words, "--jsonl", stdin=text)
     assert asked
     assert few.code == model.code == 0, few.err + model.err
@@ -111,14 +111,14 @@ def test_sources_that_are_cut_are_counted_among_all_lines(
     assert done.code == 0
     said = f"1 of {num_short + 1} sources was longer than the 1023 pieces that the model reads, and was cut"
     assert said in " ".join(done.err.split())
-    monkeypatch.setattr(few_lines, "small_model", lambda *_: None)
+    monkeypatch.setattr(numpy_translation, "small_model", lambda *_: None)
     assert tfm("translate", stages.folder, file, "--beam", "1", "--max-length", "3").out == done.out
 
 
 def published(stages: Stages, folder: Path, change: Callable[[Path], object]) -> Path:
     """The model of the stages, published once more with its files changed."""
     with publish(plan_of(folder, "train"), command=["tfm"]) as draft:
-        for name in few_lines.FILES:
+        for name in numpy_translation.FILES:
             if (file := stages.folder / "model" / name).exists():
                 (draft.folder / name).write_bytes(file.read_bytes())
         change(draft.folder)
@@ -127,9 +127,9 @@ def published(stages: Stages, folder: Path, change: Callable[[Path], object]) ->
 
 def test_a_model_with_more_than_weights_and_tokenizers_is_left_to_torch(stages: Stages, tmp_path: Path) -> None:
     """Such as an adapter, without which the weights are another model's."""
-    assert few_lines.small_model(stages.folder / "model", DecodingConfig()) is not None
+    assert numpy_translation.small_model(stages.folder / "model", DecodingConfig()) is not None
     other = published(stages, tmp_path / "model", lambda folder: (folder / "adapter.json").write_text("{}"))
-    assert few_lines.small_model(other, DecodingConfig()) is None
+    assert numpy_translation.small_model(other, DecodingConfig()) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -139,7 +139,7 @@ def test_weights_of_another_type_are_left_to_torch(stages: Stages, tmp_path: Pat
         file.write_bytes(save({name: each.to(dtype) for name, each in load_file(file).items()}))
 
     other = published(stages, tmp_path / "model", change)
-    assert few_lines.small_model(other, DecodingConfig()) is None
+    assert numpy_translation.small_model(other, DecodingConfig()) is None
     done = tfm("translate", other, "eins zwei")
     assert done.code == 0, done.err
 
@@ -156,7 +156,7 @@ def test_weights_that_are_not_finite_are_an_error_without_warnings(stages: Stage
 
 
 def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
-    half = " ".join(["eins"] * (few_lines.MAX_CHARS // 10))
+    half = " ".join(["eins"] * (numpy_translation.MAX_CHARS // 10))
     few = "eins zwei", "--max-length", "2"
     assert loaded_by("translate", stages.folder, *few)[1] == []
     for lines, heavy in (([half], []), ([half, half, half], ["torch"])):
@@ -164,7 +164,7 @@ def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
         assert [each for each in loaded_by("translate", stages.folder, file, *few[1:])[1] if each == "torch"] == heavy
 
 
-@pytest.mark.parametrize("count", [few_lines.MAX_LINES + 1, 30])
+@pytest.mark.parametrize("count", [numpy_translation.MAX_LINES + 1, 30])
 def test_lines_that_wait_together_are_decoded_together(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
@@ -177,9 +177,9 @@ def test_lines_that_wait_together_are_decoded_together(
         lambda model, rows, *given, **more: (sizes.append(len(rows)), decode(model, rows, *given, **more))[1],
     )
     left = iter(["eins zwei"] * count)
-    told = iter([True] * (few_lines.MAX_LINES) + [False] * 99)
-    found = few_lines.translate_as_they_come(
-        lambda: few_lines.small_model(stages.folder / "model", DecodingConfig()),
+    told = iter([True] * (numpy_translation.MAX_LINES) + [False] * 99)
+    found = numpy_translation.translate_as_they_come(
+        lambda: numpy_translation.small_model(stages.folder / "model", DecodingConfig()),
         lambda: load_model(stages.folder / "model", "cpu"),
         left,
         DecodingConfig(),
@@ -187,7 +187,7 @@ def test_lines_that_wait_together_are_decoded_together(
         ready=lambda: next(told),
     )
     assert len(list(found)) == count
-    assert sizes[0] >= few_lines.MAX_LINES
+    assert sizes[0] >= numpy_translation.MAX_LINES
 
 
 def test_more_hypotheses_than_the_beam_has_are_refused_as_ever(stages: Stages) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.noted_metrics import noted_metrics
+from tfm.pipeline.judging.recorded_metrics import noted_metrics
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.score import Score
 

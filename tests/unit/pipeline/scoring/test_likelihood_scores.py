@@ -12,7 +12,7 @@ from tfm.data.dataset.store import load_split, write_split
 from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.held_out import score_likelihood
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.text_counts import Characters
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.fits import ANY, IGNORED_KEYS, first_unsupported
+from tfm.pipeline.model_io.huggingface.supported import ANY, IGNORED_KEYS, first_unsupported
 from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
 from tfm.pipeline.tasks.abilities import TaskSpec, tasks_that
 

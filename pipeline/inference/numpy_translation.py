@@ -19,11 +19,11 @@ from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import UnsupportedModelError, build_network, is_supported
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.search.one_line import is_plain, search_one
+from tfm.pipeline.decoding.search.numpy_beam_search import is_plain, search_one
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
-from tfm.pipeline.model_io.asked_languages import tokenizer_for_languages
+from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID

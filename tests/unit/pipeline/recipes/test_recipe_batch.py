@@ -5,14 +5,14 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.listening import Listening
+from tests.recording_reporter import Listening
 from tests.tiny_artifact import make, plan_of
 from tfm.model.config import Mixing, Norm, Normalization, Positions, Score
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
-from tfm.pipeline.recipes import chain, several_recipes
+from tfm.pipeline.recipes import chain, recipe_batch
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.recipes.several_recipes import copy_from_sibling, load_recipes, run_recipes, seeds_of
+from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, load_recipes, run_recipes, seeds_of
 from tfm.pipeline.runtime.progress import NullReporter
 
 VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
@@ -147,12 +147,12 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(chain, "run", run)
     monkeypatch.setattr(
-        several_recipes,
+        recipe_batch,
         "plan_of",
         lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None,
     )
     monkeypatch.setattr(
-        several_recipes, "copy_from_sibling", lambda todo, others, *more: taken.append((todo.folder, list(others)))
+        recipe_batch, "copy_from_sibling", lambda todo, others, *more: taken.append((todo.folder, list(others)))
     )
     run_recipes([recipe(name) for name in "abc"], keep_going=True, root=tmp_path, command=[], reporter=NullReporter())
     a, b, c = (tmp_path / name / "tokenizer" for name in "abc")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tfm.pipeline.runtime.short_waits import PassiveWaiting
+from tfm.pipeline.runtime.omp_wait_policy import PassiveWaiting
 from tfm.pipeline.runtime.threads import num_processors
 
 MAPS = Path("/proc/self/maps")

@@ -6,7 +6,7 @@ import pytest
 import tokenizers
 
 from tfm.data.errors import DataError
-from tfm.pipeline.model_io.asked_languages import tokenizer_for_languages
+from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.languages import ISO_639_3, iso_of
 from tfm.tokenizer.tokenizer import Tokenizer

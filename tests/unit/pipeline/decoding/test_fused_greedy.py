@@ -19,7 +19,7 @@ from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.search.one_sentence import fused_greedy_search
+from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 
 pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 

@@ -6,9 +6,9 @@ from string import Template
 
 import pytest
 
+from bench.baselines import PEERS, figures_of_eole, figures_of_metrics
 from bench.pieces import write_pieces
 from bench.processes import Failed
-from bench.rivals import PEERS, figures_of_eole, figures_of_metrics
 from bench.workload import Size, configs, settings
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import ModelConfig

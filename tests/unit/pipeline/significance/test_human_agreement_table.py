@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tfm.pipeline.significance.agreement_with_people import ACCURACIES, THRESHOLDS, agreement_with_people
+from tfm.pipeline.significance.human_agreement_table import ACCURACIES, THRESHOLDS, agreement_with_people
 
 
 def published_curve(metric: str, difference: float) -> float:

@@ -13,7 +13,7 @@ from tests.tiny_model import numpy_of, tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.search.one_line import best_candidates, is_plain, search_one
+from tfm.pipeline.decoding.search.numpy_beam_search import best_candidates, is_plain, search_one
 from tfm.pipeline.decoding.search.top_k import best_candidates as best_by_torch
 from tfm.tokenizer.special import EOS_ID
 

@@ -8,7 +8,7 @@ import pytest
 from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.final_scores import Candidate, choose, distinct, read_candidate
+from tfm.pipeline.recipes.final_evaluation import Candidate, choose, distinct, read_candidate
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
