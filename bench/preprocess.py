@@ -66,7 +66,7 @@ def preprocess(
         write_json(json, "preprocess", {"pairs": pairs, "sentences": sentences, "rounds": rounds}, found)
 
 
-def grow(place: Path, largest: int, sentences: int) -> list[dict[str, float]]:
+def grow(path: Path, largest: int, sentences: int) -> list[dict[str, float]]:
     """Lines a second and peak memory of the stage, on ten times as much text each time."""
     from bench.processes import MIB
     from bench.report import talk
@@ -74,10 +74,10 @@ def grow(place: Path, largest: int, sentences: int) -> list[dict[str, float]]:
     found: list[dict[str, float]] = []
     pairs = SMALLEST
     while pairs <= largest:
-        prepare(place, pairs, sentences)
+        prepare(path, pairs, sentences)
         if not found:
-            learn(place)
-        done = stage(place)
+            learn(path)
+        done = stage(path)
         found.append({"pairs": pairs, "seconds": done.seconds, "rate": 2 * pairs / done.seconds, "peak": done.peak})
         talk().line(f"{pairs:,} lines of each side: {done.peak // MIB:,} MiB")
         pairs *= 10
@@ -86,25 +86,25 @@ def grow(place: Path, largest: int, sentences: int) -> list[dict[str, float]]:
     return found
 
 
-def prepare(place: Path, pairs: int, sentences: int) -> None:
+def prepare(path: Path, pairs: int, sentences: int) -> None:
     """The text files."""
     from bench.processes import run_module
 
-    run_module("bench.corpus", {"folder": str(place), "pairs": pairs, "sentences": sentences})
+    run_module("bench.corpus", {"folder": str(path), "pairs": pairs, "sentences": sentences})
 
 
-def learn(place: Path) -> None:
+def learn(path: Path) -> None:
     """The tokenizer, of the text that is there."""
     from bench.processes import tfm
 
-    tfm("tokenize", "train.en", "train.de", "--vocab-size", str(VOCAB_SIZE), "--out", "tokenizer", folder=place)
+    tfm("tokenize", "train.en", "train.de", "--vocab-size", str(VOCAB_SIZE), "--out", "tokenizer", folder=path)
 
 
-def stage(place: Path) -> "Done":
+def stage(path: Path) -> "Done":
     """The whole stage, into a folder that is not there yet."""
     from bench.corpus import LANGUAGES, SPLITS
     from bench.processes import tfm
 
     splits = [word for split in SPLITS for word in (f"--{split}", *(f"{split}.{each}" for each in LANGUAGES))]
-    with TemporaryDirectory(dir=place) as out:
-        return tfm("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", folder=place)
+    with TemporaryDirectory(dir=path) as out:
+        return tfm("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", folder=path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench import compare
 from bench.compare import Contestant, Figures
-from tfm.cli.console import reporter
+from tfm.cli.console import make_reporter
 from tfm.pipeline.artifacts.provenance import git_commit, hardware, versions
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -16,7 +16,7 @@ Extra = Mapping[str, Mapping[str, object]]
 
 def talk() -> Reporter:
     """Where a bench prints."""
-    return reporter(tables_on_stdout=True)
+    return make_reporter(tables_on_stdout=True)
 
 
 def contest(

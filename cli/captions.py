@@ -60,11 +60,11 @@ def images_into_folder(
     device: DeviceName,
 ) -> None:
     """Caption or label images into an artifact; beside: the files of prefixes and of forced words."""
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_image_files
 
     prefixes, forced = prefix_and_forced
-    about = {"command": argv(), "reporter": reporter(), "device": device, "ensemble": models[1:]}
+    about = {"command": argv(), "reporter": make_reporter(), "device": device, "ensemble": models[1:]}
     translate_image_files(models[0], files, config, out, **about, prefixes=prefixes, forced=forced)  # type: ignore[arg-type]
 
 

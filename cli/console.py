@@ -22,17 +22,17 @@ from tfm.pipeline.runtime.progress import Bar, Reporter
 SECONDS_BETWEEN_LINES = 10.0
 
 
-def reporter(*, tables_on_stdout: bool = False) -> Reporter:
+def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
     """The reporter for stderr: a terminal, or a pipe or file.
 
     tables_on_stdout: for a command whose result is tables.
     """
     # a screen would spell out the colours and movements that rich writes
     stderr = cast("TextIO", Talk(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
-    talk = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
+    reporter = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
     if not tables_on_stdout:
-        return talk
-    return SplitReporter(talk, TerminalReporter(Console()) if sys.stdout.isatty() else PlainReporter(sys.stdout))
+        return reporter
+    return SplitReporter(reporter, TerminalReporter(Console()) if sys.stdout.isatty() else PlainReporter(sys.stdout))
 
 
 def duration(seconds: float) -> str:
@@ -197,6 +197,6 @@ class _TerminalBar:
 class SplitReporter:
     """A reporter that sends its tables to another one."""
 
-    def __init__(self, talk: Reporter, tables: Reporter):
-        self.line, self.warn, self.bar = talk.line, talk.warn, talk.bar
+    def __init__(self, reporter: Reporter, tables: Reporter):
+        self.line, self.warn, self.bar = reporter.line, reporter.warn, reporter.bar
         self.table = tables.table

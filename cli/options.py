@@ -103,7 +103,7 @@ def stage_of_recipe(
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or (), flags)
-    talk = reporter or console.reporter()
+    talk = reporter or console.make_reporter()
     run_stage(resolved, stage, out=out, command=argv(), reporter=talk)
     return resolved
 

@@ -20,7 +20,7 @@ def file_or_text(argument: str) -> Path:
     return Path(argument)
 
 
-def text_file(file: Path | None, model: Path, held: ExitStack) -> Path:
+def text_file(file: Path | None, model: Path, stack: ExitStack) -> Path:
     """The file to translate; for a text, a temporary file with it that exists while `held` is open."""
     if file is None or file == STDIN or os.path.lexists(file):
         return file or STDIN
@@ -29,6 +29,6 @@ def text_file(file: Path | None, model: Path, held: ExitStack) -> Path:
         from tfm.pipeline.errors import DataError
 
         raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)
-    text = Path(held.enter_context(TemporaryDirectory())) / "text"
+    text = Path(stack.enter_context(TemporaryDirectory())) / "text"
     text.write_text(words + "\n", encoding="utf-8", newline="\n")
     return text

@@ -14,7 +14,7 @@ def load_file(file: Path) -> Tokenizer:
     try:
         if not file.is_dir():
             open_regular(file).close()
-        return code_points.load(file)
+        return code_points.load_tokenizer(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None
     except IsADirectoryError:

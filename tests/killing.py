@@ -65,7 +65,7 @@ class Moment:
 
 MOMENTS = {
     "in the middle of an epoch": Moment(Translation, "loss", 20),
-    "at an epoch's end": Moment(Trainer, "account", 3, when=lambda trainer, *_: trainer.state.progress.batch == 0),
+    "at an epoch's end": Moment(Trainer, "log_update", 3, when=lambda trainer, *_: trainer.state.progress.batch == 0),
     "while writing a checkpoint": Moment(
         Checkpoints, "_write", 6, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
     ),

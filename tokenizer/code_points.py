@@ -39,11 +39,11 @@ class CodePoints(Tokenizer):
         self._whole = tokenizers.Tokenizer(models.WordLevel({each: i for i, each in enumerate(SPECIALS)}, SPECIALS[1]))
         self._whole.normalizer = normalizer
         self._languages = tuple(languages)
-        self._lead: tuple[int, ...] = ()
+        self._prefix_ids: tuple[int, ...] = ()
         self.vocab_size = len(SPECIALS) + CODE_POINTS + len(self._languages)
 
     @classmethod
-    def load_tokenizer(cls, file: Path) -> "CodePoints":
+    def load(cls, file: Path) -> "CodePoints":
         """Read what `save` wrote. Raises ValueError, in one line that names the file, if it is something else."""
         try:
             document = json.loads(file.read_text("utf-8"))
@@ -75,9 +75,9 @@ class CodePoints(Tokenizer):
         normalized = [self.normalize(text) for text in texts]
         lengths = np.fromiter(map(len, normalized), np.int64, len(normalized))
         ids = _numbers("".join(normalized))
-        if self._lead:
+        if self._prefix_ids:
             filled = lengths > 0
-            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[filled], self._lead[0])
+            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[filled], self._prefix_ids[0])
             lengths = lengths + filled
         return ids, lengths
 
@@ -177,7 +177,7 @@ def _normalizer_of(spelled: object) -> Normalizer:
     return found
 
 
-def load(file: Path) -> Tokenizer:
+def load_tokenizer(file: Path) -> Tokenizer:
     """Read a tokenizer of either sort: of code points, or with a vocabulary.
 
     Raises ValueError, in one line that names the file, if tfm cannot use it.
@@ -200,6 +200,6 @@ def _is_of_code_points(file: Path) -> bool:
 def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target in a folder; the same object twice where they share a vocabulary."""
     if (folder / SHARED).exists():
-        shared = load(folder / SHARED)
+        shared = load_tokenizer(folder / SHARED)
         return shared, shared
-    return load(folder / SOURCE), load(folder / TARGET)
+    return load_tokenizer(folder / SOURCE), load_tokenizer(folder / TARGET)

@@ -33,9 +33,9 @@ def names_in(text: str, kind: LabelKind) -> list[str]:
     return split_words(text) if kind == "tags" else [whole] if whole else []
 
 
-def kind_of(whole: tokenizers.Tokenizer) -> LabelKind | None:
+def kind_of(backend: tokenizers.Tokenizer) -> LabelKind | None:
     """The kind of names of a tokenizer, if it is one for names."""
-    document: dict[str, Any] = json.loads(whole.to_str())
+    document: dict[str, Any] = json.loads(backend.to_str())
     if document["model"]["type"] != "WordLevel":
         return None
     spelled = {kind: json.loads(each.__getstate__()) for kind, each in NORMALIZERS.items()}

@@ -19,10 +19,10 @@ from tfm.tokenizer.special import LANGUAGE_CODE, language_token
 from tfm.tokenizer.words import FlatIds
 
 
-def add_languages(whole: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
+def add_languages(backend: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
     """Add the tokens of these languages behind all other pieces, in the order of their codes."""
     tokens = [language_token(language) for language in sorted(set(languages))]
-    whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
+    backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
 def are_codes(named: object) -> bool:
@@ -39,14 +39,14 @@ TEXT_LANGUAGE_TOKEN = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
 """Tokens of languages: of OPUS-MT and of tfm; of NLLB, mBART and M2M100."""
 
 
-def languages_of(whole: tokenizers.Tokenizer) -> dict[str, int]:
+def languages_of(backend: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
-    return _spelled(whole, TARGET_LANGUAGE_TOKEN) or _spelled(whole, TEXT_LANGUAGE_TOKEN)
+    return _spelled(backend, TARGET_LANGUAGE_TOKEN) or _spelled(backend, TEXT_LANGUAGE_TOKEN)
 
 
-def has_source_language(whole: tokenizers.Tokenizer) -> bool:
+def has_source_language(backend: tokenizers.Tokenizer) -> bool:
     """Whether its languages are named of texts, sources and targets alike, and not asked for."""
-    return bool(_spelled(whole, TEXT_LANGUAGE_TOKEN)) and not _spelled(whole, TARGET_LANGUAGE_TOKEN)
+    return bool(_spelled(backend, TEXT_LANGUAGE_TOKEN)) and not _spelled(backend, TARGET_LANGUAGE_TOKEN)
 
 
 def is_named(token: str) -> bool:
@@ -54,8 +54,8 @@ def is_named(token: str) -> bool:
     return re.fullmatch(TEXT_LANGUAGE_TOKEN, token) is not None
 
 
-def _spelled(whole: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
-    added = sorted(whole.get_added_tokens_decoder().items())
+def _spelled(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
+    added = sorted(backend.get_added_tokens_decoder().items())
     of_languages = re.compile(token_of_language)
     found = ((number, token.content) for number, token in added if token.special)
     return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}

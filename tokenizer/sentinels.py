@@ -11,17 +11,17 @@ import tokenizers
 from tfm.tokenizer.special import SENTINEL, sentinel
 
 
-def add_sentinels(whole: tokenizers.Tokenizer, count: int) -> None:
+def add_sentinels(backend: tokenizers.Tokenizer, count: int) -> None:
     """Add so many sentinels behind all other pieces, in the order of their numbers."""
     tokens = [sentinel(number) for number in range(count)]
-    whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
+    backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
-def sentinels_of(whole: tokenizers.Tokenizer) -> tuple[int, ...]:
+def sentinels_of(backend: tokenizers.Tokenizer) -> tuple[int, ...]:
     """The ids of a tokenizer's sentinels, in the order of their numbers, which need not be that of the ids."""
     spelled = (
         (number, re.fullmatch(SENTINEL, token.content))
-        for number, token in whole.get_added_tokens_decoder().items()
+        for number, token in backend.get_added_tokens_decoder().items()
         if token.special
     )
     found = sorted((int(spelling.group(1)), number) for number, spelling in spelled if spelling is not None)

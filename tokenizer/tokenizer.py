@@ -32,20 +32,20 @@ class Tokenizer:
     Raises ValueError if the control tokens do not have the ids 0 to 3, or the ids are not contiguous from 0.
     """
 
-    def __init__(self, whole: tokenizers.Tokenizer) -> None:
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
         for number, special in enumerate(SPECIALS):
-            if whole.token_to_id(special) != number:
-                raise ValueError(f"control token {special} has id {whole.token_to_id(special)}; expected {number}")
-        vocabulary = whole.get_vocab()
+            if backend.token_to_id(special) != number:
+                raise ValueError(f"control token {special} has id {backend.token_to_id(special)}; expected {number}")
+        vocabulary = backend.get_vocab()
         if sorted(vocabulary.values()) != list(range(len(vocabulary))):
             raise ValueError(f"its {len(vocabulary)} pieces do not have the ids 0 to {len(vocabulary) - 1}")
-        check_steps(whole)
-        whole.encode_special_tokens = True
-        whole.no_padding()
-        whole.no_truncation()  # a text is encoded as it is, and whole
-        self._whole = whole
+        check_steps(backend)
+        backend.encode_special_tokens = True
+        backend.no_padding()
+        backend.no_truncation()  # a text is encoded as it is, and whole
+        self._whole = backend
         self._prefix_ids: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
-        self.vocab_size = num_numbered(whole)
+        self.vocab_size = num_numbered(backend)
         self._all_numbered = self.vocab_size == len(vocabulary)
 
     @classmethod

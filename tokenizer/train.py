@@ -210,10 +210,10 @@ def make_label_tokenizer(names: Iterable[str], kind: LabelKind) -> Tokenizer:
     return _with_specials(whole)
 
 
-def _with_specials(whole: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:
-    whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
-    add_sentinels(whole, sentinels)
-    return Tokenizer(whole)
+def _with_specials(backend: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:
+    backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
+    add_sentinels(backend, sentinels)
+    return Tokenizer(backend)
 
 
 def train(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:

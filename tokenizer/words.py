@@ -37,8 +37,8 @@ class _Numbers(dict[str, int]):
 class WordIds:
     """Texts to ids by their words. Made for one tokenizer that `cuts_at_spaces`."""
 
-    def __init__(self, whole: tokenizers.Tokenizer) -> None:
-        self._whole, self._later = whole, for_later_words(whole)
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._whole, self._later = backend, for_later_words(backend)
         self._forget()
 
     def _forget(self) -> None:
@@ -85,15 +85,15 @@ class WordIds:
         return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[numbers]))
 
 
-def for_later_words(whole: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def for_later_words(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The same tokenizer for a word that is not the first of its text, given with the space before it, which is
     kept."""
-    later = json.loads(whole.to_str())
+    later = json.loads(backend.to_str())
     steps = (later["normalizer"] or {}).get("normalizers", [])
     if steps and steps[-1]["type"] == "Strip":
         steps[-1]["strip_left"] = False
     made = tokenizers.Tokenizer.from_str(json.dumps(later))
-    made.encode_special_tokens = whole.encode_special_tokens
+    made.encode_special_tokens = backend.encode_special_tokens
     return made
 
 
@@ -103,18 +103,18 @@ def flat(lists: Sequence[Sequence[int]]) -> FlatIds:
     return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths
 
 
-def encode_lists(whole: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+def encode_lists(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """The ids of each text, whole, in parallel."""
     try:
-        encodings = whole.encode_batch_fast(texts, add_special_tokens=False)
+        encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
     except (TypeError, UnicodeError):
-        encodings = whole.encode_batch_fast([replace_surrogates(text) for text in texts], add_special_tokens=False)
+        encodings = backend.encode_batch_fast([replace_surrogates(text) for text in texts], add_special_tokens=False)
     return [encoding.ids for encoding in encodings]
 
 
-def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
+def cuts_at_spaces(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, which may be from another program, normalises and splits text as our kinds do."""
-    document: dict[str, Any] = json.loads(whole.to_str())
+    document: dict[str, Any] = json.loads(backend.to_str())
     ours = [_spelled(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []
     steps = (document["normalizer"] or {}).get("normalizers", [])
@@ -128,15 +128,15 @@ def cuts_at_spaces(whole: tokenizers.Tokenizer) -> bool:
     )
 
 
-def model_of_words(whole: tokenizers.Tokenizer) -> dict[str, Any] | None:
+def model_of_words(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     """The model of a tokenizer as tokenizer.json has it, if it splits texts into words as the kinds `bpe` and
     `unigram` do and its pieces are the letters of words, each as it is; else None."""
-    document: dict[str, Any] = json.loads(whole.to_str())
+    document: dict[str, Any] = json.loads(backend.to_str())
     model: dict[str, Any] = document["model"]
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
     is_plain = not any(model.get(each) for each in others) and model.get("merges") != []
     ours = document["pre_tokenizer"] == _spelled(KINDS["bpe"].pre_tokenizer)
-    return model if is_plain and ours and cuts_at_spaces(whole) else None
+    return model if is_plain and ours and cuts_at_spaces(backend) else None
 
 
 def _spelled(part: Any) -> Any:
@@ -152,8 +152,8 @@ class WordPieces:
     are those of the whole text, if the tokenizer does not look across spaces, as none of ours does.
     """
 
-    def __init__(self, whole: tokenizers.Tokenizer) -> None:
-        self._first, self._later = whole, for_later_words(whole)
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._first, self._later = backend, for_later_words(backend)
         self._known: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
 
     def encode(self, texts: Sequence[str]) -> list[Words]:

@@ -79,7 +79,7 @@ def attend(
             raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import as_cannot_write, check_folder_of, replace_bytes
     from tfm.pipeline.attention_page.head_statistics import measure
     from tfm.pipeline.attention_page.image_reading import attend_to_image
@@ -92,7 +92,7 @@ def attend(
         out = PAGE
     for file in filter(None, (out, png)):
         check_folder_of(file)
-    talk = reporter(tables_on_stdout=True)
+    reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
     read = None
@@ -101,22 +101,22 @@ def attend(
     elif sentence is not None:
         read = attend_to(loaded, sentence, target, decoding)
     view = None if read is None else view_of(read, kind, layer, head)
-    report = measure(loaded, head_report, decoding, talk) if head_report else None
+    report = measure(loaded, head_report, decoding, reporter) if head_report else None
     if as_json:
         _print_json(read, report)
     elif report is not None:
         for table in report.tables():
-            talk.table(*table)
+            reporter.table(*table)
     for file, content in _files(f"Attention of {model}", read, view, report, out, png):
         with as_cannot_write(file):
             replace_bytes(file, content)
-        talk.line(f"written: {file}")
+        reporter.line(f"written: {file}")
     if png is not None and read is not None and view is not None:
         from tfm.pipeline.attention_page.picture import labels_of
         from tfm.pipeline.label_fonts import boxes_warning
 
         if (warning := boxes_warning(png, labels_of(read, view))) is not None:
-            talk.warn(warning)
+            reporter.warn(warning)
 
 
 def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> None:

@@ -62,7 +62,7 @@ def compare(
     """
     if sum((markdown, latex, as_json)) > 1:
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_folder_of
     from tfm.pipeline.comparison.curves_plot import draw
     from tfm.pipeline.comparison.metric_tests import run_tests
@@ -79,10 +79,10 @@ def compare(
     metrics = metrics_named(metric or [], found)
     if plot is not None:
         draw(found.runs, plot)
-    talk = reporter()
+    reporter = make_reporter()
     if plot is not None and (warning := boxes_warning(plot, (run.name for run in found.runs))) is not None:
-        talk.warn(warning)
-    tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, talk, each_run=as_json)
+        reporter.warn(warning)
+    tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json)
     if as_json:
         print_json(all_of(found, tested), indent=2)
     elif latex:
@@ -92,14 +92,14 @@ def compare(
     if html is not None:
         _write_page(found, tested, metrics, html)
     for look in tested.looked_at:
-        talk.line(str(look))
+        reporter.line(str(look))
     for note in (*found.notes, *tested.notes):
-        talk.warn(note)
+        reporter.warn(note)
 
 
 def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
     """The table of the rows, that of the tests where there are any, and what their marks mean."""
-    from tfm.cli.console import duration, reporter
+    from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import differences, table
     from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
 
@@ -113,19 +113,19 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
             print_data("\n".join([""] * (number > 0) + in_markdown(each)))
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
-            reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
+            make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
     for sentence in (*legend(found, tested, metrics, columns), *agreement_legend(found, tested, metrics)):
-        reporter().line(sentence)
+        make_reporter().line(sentence)
 
 
 def _write_page(found: "Comparison", tested: "Outcome", metrics: Sequence[str], file: Path) -> None:
-    from tfm.cli.console import duration, reporter
+    from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.page import page, write_page
     from tfm.pipeline.comparison.tables.columns import table
 
-    talk = reporter()
-    write_page(file, page(found, tested, metrics, table(found, tested, metrics, duration=duration), talk))
-    talk.line(f"written: {file}")
+    reporter = make_reporter()
+    write_page(file, page(found, tested, metrics, table(found, tested, metrics, duration=duration), reporter))
+    reporter.line(f"written: {file}")
 
 
 def in_markdown(columns: Sequence["Column"]) -> list[str]:

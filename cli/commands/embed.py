@@ -65,7 +65,7 @@ def embed(
         reject_flags({"--count": count, "--json": as_json}, "it needs --nearest or --analogy")
     if picture is None:
         reject_flags({"--words": words}, "it needs --picture FILE")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import as_cannot_write, check_folder_of, replace_bytes
     from tfm.pipeline.inference.neighbours import PICTURES, WordVectors, frequent, read_classes
     from tfm.pipeline.model_io.loaded_model import load_model
@@ -74,7 +74,7 @@ def embed(
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param_hint="--picture")
     for file in filter(None, (out, picture)):
         check_folder_of(file)
-    talk = reporter(tables_on_stdout=True)
+    reporter = make_reporter(tables_on_stdout=True)
     known = WordVectors.of(load_model(model_folder(model), device or "auto"), side or "target")
     found = dict(_found(known, nearest or (), analogy, count or COUNT))
     shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
@@ -83,16 +83,16 @@ def embed(
         print_json({title: [vars(each) for each in rows] for title, rows in found.items()})
     else:
         for title, rows in found.items():
-            talk.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])
+            reporter.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])
     for file, content in files:
         with as_cannot_write(file):
             replace_bytes(file, content)
-        talk.line(f"written: {file}")
+        reporter.line(f"written: {file}")
     if picture is not None and shown is not None:
         from tfm.pipeline.label_fonts import boxes_warning
 
         if (warning := boxes_warning(picture, [*shown, *shown.values()])) is not None:
-            talk.warn(warning)
+            reporter.warn(warning)
 
 
 def _found(

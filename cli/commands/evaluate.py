@@ -186,12 +186,14 @@ def _texts(
     about: dict[str, Any],
 ) -> dict[str, Any]:
     """Score how probable a model finds some texts; the content of scores.json."""
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.stages.evaluate_texts import evaluate_texts
 
     config = config_section(EvaluationConfig, sets, flags, beside=("decoding",))
-    return evaluate_texts(model_folder(model), texts, config, **about, reporter=reporter(tables_on_stdout=not as_json))
+    return evaluate_texts(
+        model_folder(model), texts, config, **about, reporter=make_reporter(tables_on_stdout=not as_json)
+    )
 
 
 def _files(
@@ -211,7 +213,7 @@ def _files(
         raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
     if model is None:
         reject_flags({"--ensemble": ensemble}, "give --model as well")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.evaluate_files import evaluate_files
 
@@ -224,7 +226,7 @@ def _files(
         references=references,
         decoding=config_section(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
         **about,
-        reporter=reporter(tables_on_stdout=not as_json),
+        reporter=make_reporter(tables_on_stdout=not as_json),
     )
 
 
@@ -241,16 +243,16 @@ def _final(
     """Score the test sets of one of some runs; the content of scores.json."""
     if not runs and recipe is None:
         raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.final_evaluation import run_validation, score_tests_once
 
-    talk, named = reporter(tables_on_stdout=not as_json), None
+    reporter, named = make_reporter(tables_on_stdout=not as_json), None
     if recipe is not None:
         from tfm.pipeline.recipes.recipe import load_recipe
 
         flags = {"evaluation.tests": "final", "training.device": device}
         resolved = load_recipe(recipe, sets or (), flags)
-        runs = [*runs, run_validation(resolved, command=argv(), reporter=reporter())]
+        runs = [*runs, run_validation(resolved, command=argv(), reporter=make_reporter())]
         named = resolved.evaluation
     return score_tests_once(
         runs,
@@ -259,7 +261,7 @@ def _final(
         named=named,
         allow_external=allow_external,
         command=argv(),
-        reporter=talk,
+        reporter=reporter,
         device=device or "auto",
     )
 
@@ -277,7 +279,7 @@ def _alternatives(
     """Score which of some texts is likelier; the content of scores.json."""
     if model is None:
         raise typer.BadParameter("give the model whose probabilities are compared", param_hint="--model")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.evaluate_alternatives import evaluate_alternatives
 
     return evaluate_alternatives(
@@ -287,7 +289,7 @@ def _alternatives(
         ensemble=[model_folder(each) for each in ensemble],
         out=out,
         command=argv(),
-        reporter=reporter(tables_on_stdout=not as_json),
+        reporter=make_reporter(tables_on_stdout=not as_json),
         device=device or "auto",
         to=languages[0],
         source_language=languages[1],
@@ -298,11 +300,11 @@ def _tests(
     recipe: Path, sets: list[str] | None, flags: dict[str, object], out: Path | None, as_json: bool
 ) -> dict[str, Any]:
     """Score the test sets of a recipe; the content of scores.json."""
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.chain import run_of
 
-    talk = reporter(tables_on_stdout=not as_json)
-    resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=talk)
+    reporter = make_reporter(tables_on_stdout=not as_json)
+    resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=reporter)
     file = (out or run_of(resolved).scores) / "scores.json"
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return content

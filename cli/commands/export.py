@@ -35,7 +35,7 @@ def export(
     ctranslate2: needs `pip install "tfm-toolkit[export]"`.
     onnx: a folder for onnxruntime, with a script; needs `pip install "tfm-toolkit[onnx]"`.
     """
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.model_io.export import ExportOptions
     from tfm.pipeline.model_io.export import export as export_model
 
@@ -51,4 +51,4 @@ def export(
         given = {"--language": language, "--licence": licence, "--name": name}
         reject_flags(given, f"is for a model card, which --to {to} does not write")
     wanted = ExportOptions(card, quantize)
-    export_model(folder, to, out, command=argv(), reporter=reporter(), wanted=wanted)
+    export_model(folder, to, out, command=argv(), reporter=make_reporter(), wanted=wanted)

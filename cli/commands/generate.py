@@ -96,7 +96,7 @@ def generate(
         reject_flags({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
         _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
     from tfm.pipeline.model_io.ensemble import load_ensemble
@@ -105,7 +105,7 @@ def generate(
     usual = [] if beam is not None or "decoding.beam" in asked else ["decoding.strategy=sample"]
     config = config_section(DecodingConfig, [*usual, *(sets or ())], flags)
     writer = TextGenerator(
-        PromptEncoder(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, reporter()
+        PromptEncoder(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, make_reporter()
     )
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0

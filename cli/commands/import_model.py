@@ -16,7 +16,7 @@ def import_model(
 
     Classes: Marian, Pegasus, GPT-2, Llama, BERT, RoBERTa, RobertaPreLayerNorm, MegatronBERT.
     """
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.model_io.huggingface.importing import import_model as take_over
 
-    take_over(folder, out, command=argv(), reporter=reporter())
+    take_over(folder, out, command=argv(), reporter=make_reporter())

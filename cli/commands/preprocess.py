@@ -63,12 +63,12 @@ def preprocess(
         return
     require(train, "--train")
     tokenizer_folder, folder = require(tokenizer, "--tokenizer"), require(out, "--out")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.data.config import DataConfig
     from tfm.pipeline.stages.preprocess import preprocess as preprocess_stage
 
     config = config_section(DataConfig, sets, flags)
-    preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=reporter())
+    preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=make_reporter())
 
 
 def _files(pair: Pair, languages: Mapping[str, str | None]) -> dict[str, str]:

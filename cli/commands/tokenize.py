@@ -59,9 +59,9 @@ def tokenize(
         stage_of_recipe("tokenize", recipe, sets, flags, out)
         return
     files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.tokenize import tokenize_files
     from tfm.tokenizer.config import TokenizerConfig
 
     config = config_section(TokenizerConfig, sets, flags)
-    tokenize_files(config, files, folder, command=argv(), reporter=reporter())
+    tokenize_files(config, files, folder, command=argv(), reporter=make_reporter())

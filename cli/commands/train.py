@@ -54,7 +54,7 @@ def train(
         stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
         return
     dataset, folder = require(data, "--data"), require(out, "--out")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.model.config import ModelConfig
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.train import train as train_stage
@@ -70,5 +70,5 @@ def train(
         seed=seed_of(seed),
         evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
         command=argv(),
-        reporter=reporter(),
+        reporter=make_reporter(),
     )

@@ -223,7 +223,7 @@ def _into_folder(
     languages: tuple[str | None, str | None],
 ) -> None:
     """Translate one text into an artifact; beside: the files of prefixes and of forced words."""
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_file
 
     with TemporaryDirectory() as folder:
@@ -237,7 +237,7 @@ def _into_folder(
             config,
             out,
             command=argv(),
-            reporter=reporter(),
+            reporter=make_reporter(),
             device=device,
             ensemble=models[1:],
             prefixes=beside[0],
@@ -286,16 +286,16 @@ def _to_stdout(
 ) -> None:
     """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
     waiting. translated: (lines, reporter, whether the next line can be read without waiting) -> their translations."""
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines, stream_lines
 
-    talk = reporter()
-    stream = incoming(talk) if file == STDIN else None
+    reporter = make_reporter()
+    stream = incoming(reporter) if file == STDIN else None
     sources, asked = itertools.tee(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )
     ready = stream.ready if stream is not None else None
-    for number, (found, source) in enumerate(zip(translated(asked, talk, ready), sources, strict=True), 1):
+    for number, (found, source) in enumerate(zip(translated(asked, reporter, ready), sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
 
 

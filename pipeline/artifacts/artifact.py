@@ -172,26 +172,26 @@ def _refuse_here(plan: Plan) -> None:
         raise CannotWrite(f"{plan.folder}: an artifact needs its own folder; give one, such as ./{plan.stage}")
 
 
-def _refuse_foreign(plan: Plan, place: Path) -> None:
+def _refuse_foreign(plan: Plan, path: Path) -> None:
     """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
-    if place.is_symlink() and not is_link_of_ours(place):
+    if path.is_symlink() and not is_link_of_ours(path):
         raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another folder")
-    if not place.exists():
+    if not path.exists():
         return
-    if not place.is_dir():
+    if not path.is_dir():
         raise CannotWrite(f"{plan.folder}: is a file; remove it or choose another folder")
-    if not any(place.iterdir()):
+    if not any(path.iterdir()):
         return
     try:
-        manifest = read_manifest(plan.folder, place)
+        manifest = read_manifest(plan.folder, path)
     except DataError as error:
-        if place.is_symlink() or looks_like_tfm_manifest(place):
+        if path.is_symlink() or looks_like_tfm_manifest(path):
             return  # making it anew is the remedy
         problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
         raise CannotWrite(f"{plan.folder}: {problem} or choose another folder") from error
     if manifest.stage != plan.stage:
         raise CannotWrite(f"{plan.folder}: was made by {manifest.stage!r}; choose another folder")
-    if foreign := _files(place) - manifest.files.keys() - {NAME}:
+    if foreign := _files(path) - manifest.files.keys() - {NAME}:
         raise CannotWrite(f"{plan.folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
 
 

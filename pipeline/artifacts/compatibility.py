@@ -86,13 +86,13 @@ def _source(manifest: Manifest, folder: str) -> str:
     return next((each.sha256[:DIGEST_DIGITS] for each in files if each is not None), "missing")
 
 
-def check_made_from(made: Manifest, **parts: Manifest) -> None:
+def check_made_from(manifest: Manifest, **parts: Manifest) -> None:
     """Raise DataError where an artifact has an input of the same name as a part, but another one."""
     for name, part in parts.items():
-        own = made.inputs.get(name)
+        own = manifest.inputs.get(name)
         if own is not None and own.fingerprint != part.fingerprint:
             raise DataError(
                 f"were made from another {name} ({own.fingerprint[:DIGEST_DIGITS]}) than {part.path} "
-                f"({part.fingerprint[:DIGEST_DIGITS]}): run `tfm {made.stage}` again",
-                file=made.path,
+                f"({part.fingerprint[:DIGEST_DIGITS]}): run `tfm {manifest.stage}` again",
+                file=manifest.path,
             )

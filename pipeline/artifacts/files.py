@@ -38,25 +38,25 @@ def real_place(folder: Path) -> Path:
 
 
 @contextmanager
-def naming_path(place: Path) -> Iterator[None]:
+def naming_path(path: Path) -> Iterator[None]:
     """Within, an OSError that names no file (those of writes name none) names `place`."""
     try:
         yield
     except OSError as error:
         if error.filename is None:
-            error.filename = os.fspath(place)
+            error.filename = os.fspath(path)
         raise
 
 
 @contextmanager
-def as_cannot_write(place: Path) -> Iterator[None]:
+def as_cannot_write(path: Path) -> Iterator[None]:
     """Within, an OSError that says that nothing can be written at `place` is a CannotWrite."""
     try:
-        with naming_path(place):
+        with naming_path(path):
             yield
     except OSError as error:
         if error.errno in UNWRITABLE_ERRNOS:
-            raise CannotWrite(f"{place}: cannot be written: {error.strerror} ({error.filename})") from error
+            raise CannotWrite(f"{path}: cannot be written: {error.strerror} ({error.filename})") from error
         raise
 
 

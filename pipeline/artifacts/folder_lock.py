@@ -58,9 +58,9 @@ def writer(folder: Path) -> str | None:
     return f"process {number}" if host == socket.gethostname() else f"process {number} on {host}"
 
 
-def _lock_file(place: Path) -> Path:
+def _lock_file(path: Path) -> Path:
     """The file beside a folder that its writer holds."""
-    return place.parent / f".{place.name}.lock"
+    return path.parent / f".{path.name}.lock"
 
 
 def _acquire(descriptor: int, folder: Path) -> None:

@@ -18,64 +18,64 @@ BACKUP_SUFFIX = ".aside"
 TARGET_EXISTS_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 
-def replace_atomically(version: Path, place: Path) -> None:
+def replace_atomically(version: Path, path: Path) -> None:
     """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
 
     In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
     """
     try:
-        os.rename(version, place)  # works where nothing is there, or an empty folder
+        os.rename(version, path)  # works where nothing is there, or an empty folder
     except OSError as error:
         if error.errno not in TARGET_EXISTS_ERRNOS:
             raise
-        if not atomic_swap(version, place):
-            _put_by_two_steps(version, place)
-    sync(place.parent)
+        if not atomic_swap(version, path):
+            _put_by_two_steps(version, path)
+    sync(path.parent)
 
 
-def _put_by_two_steps(version: Path, place: Path) -> None:
+def _put_by_two_steps(version: Path, path: Path) -> None:
     """The same where names cannot be swapped. Killed between the steps, `restore` undoes the first."""
-    aside = place.parent / f"{new_name(place).name}{BACKUP_SUFFIX}"
-    os.rename(place, aside)
+    aside = path.parent / f"{new_name(path).name}{BACKUP_SUFFIX}"
+    os.rename(path, aside)
     try:
-        os.rename(version, place)
+        os.rename(version, path)
     except BaseException as error:
-        _move_back(aside, place, error)
+        _move_back(aside, path, error)
         raise
 
 
-def _move_back(aside: Path, place: Path, error: BaseException) -> None:
+def _move_back(aside: Path, path: Path, error: BaseException) -> None:
     """Undo the first of two steps; where that fails too, say where the artifact is."""
-    if os.path.lexists(place):
+    if os.path.lexists(path):
         return
     try:
-        os.rename(aside, place)
+        os.rename(aside, path)
     except OSError as failed:
         code = failed.errno or errno.EIO
-        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(place)) from error
+        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(path)) from error
 
 
-def restore(place: Path) -> None:
+def restore(path: Path) -> None:
     """Put back what a process had moved aside that was killed before the new version stood; no link of others."""
-    for name in os.listdir(place.parent):
-        if name.endswith(BACKUP_SUFFIX) and _is_version(place, name) and not os.path.lexists(place):
-            aside = place.parent / name
-            if _is_version(place, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
-                os.rename(aside, place)
+    for name in os.listdir(path.parent):
+        if name.endswith(BACKUP_SUFFIX) and _is_version(path, name) and not os.path.lexists(path):
+            aside = path.parent / name
+            if _is_version(path, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
+                os.rename(aside, path)
 
 
-def new_name(place: Path) -> Path:
+def new_name(path: Path) -> Path:
     """A name for a version of an artifact, hidden beside it."""
-    return place.parent / f".{place.name}.{secrets.token_hex(8)}"
+    return path.parent / f".{path.name}.{secrets.token_hex(8)}"
 
 
-def _is_version(place: Path, name: str) -> bool:
+def _is_version(path: Path, name: str) -> bool:
     """Whether a name is one that drafts and old versions of this place have."""
-    return re.fullmatch(rf"\.{re.escape(place.name)}\.[0-9a-f]{{16}}({re.escape(BACKUP_SUFFIX)})?", name) is not None
+    return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}({re.escape(BACKUP_SUFFIX)})?", name) is not None
 
 
-def is_link_of_ours(place: Path) -> bool:
-    return _is_version(place, os.readlink(place))
+def is_link_of_ours(path: Path) -> bool:
+    return _is_version(path, os.readlink(path))
 
 
 def leftover_versions(place: Path) -> list[Path]:
@@ -90,9 +90,9 @@ def leftover_versions(place: Path) -> list[Path]:
     return [path for path in hidden if str(path) not in given]
 
 
-def leftovers_of(place: Path) -> list[Path]:
+def leftovers_of(path: Path) -> list[Path]:
     """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
-    return leftover_versions(real_place(place)) if place.parent.is_dir() else []
+    return leftover_versions(real_place(path)) if path.parent.is_dir() else []
 
 
 def clean(place: Path) -> None:

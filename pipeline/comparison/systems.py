@@ -137,40 +137,40 @@ def _made_from(model: Input, folder: Path, stage: str) -> Manifest | None:
     return made if of is not None and of.fingerprint == model.fingerprint else None
 
 
-def _translated(made: Manifest, order: Sequence[str]) -> dict[str, Segments]:
+def _translated(manifest: Manifest, order: Sequence[str]) -> dict[str, Segments]:
     """The test sets in translations/, those of `order` first; texts that were translated from a file have none."""
     ending = ".reference.txt"
-    named = [file.removesuffix(ending) for file in made.files if file.endswith(ending)]
-    names = [name for name in named if {f"{name}.txt", f"{name}.source.txt"} <= made.files.keys()]
+    named = [file.removesuffix(ending) for file in manifest.files if file.endswith(ending)]
+    names = [name for name in named if {f"{name}.txt", f"{name}.source.txt"} <= manifest.files.keys()]
     return {
-        name: _segments(made, name)
+        name: _segments(manifest, name)
         for name in sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
     }
 
 
-def _segments(made: Manifest, name: str) -> Segments:
+def _segments(manifest: Manifest, name: str) -> Segments:
     files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
     number = 1
-    while (file := reference_file(name, number)) in made.files:
+    while (file := reference_file(name, number)) in manifest.files:
         files[f"reference {number}"], number = file, number + 1
-    lines = aligned({kind: made.folder / file for kind, file in files.items()})
+    lines = aligned({kind: manifest.folder / file for kind, file in files.items()})
     references = [lines[f"reference {each}"] for each in range(1, number)]
-    named = IMAGES in made.figures.get(name, {})
+    named = IMAGES in manifest.figures.get(name, {})
     return Segments(name, lines["source"], lines["hypotheses"], references, sources_are_names=named)
 
 
-def _scored(made: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
+def _scored(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
     """What each test set in scores/ is known by, the main one first, and figures of segments that were noted."""
-    shown = made.path / "scores.json"
+    shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):
-        content = read_json(made.folder / "scores.json", shown=shown)
+        content = read_json(manifest.folder / "scores.json", shown=shown)
         entries = {str(content["split"]): content, **content["others"]}
         texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there
         known = {name: each if isinstance(each, str) else None for name, each in texts.items()}
     found: dict[str, list[SegmentFigures]] = {}
-    if SEGMENTS_FILE not in made.files:
+    if SEGMENTS_FILE not in manifest.files:
         return known, found
-    with open(made.folder / SEGMENTS_FILE, encoding="utf-8") as lines:
+    with open(manifest.folder / SEGMENTS_FILE, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 entry = json.loads(line)
@@ -179,7 +179,7 @@ def _scored(made: Manifest) -> tuple[dict[str, str | None], dict[str, list[Segme
                     raise ValueError(f"line {len(rows) + 1} of {entry['split']} is missing")
                 rows.append(_figures(entry))
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-                shown = made.path / SEGMENTS_FILE
+                shown = manifest.path / SEGMENTS_FILE
                 raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
     return known, found
 

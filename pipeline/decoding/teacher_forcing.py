@@ -166,15 +166,15 @@ def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
     return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens)
 
 
-def _in_parts(output: Callable[[Tensor], Tensor], hidden: Tensor, wanted: Tensor) -> npt.NDArray[np.float64]:
+def _in_parts(output: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor) -> npt.NDArray[np.float64]:
     """Log-probability of each wanted token (N,); logits (N, V) of a whole batch need not fit into memory."""
-    parts = zip(torch.split(hidden, ROWS), torch.split(wanted, ROWS), strict=True)
+    parts = zip(torch.split(hidden, ROWS), torch.split(targets, ROWS), strict=True)
     found: npt.NDArray[np.float64] = torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
     return found
 
 
-def token_log_probs(logits: Tensor, wanted: Tensor) -> Tensor:
+def token_log_probs(logits: Tensor, targets: Tensor) -> Tensor:
     """Log-probability of each wanted token (n,) under its row of logits (n, V)."""
     if logits.dtype in (torch.bfloat16, torch.float16):
         logits = logits.float()
-    return logits.gather(1, wanted.unsqueeze(1)).squeeze(1) - logits.logsumexp(1)
+    return logits.gather(1, targets.unsqueeze(1)).squeeze(1) - logits.logsumexp(1)

@@ -88,21 +88,23 @@ def small_model(
     if not is_plain(config) or not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
         return None
 
-    def read(made: Manifest) -> NumpyModel | None:
+    def read(manifest: Manifest) -> NumpyModel | None:
         try:
-            known = ModelConfig.model_validate(read_json(made.folder / "config.json", shown=made.path / "config.json"))
-            if not is_supported(known) or not made.files.keys() <= FILES:
+            known = ModelConfig.model_validate(
+                read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
+            )
+            if not is_supported(known) or not manifest.files.keys() <= FILES:
                 return None
-            source, target = load_pair(made.folder)
+            source, target = load_pair(manifest.folder)
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-            check_header(made.folder / "model.safetensors")
-            weights = load_file(made.folder / "model.safetensors")
+            check_header(manifest.folder / "model.safetensors")
+            weights = load_file(manifest.folder / "model.safetensors")
             if any(each.dtype != np.float32 for each in weights.values()):
                 return None
             network = build_network(known, weights, **sizes)
         except (ValidationError, OSError, ValueError, TypeError, SafetensorError, UnsupportedModelError):
             return None  # TypeError: numpy does not know bf16
-        asked = tokenizer_for_languages(source, known.languages, to, source_language, made.path)
+        asked = tokenizer_for_languages(source, known.languages, to, source_language, manifest.path)
         return NumpyModel(network, asked, target)
 
     return read_artifact(folder, read, "train")

@@ -54,11 +54,11 @@ def export(
     """
     wanted = wanted or ExportOptions()
     config: dict[str, JSON] = {"to": to, **wanted.as_json()}
-    todo = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
-    if is_fresh(todo, reporter):
+    plan = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
+    if is_fresh(plan, reporter):
         return
     loaded = load_model(model, "cpu")
-    with publish(todo, command=command) as draft:
+    with publish(plan, command=command) as draft:
         FORMATS[to](loaded, draft.folder, wanted)
     reporter.line(f"export: {out}, for {to}")
 

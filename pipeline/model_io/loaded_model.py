@@ -136,10 +136,10 @@ def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) ->
 
 
 def _parts(
-    made: Manifest,
+    manifest: Manifest,
 ) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
     """What a published model is put together from: config, tokenizers of source and target, weights, images."""
-    folder, shown = made.folder, made.path
+    folder, shown = manifest.folder, manifest.path
     try:
         config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
         source, target = load_pair(folder)
@@ -188,21 +188,21 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
     return {name: tuple(weight.shape) for name, weight in weights.items() if first[id(weight)] == name}
 
 
-def check_fit(own: Shapes, found: Shapes, place: Path) -> None:
+def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
     """Raise DataError unless the weights found are just those of the model, in names and shapes."""
     if missing := sorted(own.keys() ^ found.keys()):
-        raise DataError(f"its weights do not fit this model: {missing[0]:.80} is in one of them only", file=place)
+        raise DataError(f"its weights do not fit this model: {missing[0]:.80} is in one of them only", file=path)
     for name, wanted in own.items():
         if wanted != found[name]:
             problem = f"its weights do not fit this model: {name} is {found[name]}, not {wanted}"
-            raise DataError(problem, file=place)
+            raise DataError(problem, file=path)
 
 
-def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], place: Path) -> None:
+def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
     """Copy weights into the model's own tensors; names and shapes must fit exactly."""
     own = untied(model.state_dict())
     shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
-    check_fit(shapes, found, place)
+    check_fit(shapes, found, path)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(weights[name])

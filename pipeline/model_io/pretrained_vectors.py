@@ -39,13 +39,13 @@ def vectors_as_inputs(model: ModelConfig) -> dict[str, Input]:
     return {VECTORS[side]: _as_input(place) for side, place in places_of(model).items()}
 
 
-def _as_input(place: Path) -> Input:
-    if place.is_dir():
-        return Input.of_artifact(place, "train")
+def _as_input(path: Path) -> Input:
+    if path.is_dir():
+        return Input.of_artifact(path, "train")
     try:
-        return Input.of_file(place)
+        return Input.of_file(path)
     except FileNotFoundError:
-        raise DataError("no such file", file=place) from None
+        raise DataError("no such file", file=path) from None
 
 
 def words_of(tokenizer: Tokenizer) -> dict[str, int]:
@@ -79,16 +79,16 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     return words_of(tokenizer), table.float().cpu().numpy()
 
 
-def find_vectors(place: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
+def find_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
     """The vectors of the wanted words in a text file, or in the folder of a model. Raises DataError where they are not
     so wide."""
-    if not place.is_dir():
-        return read_vectors(place, width, wanted)
+    if not path.is_dir():
+        return read_vectors(path, width, wanted)
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    words, vectors = vectors_of(load_model(place, "cpu"), side)
+    words, vectors = vectors_of(load_model(path, "cpu"), side)
     if vectors.shape[1] != width:
-        raise _other_width(vectors.shape[1], width, place, None)
+        raise _other_width(vectors.shape[1], width, path, None)
     return {word: vectors[words[word]] for word in wanted if word in words}
 
 
@@ -153,10 +153,10 @@ def _vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
     return vector
 
 
-def _other_width(found: int, wanted: int, place: Path, line: int | None) -> DataError:
+def _other_width(found: int, wanted: int, path: Path, line: int | None) -> DataError:
     return DataError(
         f"its vectors are {found} wide, and the embedding is {wanted}: set model.embedding_dim = {found}",
-        file=place,
+        file=path,
         line=line,
     )
 

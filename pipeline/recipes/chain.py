@@ -167,8 +167,8 @@ def run(
         check_folder(folder)  # evaluation needs it, hours later
     for warning in missing_command_warnings(recipe.evaluation.external):
         reporter.warn(warning)
-    for number, stage in enumerate(todo := [each for each in stages(recipe) if each in only], start=1):
-        reporter.line(f"[{number}/{len(todo)}] {stage}")
+    for number, stage in enumerate(plan := [each for each in stages(recipe) if each in only], start=1):
+        reporter.line(f"[{number}/{len(plan)}] {stage}")
 
         def work(stage: str = stage) -> None:
             before(stage)

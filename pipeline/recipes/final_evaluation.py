@@ -238,8 +238,8 @@ def is_done(chosen: Candidate, run: RunPaths) -> bool:
     """Whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
-            todo = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)
-            if stale_reason(todo) is not None:
+            plan = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)
+            if stale_reason(plan) is not None:
                 return False
         translations = None if chosen.decoding is None else run.translations
         texts = run.model, run.dataset, translations
@@ -266,10 +266,10 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
             )
 
 
-def _validation(made: Manifest) -> Evaluation:
-    shown = made.path / "scores.json"
+def _validation(manifest: Manifest) -> Evaluation:
+    shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):
-        return with_means(from_json(read_json(made.folder / "scores.json", shown=shown)))
+        return with_means(from_json(read_json(manifest.folder / "scores.json", shown=shown)))
 
 
 def with_means(found: Sequence[Evaluation]) -> Evaluation:

@@ -81,8 +81,8 @@ def run_recipes(
         place = RunPaths(run_folder(recipe, root))
 
         def share(stage: str, recipe: Recipe = recipe, place: RunPaths = place) -> None:
-            if earlier and (todo := plan_of(recipe, stage, place)) is not None:
-                copy_from_sibling(todo, [run.folder / todo.folder.name for run in earlier], command, reporter)
+            if earlier and (plan := plan_of(recipe, stage, place)) is not None:
+                copy_from_sibling(plan, [run.folder / plan.folder.name for run in earlier], command, reporter)
 
         try:
             chain.run(recipe, root=root, command=command, reporter=reporter, before=share, only=only, scores=scores)
@@ -118,7 +118,7 @@ def plan_of(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
 
 
 def copy_from_sibling(
-    todo: Plan,
+    plan: Plan,
     others: Sequence[Path],
     command: Sequence[str],
     reporter: Reporter,
@@ -128,23 +128,23 @@ def copy_from_sibling(
 
     copy(from, to): how a file is copied.
     """
-    if stale_reason(todo) is None:
+    if stale_reason(plan) is None:
         return
     for other in others:
         try:
             made = open_artifact(other)
         except DataError:
             continue  # not made, or damaged
-        if stale_reason(replace(todo, folder=other)) is None:
-            with publish(todo, command=command) as draft:
+        if stale_reason(replace(plan, folder=other)) is None:
+            with publish(plan, command=command) as draft:
                 read_artifact(other, partial(copy_files, into=draft.folder, copy=copy), must_match=made.as_input())
                 draft.figures.update(made.figures)
-            reporter.line(f"{todo.folder.name}: copied from {other}, which has the same settings and inputs")
+            reporter.line(f"{plan.folder.name}: copied from {other}, which has the same settings and inputs")
             return
 
 
-def copy_files(made: Manifest, into: Path, copy: Callable[[Path, Path], object]) -> None:
+def copy_files(manifest: Manifest, into: Path, copy: Callable[[Path, Path], object]) -> None:
     """Copy the files of an artifact into a draft."""
-    for name in made.files:
+    for name in manifest.files:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(made.folder / name, into / name)
+        copy(manifest.folder / name, into / name)

@@ -23,7 +23,7 @@ MAX_TERMINAL_COLUMNS = 12  # of a confusion matrix on a terminal
 
 
 def published_scores(
-    todo: Plan,
+    plan: Plan,
     work: Callable[[Path | None], list[Evaluation]],
     training: Path | None,
     command: Sequence[str],
@@ -35,8 +35,8 @@ def published_scores(
     `work` is given the folder for files of its own. `training` is the folder whose metrics.jsonl the report draws.
     `looker`: who looks at these test sets, which enters the ledger; None where they are none, or nobody's.
     """
-    if is_fresh(todo, reporter):
-        file = todo.folder / "scores.json"
+    if is_fresh(plan, reporter):
+        file = plan.folder / "scores.json"
         with reading_scores(file, again="run this again"):
             content = read_json(file)
             evaluations = from_json(content)
@@ -44,17 +44,17 @@ def published_scores(
         _tell(looks_at(evaluations, looker), reporter)
     else:
         metrics = _training_metrics(training)  # before all work: it may be unreadable
-        with publish(todo, command=command) as draft:
+        with publish(plan, command=command) as draft:
             evaluations = work(draft.folder)
             content = as_json(evaluations)
             seen = record_test_use(
                 evaluations, looker, reporter
             )  # first: no kill hides a look whose scores are published
-            _write(draft, content, _page(todo, evaluations, metrics, seen))
+            _write(draft, content, _page(plan, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
         show(evaluations, reporter)
         _tell(seen, reporter)
-    reporter.line(f"report: {todo.folder / 'report.html'}")
+    reporter.line(f"report: {plan.folder / 'report.html'}")
     return content
 
 
@@ -134,16 +134,16 @@ def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
         draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
 
 
-def _page(todo: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], seen: Mapping[str, str]) -> str:
+def _page(plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], seen: Mapping[str, str]) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     title = f"Evaluation: {evaluations[0].name}"
     return render(
         title,
         evaluations,
         curves=svg(metrics) if metrics else None,
-        inputs=todo.inputs,
+        inputs=plan.inputs,
         looks=seen,
-        commands=list(commands_of(todo.config)),
+        commands=list(commands_of(plan.config)),
     )
 
 

@@ -94,18 +94,18 @@ def _parts(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def _artifact(place: Path, found: Manifest | str, made: dict[str, Manifest]) -> Part:
-    num_bytes, at_work = bytes_in(Path(os.path.realpath(place))), writer(place)
+def _artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> Part:
+    num_bytes, at_work = bytes_in(Path(os.path.realpath(path))), writer(path)
     if isinstance(found, str):
-        return Part(place.name, DAMAGED, f"damaged: {found}", num_bytes, writer=at_work)
+        return Part(path.name, DAMAGED, f"damaged: {found}", num_bytes, writer=at_work)
     others = [
         label
         for label, each in found.inputs.items()
-        if label in made and made[label].fingerprint != each.fingerprint and label != place.name
+        if label in made and made[label].fingerprint != each.fingerprint and label != path.name
     ]
     state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
     return Part(
-        place.name,
+        path.name,
         found.stage,
         state,
         num_bytes,

@@ -85,36 +85,36 @@ def evaluate_tests(
     """
     config = evaluation_of(task_of(open_artifact(model, "train")), config)
     check_metrics(config)
-    todo = plan(model, dataset, translations, config, out, seed=seed, scored=scored)
+    stage_plan = plan(model, dataset, translations, config, out, seed=seed, scored=scored)
 
     def work(folder: Path | None) -> list[Evaluation]:
         if translations is None:
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
-            data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
-            reads = _load(model, device, todo.inputs["model"])
+            data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
+            reads = _load(model, device, stage_plan.inputs["model"])
             return [
                 score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
                 for name, split in splits_scored(data, scored).items()
             ]
-        loaded = _load(model, device, todo.inputs["model"]) if "perplexity" in config.metrics else None
+        loaded = _load(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
             translations,
             lambda _: translated(dataset, translations, scored),
-            must_match=todo.inputs[input_name(scored)],
+            must_match=stage_plan.inputs[input_name(scored)],
         )
         judge = partial(assess_with_model, config=config, loaded=loaded, asked=True, seed=seed, reporter=reporter)
         if not any(segments.directions for segments in tests):
             return [judge(segments) for segments in tests]
-        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
         trained = data.directions["train"]
         identifier = identifier_of(data.train, trained, *load_pair(data.tokenizer_folder))
         if scored == "valid":
             tests += [part for segments in tests for part in segments.by_direction()]
         return [_in_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
-    looker = looker_of(model, todo.inputs["model"].fingerprint, chosen) if scored == "tests" and chosen else None
-    content = published_scores(todo, work, training, command, reporter, looker)
+    looker = looker_of(model, stage_plan.inputs["model"].fingerprint, chosen) if scored == "tests" and chosen else None
+    content = published_scores(stage_plan, work, training, command, reporter, looker)
     if scored == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed(content, [metric.name for metric in config.external], out, reporter)

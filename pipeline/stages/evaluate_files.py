@@ -118,8 +118,8 @@ def evaluate_files(
     given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
     resolved = resolved_config(config) | {name: value for name, value in given.items() if value is not None}
-    todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    content = published_scores(todo, work, None, command, reporter, looker)
+    plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    content = published_scores(plan, work, None, command, reporter, looker)
     warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
     return content
 

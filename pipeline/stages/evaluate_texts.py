@@ -65,8 +65,8 @@ def evaluate_texts(
     inputs = {"model": made.as_input(), **{f"text {name}": Input.of_file(file) for name, file in names.items()}}
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one
-    todo = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return published_scores(todo, work, None, command, reporter, looker)
+    plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    return published_scores(plan, work, None, command, reporter, looker)
 
 
 def _name(file: Path, others: Sequence[Path]) -> str:

@@ -64,17 +64,17 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     before any work where a corpus is not in order, and where a training pair that was not dropped exceeds
     `data.batch_tokens`.
     """
-    todo = plan(data, tokenizer, out)
-    if is_fresh(todo, reporter):
+    stage_plan = plan(data, tokenizer, out)
+    if is_fresh(stage_plan, reporter):
         return
     splits = resolve(data)
     if note := unused_note(data, splits):
         reporter.warn(note)
-    with publish(todo, command=command) as draft, ExitStack() as files:
+    with publish(stage_plan, command=command) as draft, ExitStack() as files:
         sizes = preflight(splits, online=data.online).values()
         if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
             reporter.warn(note)
-        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), must_match=todo.inputs["tokenizer"])
+        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), must_match=stage_plan.inputs["tokenizer"])
         if data.limits.cut_sources and tokenizers[1].label_kind == "tags":
             raise RecipeError(
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"

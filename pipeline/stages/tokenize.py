@@ -61,11 +61,11 @@ def tokenize(
     Prints, and keeps as figures, vocabulary size, the 20 longest pieces, and on the validation corpus tokens a
     word and the share of unknown tokens. Raises DataError where nothing can be learned.
     """
-    todo = plan(config, data, out)
-    if is_fresh(todo, reporter):
+    stage_plan = plan(config, data, out)
+    if is_fresh(stage_plan, reporter):
         return
     splits = resolve(data)
-    with publish(todo, command=command) as draft:
+    with publish(stage_plan, command=command) as draft:
         preflight(splits, online=data.online)
         tokenizers = _take(config)
         trainers: dict[str, Trainer] = {}
@@ -98,10 +98,10 @@ def tokenize_files(
     if config.file is not None:
         inputs["file"] = _file(Path(config.file))
     described = config.model_dump(mode="json", exclude=_described_without(config))
-    todo = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
-    if is_fresh(todo, reporter):
+    stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
+    if is_fresh(stage_plan, reporter):
         return
-    with publish(todo, command=command) as draft:
+    with publish(stage_plan, command=command) as draft:
         taken = _take(config)
         unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
         tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)

@@ -122,9 +122,9 @@ def train(
     if first is not None:
         model = config_from_pretrained(first, model)
         check_adapts(first, model, config.lora)
-    todo = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
-    if is_fresh(todo, talk):
+    stage_plan = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
+    if is_fresh(stage_plan, talk):
         return
     from tfm.pipeline.training.session import make_model
 
-    make_model(todo, config, model, decoding, evaluation, dataset, command=command, reporter=talk, heard=heard)
+    make_model(stage_plan, config, model, decoding, evaluation, dataset, command=command, reporter=talk, heard=heard)

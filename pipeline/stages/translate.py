@@ -98,14 +98,14 @@ def translate_tests(
     For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt and
     NAME.reference.txt; further references in NAME.reference.2.txt, ..., an empty line where a segment has not so many.
     """
-    todo = plan_tests(model, dataset, config, out, seed=seed, scored=scored)
-    if is_fresh(todo, reporter):
+    plan = plan_tests(model, dataset, config, out, seed=seed, scored=scored)
+    if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    with publish(todo, command=command) as draft:
-        loaded = load_model(model, device, known=todo.inputs["model"])
-        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=todo.inputs["dataset"])
+    with publish(plan, command=command) as draft:
+        loaded = load_model(model, device, known=plan.inputs["model"])
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=plan.inputs["dataset"])
         for name, split in splits_scored(data, scored).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):
@@ -168,12 +168,12 @@ def translate_file(
     model of several.
     """
     beside: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
-    todo = plan_file(model, source, config, out, seed=seed, **beside, to=to, source_language=source_language)
-    if is_fresh(todo, reporter):
+    plan = plan_file(model, source, config, out, seed=seed, **beside, to=to, source_language=source_language)
+    if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    with publish(todo, command=command) as draft:
+    with publish(plan, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device).for_languages(to, source_language)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
@@ -224,12 +224,12 @@ def translate_image_files(
 ) -> None:
     """Captions or labels of image files into `out`, as `translate_file` does it of a text; source.txt has the names of
     the files."""
-    todo = plan_image_files(model, files, config, out, prefixes=prefixes, forced=forced, ensemble=ensemble)
-    if is_fresh(todo, reporter):
+    plan = plan_image_files(model, files, config, out, prefixes=prefixes, forced=forced, ensemble=ensemble)
+    if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    with publish(todo, command=command) as draft:
+    with publish(plan, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)
         shown = decoded_images(files, loaded.preparation())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))

@@ -29,9 +29,9 @@ class Classification(PairTask):
         self.criterion, self.image_tokens = criterion, image_tokens
 
     @classmethod
-    def of(cls, about: TaskContext) -> Self:
+    def of(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(about.config), about.image_tokens)
+        return cls(criterion_of(context.config), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """What the labels cost, summed."""

@@ -28,10 +28,10 @@ class LanguageModel(PairTask):
         self.criterion, self.flat_rows = criterion, flat_rows
 
     @classmethod
-    def of(cls, about: TaskContext) -> "LanguageModel":
+    def of(cls, context: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
-        settings = criterion_of(about.config), flat_rows(about)
-        return cls(*settings) if about.model.block is None else RunningText(about.model.block, *settings)
+        settings = criterion_of(context.config), flat_rows(context)
+        return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.target_lengths + 1, split.target_lengths + 1

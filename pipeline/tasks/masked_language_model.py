@@ -31,16 +31,16 @@ _CHOICE, _FATE, _PIECE = 0, 1, 2
 class MaskedLanguageModel(PairTask):
     """The source side of each pair by itself: the target is not looked at."""
 
-    nothing = "no text that is not empty"
+    empty_message = "no text that is not empty"
     num_draws = EVALUATION_DRAWS
 
     def __init__(self, criterion: Criterion) -> None:
         self.criterion = criterion
 
     @classmethod
-    def of(cls, about: TaskContext) -> Self:
+    def of(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(about.config))
+        return cls(criterion_of(context.config))
 
     def predictions(self, split: Split) -> Ints:
         """(rows,) how many tokens of each text may be chosen: those before its end token."""

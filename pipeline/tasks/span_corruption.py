@@ -38,7 +38,7 @@ class SpanCorruption(PairTask):
     sentinels: the ids of what stands for a hidden span, the first for the first of a text.
     """
 
-    nothing = "no text of two tokens, of which one could be hidden"
+    empty_message = "no text of two tokens, of which one could be hidden"
     num_draws = EVALUATION_DRAWS
 
     def __init__(
@@ -52,10 +52,10 @@ class SpanCorruption(PairTask):
         self.spans, self.sentinels = spans, torch.tensor(sentinels, dtype=torch.long)
 
     @classmethod
-    def of(cls, about: TaskContext) -> Self:
+    def of(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        settings = criterion_of(about.config), flat_rows(about)
-        return cls(about.model.span_corruption, about.target.sentinels, *settings)
+        settings = criterion_of(context.config), flat_rows(context)
+        return cls(context.model.span_corruption, context.target.sentinels, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         hidden, spans = num_hidden(split.target_lengths, self.spans)

@@ -39,7 +39,7 @@ class Tagging(PairTask):
     each word has, as those made in former times do not. The first piece of a text does anyway.
     """
 
-    nothing = "no sentence with words"
+    empty_message = "no sentence with words"
 
     def __init__(self, criterion: Criterion, begins_word: Callable[[], Sequence[bool]]) -> None:
         self.criterion, self._begins_word = criterion, begins_word
@@ -50,9 +50,9 @@ class Tagging(PairTask):
         return torch.tensor(self._begins_word())
 
     @classmethod
-    def of(cls, about: TaskContext) -> Self:
+    def of(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(about.config), about.source.begins_word)
+        return cls(criterion_of(context.config), context.source.begins_word)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """What the tags cost, summed."""

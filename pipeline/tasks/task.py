@@ -169,12 +169,12 @@ class Task(Protocol):
 class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    nothing: what a split has of which nothing is predicted. image_tokens: how many tokens of a batch an image is.
+    empty_message: what a split has of which nothing is predicted. image_tokens: how many tokens of a batch an image is.
     """
 
     has_perplexity = True
     num_draws = 1
-    nothing = "no examples"
+    empty_message = "no examples"
     image_tokens = 1
 
     def batch(self, split: Split, rows: Rows) -> Any:
@@ -222,7 +222,7 @@ class PairTask:
         """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
             if not self.predictions(split).any():
-                raise DataError(f"the {name} split has {self.nothing}; make the dataset again with more data")
+                raise DataError(f"the {name} split has {self.empty_message}; make the dataset again with more data")
         for name, split in (("train", data.train), ("valid", data.valid)):
             lengths = self.lengths(split)
             longer = np.maximum(*lengths) if split.images is None else lengths[1]

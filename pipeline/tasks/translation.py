@@ -26,9 +26,9 @@ class Translation(PairTask):
         self.criterion, self.flat_rows, self.image_tokens = criterion, flat_rows, image_tokens
 
     @classmethod
-    def of(cls, about: TaskContext) -> Self:
+    def of(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(about.config), flat_rows(about), about.image_tokens)
+        return cls(criterion_of(context.config), flat_rows(context), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """What the target tokens cost, summed."""
@@ -52,9 +52,9 @@ class Translation(PairTask):
         return Predictions(hidden, batch.target_out, count, real)
 
 
-def flat_rows(about: TaskContext) -> int | None:
+def flat_rows(context: TaskContext) -> int | None:
     """The number of rows a side that every flat batch has: the budget, and room for filler."""
-    return None if about.config.layout == "padded" else -(-(about.batch_tokens + 1) // FILL) * FILL
+    return None if context.config.layout == "padded" else -(-(context.batch_tokens + 1) // FILL) * FILL
 
 
 def real_rows(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:

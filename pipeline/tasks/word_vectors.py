@@ -43,8 +43,8 @@ class Objective(Protocol):
     has_perplexity: bool
     num_draws: int
 
-    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Loss: ...
-    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Counts: ...
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss: ...
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts: ...
 
 
 class WordVectorTask(PairTask):
@@ -59,10 +59,10 @@ class WordVectorTask(PairTask):
         self.num_draws = config.window if config.shrink else objective.num_draws
 
     @classmethod
-    def of(cls, about: TaskContext) -> "WordVectorTask":
+    def of(cls, context: TaskContext) -> "WordVectorTask":
         """The task as a recipe has it: with the softmax or, where `negatives` says how many, with noise words."""
-        config = about.model.word_vectors
-        softmax = Softmax(about.config.label_smoothing)
+        config = context.model.word_vectors
+        softmax = Softmax(context.config.label_smoothing)
         return cls(config, softmax if config.negatives is None else NegativeSampling(config.negatives))
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
@@ -158,21 +158,23 @@ class Softmax:
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
 
-    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
         """Label-smoothed cross-entropy, summed."""
         output = model.output
         total, nll = linear_cross_entropy(
-            hidden, output.weight, wanted, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
+            hidden, output.weight, targets, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
         )
-        return Loss(total, nll, len(wanted))
+        return Loss(total, nll, len(targets))
 
-    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
         """-log p, and how often the wanted word is the likeliest of all."""
         # a few rows at a time: there are several predictions a token, each with as many logits as there are words
-        parts = zip(torch.split(hidden, CHUNK), torch.split(wanted, CHUNK), strict=True)
+        parts = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
         found = [counts_of(model.output(rows), words) for rows, words in parts]
         zero = hidden.new_zeros(())
-        return Counts(sum((each.nll for each in found), zero), sum((each.correct for each in found), zero), len(wanted))
+        return Counts(
+            sum((each.nll for each in found), zero), sum((each.correct for each in found), zero), len(targets)
+        )
 
 
 class NegativeSampling:
@@ -183,20 +185,20 @@ class NegativeSampling:
     def __init__(self, negatives: int) -> None:
         self.negatives = negatives
 
-    def loss(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
         """-log s(v'_o . h) - sum_i log s(-v'_i . h), summed."""
-        total = losses_of(*self._scores(model, hidden, wanted, keys)).sum()
-        return Loss(total, total.detach(), len(wanted))
+        total = losses_of(*self._scores(model, hidden, targets, keys)).sum()
+        return Loss(total, total.detach(), len(targets))
 
-    def counts(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
         """The same, and how often the wanted word scores higher than each of its noise words."""
-        true, false = self._scores(model, hidden, wanted, keys)
-        return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(wanted))
+        true, false = self._scores(model, hidden, targets, keys)
+        return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
 
-    def _scores(self, model: Any, hidden: Tensor, wanted: Tensor, keys: KeysOf) -> tuple[Tensor, Tensor]:
-        noise = noise_words(model.frequencies, wanted, self.negatives, keys()).to(wanted.device)
+    def _scores(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> tuple[Tensor, Tensor]:
+        noise = noise_words(model.frequencies, targets, self.negatives, keys()).to(targets.device)
         weight = model.output.weight
-        true = (hidden * F.embedding(wanted, weight)).sum(1)
+        true = (hidden * F.embedding(targets, weight)).sum(1)
         return true, torch.einsum("nd,nkd->nk", hidden, F.embedding(noise, weight))
 
 
@@ -205,14 +207,14 @@ def losses_of(true: Tensor, false: Tensor) -> Tensor:
     return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
 
 
-def noise_words(frequencies: Tensor, wanted: Tensor, count: int, keys: Keys) -> Tensor:
+def noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) -> Tensor:
     """(n, count) words drawn with probability ~ frequency^(3/4), none of them the one that is wanted (n,); on the CPU.
 
     That is what comes of drawing again until it is another one: the wanted word's stretch of the line from which words
     are drawn is passed over. Where there is no other word it is the wanted one.
     """
     ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
-    begin, end = (each[wanted.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
+    begin, end = (each[targets.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
     drawn = torch.from_numpy(uniform(hashed(keys[:, None], np.arange(count)))) * (ends[-1] - (end - begin))
     drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))
     # rounding may lead to where the line ends, or where its last word begins if that is the wanted one

@@ -25,11 +25,11 @@ from tfm.tokenizer.tokenizer import Tokenizer
 ENCODER = ("embedding", "encoder", "encoder_norm")
 
 
-def initialize(state: TrainState, task: Task, about: TaskContext, data: Dataset, reporter: Reporter) -> None:
+def initialize(state: TrainState, task: Task, context: TaskContext, data: Dataset, reporter: Reporter) -> None:
     """Give a training that begins what it begins with. Raises DataError where vectors do not fit."""
     task.begin(state.model, data)
-    for side, place in places_of(about.model).items():
-        tokenizer = about.source if side == "source" else about.target
+    for side, place in places_of(context.model).items():
+        tokenizer = context.source if side == "source" else context.target
         table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
         num_found = load_word_vectors(
@@ -37,7 +37,7 @@ def initialize(state: TrainState, task: Task, about: TaskContext, data: Dataset,
         )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
-        kept = ", and are not trained" if side in about.model.frozen_sides else ""
+        kept = ", and are not trained" if side in context.model.frozen_sides else ""
         num_pieces = tokenizer.vocab_size - len(SPECIALS)
         reporter.line(f"training: {num_found:,} of {num_pieces:,} {side} pieces start from {place}{kept}")
     if state.ema is not None:

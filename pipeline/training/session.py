@@ -44,7 +44,7 @@ SIGNAL_ECHO_SECONDS = 2.0
 
 
 def make_model(
-    todo: Plan,
+    plan: Plan,
     config: TrainingConfig,
     model: ModelConfig,
     decoding: DecodingConfig,
@@ -60,13 +60,13 @@ def make_model(
     Raises CannotWrite, before any work, if anything in the folder of the training is a link or special file.
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
-        world.run_on_rank_zero(lambda: check_tree(training_folder(todo)))
-        data = read_artifact(dataset, lambda _: read_data(dataset), must_match=todo.inputs["dataset"])
-        session = Session(todo, config, model, decoding, evaluation, data, reporter, world, heard)
+        world.run_on_rank_zero(lambda: check_tree(training_folder(plan)))
+        data = read_artifact(dataset, lambda _: read_data(dataset), must_match=plan.inputs["dataset"])
+        session = Session(plan, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
-        world.run_on_rank_zero(lambda: check_place(todo))
-        step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, todo, config, reporter))
+        world.run_on_rank_zero(lambda: check_place(plan))
+        step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
         session = replace(session, data=as_first_model_reads(session))
         world.run_on_rank_zero(lambda: keep_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))

@@ -236,12 +236,12 @@ def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
     """Whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
-        shared = [todo for stage in ("tokenize", "preprocess") if (todo := plan_of(recipe, stage, run)) is not None]
+        shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_of(recipe, stage, run)) is not None]
         settings = recipe.training, recipe.model, recipe.decoding
-        todo = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
+        plan = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
     except DataError:
         return False
-    return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(todo.config), todo.seed)
+    return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(plan.config), plan.seed)
 
 
 def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:

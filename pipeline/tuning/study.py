@@ -117,7 +117,7 @@ class Trials:
                 found = self._resume_abandoned(held) or self._new(held)
             yield found
 
-    def _resume_abandoned(self, held: ExitStack) -> ClaimedTrial | None:
+    def _resume_abandoned(self, stack: ExitStack) -> ClaimedTrial | None:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
         been lowered."""
         trials = self.all()
@@ -127,24 +127,24 @@ class Trials:
             left = None
             for each in trials:
                 if each.state == TrialState.RUNNING:
-                    if not self._is_free(each.number, held if left is None else free):
+                    if not self._is_free(each.number, stack if left is None else free):
                         room -= 1
                     elif left is None:
                         left = each
         if left is None or room <= 0:
-            held.close()
+            stack.close()
             return None
         self._use_samplers_of(left.number)
         trial = Trial(self.study, left._trial_id)
         self._replay_draws(trial, left)
         return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
 
-    def _is_free(self, number: int, held: ExitStack) -> bool:
+    def _is_free(self, number: int, stack: ExitStack) -> bool:
         """Whether this worker could take a trial, whose lock it now has until `held` ends."""
         place = self.place(number)
         check_no_symlinks(self.folder, place)
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
-        return here and _take(place, held)
+        return here and _take(place, stack)
 
     def _use_samplers_of(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
@@ -160,7 +160,7 @@ class Trials:
             if of is not None and not of.single() and each.key not in trial.relative_params:
                 self.study.sampler.sample_independent(self.study, left, each.key, of)
 
-    def _new(self, held: ExitStack) -> ClaimedTrial | None:
+    def _new(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
             return None
         with as_cannot_write(self.folder):
@@ -169,17 +169,17 @@ class Trials:
         trial = self.study.ask()
         place = self.place(trial.number)
         check_no_symlinks(self.folder, place)
-        if not _take(place, held):
+        if not _take(place, stack):
             raise CannotWrite(f"{place}: another search writes there; give this one another name")
         make_below(self.folder, place)
         trial.set_user_attr("began", time.time())
         return ClaimedTrial(trial, place, {})
 
 
-def _take(place: Path, held: ExitStack) -> bool:
+def _take(path: Path, stack: ExitStack) -> bool:
     """Whether this process has the lock of a folder now, until `held` ends."""
     try:
-        held.enter_context(lock(place))
+        stack.enter_context(lock(path))
     except CannotWrite as error:
         if "is writing it" in str(error):
             return False

@@ -153,11 +153,11 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
         make_below(trials.folder, place.folder)
     for stage in ("tokenize", "preprocess"):
         with waiting_for(trials.folder / ".share.lock"):
-            todo = plan_of(recipe, stage, place)
-            assert todo is not None
+            plan = plan_of(recipe, stage, place)
+            assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
             others = sorted(each for each in folders if each != place.folder)
-            copy_from_sibling(todo, [each / todo.folder.name for each in others], command, reporter, link_or_copy)
+            copy_from_sibling(plan, [each / plan.folder.name for each in others], command, reporter, link_or_copy)
             # made while others wait: they are likely to need the same
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 

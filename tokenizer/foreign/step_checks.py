@@ -18,13 +18,13 @@ MAX_COUNTED_REPEATS = 16
 _PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
 
 
-def check_steps(whole: tokenizers.Tokenizer) -> None:
+def check_steps(backend: tokenizers.Tokenizer) -> None:
     """Raise ValueError for a tokenizer that makes far more of a text than any published one, or takes far longer."""
-    steps = [json.loads(step.__getstate__()) for step in (whole.normalizer, whole.decoder) if step is not None]
+    steps = [json.loads(step.__getstate__()) for step in (backend.normalizer, backend.decoder) if step is not None]
     if growth_of(steps) > MAX_GROWTH:
         raise ValueError("its normalizer or decoder makes a text too long: steps replace a character by many")
-    if whole.pre_tokenizer is not None:
-        steps.append(json.loads(whole.pre_tokenizer.__getstate__()))
+    if backend.pre_tokenizer is not None:
+        steps.append(json.loads(backend.pre_tokenizer.__getstate__()))
     for pattern in (pattern for step in steps for pattern in patterns_of(step)):
         if repeats_inside_repetition(pattern):
             raise ValueError(f"its pattern {pattern!r:.60} repeats what repeats, which may take forever")

@@ -39,11 +39,11 @@ def with_unnumbered(
     return {**document, "model": model, "added_tokens": [*document["added_tokens"], token]}
 
 
-def num_numbered(whole: tokenizers.Tokenizer) -> int:
+def num_numbered(backend: tokenizers.Tokenizer) -> int:
     """How many pieces have an id of the model: all of them, or those before `<unnumbered>`."""
-    added = whole.get_added_tokens_decoder().items()
+    added = backend.get_added_tokens_decoder().items()
     marks = [number for number, token in added if token.special and token.content == UNNUMBERED]
-    return min(marks, default=whole.get_vocab_size())
+    return min(marks, default=backend.get_vocab_size())
 
 
 def has_unnumbered(document: Mapping[str, Any]) -> bool:

@@ -79,7 +79,7 @@ def make(
             raise typer.BadParameter("give it, or --source FILE and --system NAME=FILE", param_hint="RUN")
     if len(files) < len(system or ()):
         raise typer.BadParameter("two systems have the same name", param_hint="--system")
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
     from tfm.pipeline.judging.making.folder import write_folder
     from tfm.pipeline.judging.making.texts import systems_of
@@ -88,9 +88,9 @@ def make(
     wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
     campaign = make_campaign(wanted, systems)
     write_folder(campaign, out)
-    talk = reporter()
-    talk.table(f"{kind}: {', '.join(campaign.systems)}", *_shares(campaign))
-    talk.line(f"written: {out}; campaign.json is the key: keep it from judges")
+    reporter = make_reporter()
+    reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_shares(campaign))
+    reporter.line(f"written: {out}; campaign.json is the key: keep it from judges")
 
 
 def _system(text: str) -> tuple[str, Path]:

@@ -38,7 +38,7 @@ def score(
 
     Nobody is left out but by --without: judges who seem careless are named, with the reasons.
     """
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.judging.answer_files import read_answers
     from tfm.pipeline.judging.campaign import read_campaign
@@ -58,15 +58,15 @@ def score(
     config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
     found = analyze(asked, read_answers(asked, files, partial=True), without or ())
     noted, notes = noted_metrics(run or (), texts_of(found))
-    talk, num = reporter(), len(noted) + (len(config.metrics) if references else 0)
-    with talk.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
+    reporter, num = make_reporter(), len(noted) + (len(config.metrics) if references else 0)
+    with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
         found = with_correlations(found, references, config, noted, on_done)
     if as_json:
         print_json(found.as_json(), indent=2)
     else:
-        out = reporter(tables_on_stdout=True)
+        out = make_reporter(tables_on_stdout=True)
         for each in tables(found):
             out.table(each.title, each.columns, each.rows)
     for note in (*found.notes, *notes):
-        talk.warn(note)
+        reporter.warn(note)

@@ -51,7 +51,7 @@ def run(
         reject_flags(
             {"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json"
         )
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.recipe_batch import load_recipes, run_recipes, seeds_of
 
     several, flags = () if seeds is None else seeds_of(seeds), {"training.device": device}
@@ -59,8 +59,8 @@ def run(
         _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json)
         return
     loaded = load_recipes(recipes, sets or (), flags, several)
-    talk, scores = reporter(), reporter(tables_on_stdout=True)
-    failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=talk, scores=scores)
+    reporter, scores = make_reporter(), make_reporter(tables_on_stdout=True)
+    failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter, scores=scores)
     _raise(failed, len(loaded))
 
 
@@ -80,7 +80,7 @@ def _cross_validate(
     keep_going: bool,
     as_json: bool,
 ) -> None:
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.canonical_json import to_jsonable
     from tfm.pipeline.recipes.cross_validation import STAGES, load_folds, read_folds
     from tfm.pipeline.recipes.recipe_batch import run_recipes
@@ -88,7 +88,7 @@ def _cross_validate(
 
     by_name = load_folds(files, folds, sets, flags, seeds)
     every = [fold for each in by_name.values() for fold in each]
-    failed = run_recipes(every, keep_going=keep_going, command=argv(), reporter=reporter(), only=STAGES)
+    failed = run_recipes(every, keep_going=keep_going, command=argv(), reporter=make_reporter(), only=STAGES)
     whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}
     if rank_and_size()[0] == 0:
         found = [read_folds(name, each) for name, each in whole.items()]
@@ -96,7 +96,7 @@ def _cross_validate(
             print_json([to_jsonable(each.as_json()) for each in found], indent=1)
         else:
             for each in found:
-                reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))
+                make_reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))
         for each in found:
             _say_definitions(each)
     _raise(failed, len(every))
@@ -122,10 +122,10 @@ def table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
 
 def _say_definitions(found: "CrossValidation") -> None:
     """The signatures of the means; and which figure has none, as its folds do not compare."""
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
 
     for name in found.figures:
         if (why := found.no_mean_reason(name)) is not None:
-            reporter().warn(f"{found.name}: {why}")
+            make_reporter().warn(f"{found.name}: {why}")
         elif (signature := found.signature(name)) is not None:
-            reporter().line(f"  {name}: {signature}")
+            make_reporter().line(f"  {name}: {signature}")

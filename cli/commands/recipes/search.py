@@ -72,14 +72,14 @@ def search(
         if error.name not in ("optuna", "sklearn"):
             raise
         raise RecipeError(f"tfm search needs {error.name}: {install_command('search')}") from None
-    from tfm.cli.console import reporter
+    from tfm.cli.console import make_reporter
 
-    talk = reporter(tables_on_stdout=not as_json)
+    reporter = make_reporter(tables_on_stdout=not as_json)
     found = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
     if not report and not final:
-        job = WorkerJob(found.trials, found.base, found.sets, argv(), talk)
+        job = WorkerJob(found.trials, found.base, found.sets, argv(), reporter)
         if found.config.method == "grid":
-            talk.line(f"grid: {len(found.trials.all()):,} configurations")
+            reporter.line(f"grid: {len(found.trials.all()):,} configurations")
         if workers > 1:
             if storage is not None:
                 os.environ[STORAGE] = storage
@@ -87,13 +87,13 @@ def search(
         else:
             work(job)
     if final:
-        train_best(found, argv(), talk, again=again)
-    results = publish_results(found, argv(), talk)
+        train_best(found, argv(), reporter, again=again)
+    results = publish_results(found, argv(), reporter)
     if as_json:
         print_json(results.as_json(), indent=1)
     else:
         columns, rows = table(results)
-        talk.table(f"{found.config.name}: {len(results.trials)} trials, the best first", columns, rows)
+        reporter.table(f"{found.config.name}: {len(results.trials)} trials, the best first", columns, rows)
 
 
 def _of_one_worker(arguments: list[str]) -> list[str]:

@@ -119,43 +119,43 @@ class _Texts:
             **more,  # type: ignore[arg-type]
         )
 
-    def asked(self, asked: Assignment, draw: Random) -> Item:
+    def asked(self, asked: Assignment, rng: Random) -> Item:
         """What a judge is asked of a segment, its texts in an order that is drawn."""
         line = self.lines[asked.segment]
-        systems = [self.systems[number] for number in draw.sample(asked.systems, len(asked.systems))]
+        systems = [self.systems[number] for number in rng.sample(asked.systems, len(asked.systems))]
         return self.item(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
 
-    def check(self, kind: Kind, line: int, draw: Random) -> Item | None:
+    def check(self, kind: Kind, line: int, rng: Random) -> Item | None:
         """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
 
         None where this segment's text cannot be spoiled.
         """
-        column = self.test.references[0] if self.test.references else segments_of(draw.choice(self.systems)).hypotheses
+        column = self.test.references[0] if self.test.references else segments_of(rng.choice(self.systems)).hypotheses
         whole, others = column[line], [text for text in column if text.split() and text != column[line]]
-        others = draw.sample(others, min(MAX_DONOR_TEXTS, len(others)))
+        others = rng.sample(others, min(MAX_DONOR_TEXTS, len(others)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
-        bad = [corrupt_text(whole, others, draw) for _ in range(num_spoiled)] if whole.split() else [None]
+        bad = [corrupt_text(whole, others, rng) for _ in range(num_spoiled)] if whole.split() else [None]
         texts = [text for text in bad if text is not None]
         if len(texts) < num_spoiled:
             return None
-        shown = draw.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
+        shown = rng.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
         damaged = tuple(LABELS[place] for place, text in enumerate(shown) if text != whole)
         return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
 
 
 def _one_judge(
-    wanted: CampaignSpec, texts: _Texts, rounds: Sequence[Sequence[Assignment]], draw: Random
+    wanted: CampaignSpec, texts: _Texts, rounds: Sequence[Sequence[Assignment]], rng: Random
 ) -> Iterator[Item]:
     """What one judge is asked, in the order shown, the ties that are not shown last; repeats name the place, from 0,
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
-    order = draw.sample(range(wanted.segments), wanted.segments)
-    all_items = [texts.asked(one_round[segment], draw) for one_round in rounds for segment in order]
+    order = rng.sample(range(wanted.segments), wanted.segments)
+    all_items = [texts.asked(one_round[segment], rng) for one_round in rounds for segment in order]
     firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
-    checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), draw)
+    checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), rng)
     place_of: dict[int, int] = {}
-    for place, (kind, number) in enumerate(interleave(len(firsts), repeats, len(checks), draw)):
+    for place, (kind, number) in enumerate(interleave(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
             place_of[number] = place
             yield firsts[number]
@@ -167,12 +167,12 @@ def _one_judge(
     yield from (item for item in all_items if _is_tie(wanted.kind, item))
 
 
-def _checks(wanted: CampaignSpec, texts: _Texts, number: int, draw: Random) -> list[Item]:
+def _checks(wanted: CampaignSpec, texts: _Texts, number: int, rng: Random) -> list[Item]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
-    lines = [*draw.sample(texts.spare, len(texts.spare)), *draw.sample(texts.lines, len(texts.lines))]
+    lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
     for line in lines if number else ():
-        item = texts.check(wanted.kind, line, draw)
+        item = texts.check(wanted.kind, line, rng)
         found += [] if item is None else [item]
         if len(found) == number:
             return found

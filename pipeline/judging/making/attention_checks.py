@@ -11,23 +11,23 @@ from random import Random
 CORRUPTED_SHARE = 0.75  # of the words, so that little of the meaning is left
 
 
-def corrupt_text(text: str, others: Sequence[str], draw: Random) -> str | None:
+def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
     """The text with a run of three quarters of its words replaced by words of one of the others.
 
     A text without spaces goes by characters. None where that changes nothing, with whichever of the others.
     """
-    for other in draw.sample(list(others), len(others)):
-        changed = _with_words_of(text, other, draw)
+    for other in rng.sample(list(others), len(others)):
+        changed = _with_words_of(text, other, rng)
         if changed.split() != text.split():
             return changed
     return None
 
 
-def _with_words_of(text: str, other: str, draw: Random) -> str:
+def _with_words_of(text: str, other: str, rng: Random) -> str:
     by_words = len(text.split()) > 1
     words, new = (text.split(), other.split()) if by_words else (list(text), list(other))
     count = math.ceil(CORRUPTED_SHARE * len(words))
-    begin = draw.randint(0, len(words) - count)
-    from_there = draw.randint(0, max(0, len(new) - count))
+    begin = rng.randint(0, len(words) - count)
+    from_there = rng.randint(0, max(0, len(new) - count))
     taken = new[from_there : from_there + count]
     return (" " if by_words else "").join([*words[:begin], *taken, *words[begin + count :]])

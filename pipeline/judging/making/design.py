@@ -20,14 +20,14 @@ class Assignment(NamedTuple):
     systems: Together
 
 
-def full_assignment(kind: Kind, num_systems: int, num_segments: int, draw: Random) -> list[list[Assignment]]:
+def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random) -> list[list[Assignment]]:
     """What one judge is asked who sees all, in rounds: each round has each of the N segments once.
 
     From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
     early as late; and a source comes again only when all others were seen.
     """
     together = shown_together(kind, num_systems)
-    names = draw.sample(range(num_systems), num_systems)
+    names = rng.sample(range(num_systems), num_systems)
     return [
         [
             Assignment(segment, tuple(names[system] for system in together[(segment + moved) % len(together)]))
@@ -38,7 +38,7 @@ def full_assignment(kind: Kind, num_systems: int, num_segments: int, draw: Rando
 
 
 def balanced_assignment(
-    kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, draw: Random
+    kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, rng: Random
 ) -> list[list[Assignment]]:
     """What every judge is asked where `each` of them see a text: each of the N segments once, in their order.
 
@@ -50,8 +50,8 @@ def balanced_assignment(
     together = shown_together(kind, num_systems)
     asked: list[list[Assignment]] = [[] for _ in range(num_judges)]
     for begin in range(0, num_segments, len(together)):
-        judges = draw.sample(range(num_judges), num_judges)
-        names = draw.sample(range(num_systems), num_systems)
+        judges = rng.sample(range(num_judges), num_judges)
+        names = rng.sample(range(num_systems), num_systems)
         for place, judge in enumerate(judges):
             moved = place // each
             for segment, systems in zip(range(begin, num_segments), together, strict=False):
@@ -100,7 +100,7 @@ def _cycles(num_systems: int) -> list[list[int]]:
     return [[ring, *((place + turn) % ring for place in zigzag)] for turn in range(ring // 2)]
 
 
-def interleave(firsts: int, repeats: int, checks: int, draw: Random) -> list[tuple[str, int]]:
+def interleave(firsts: int, repeats: int, checks: int, rng: Random) -> list[tuple[str, int]]:
     """The order in which a judge meets what is asked: ("first", i), ("repeat", i) of the same i, and ("check", i).
 
     repeats, at most half of the firsts, are drawn from the first half, and come a quarter of the way later or more,
@@ -109,8 +109,7 @@ def interleave(firsts: int, repeats: int, checks: int, draw: Random) -> list[tup
     gap = max(1, firsts // 4)
     placed: list[tuple[float, str, int]] = [(place, "first", place) for place in range(firsts)]
     placed += [
-        (draw.uniform(place + gap, firsts), "repeat", place)
-        for place in sorted(draw.sample(range(firsts // 2), repeats))
+        (rng.uniform(place + gap, firsts), "repeat", place) for place in sorted(rng.sample(range(firsts // 2), repeats))
     ]
-    placed += [(draw.uniform(0, firsts), "check", number) for number in range(checks)]
+    placed += [(rng.uniform(0, firsts), "check", number) for number in range(checks)]
     return [(kind, number) for _, kind, number in sorted(placed)]

@@ -30,7 +30,7 @@ class Card:
     figures: Figures = field(default_factory=dict)
 
 
-def card_text(card: Card, made: Manifest, *, class_name: str, task: str, how: str) -> str:
+def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how: str) -> str:
     """README.md of a model.
 
     class_name: the class of transformers. task: as the Hub calls it. how: code that uses the model.
@@ -46,7 +46,7 @@ def card_text(card: Card, made: Manifest, *, class_name: str, task: str, how: st
     lines = [f"{key}: {yaml_value(value)}" for key, value in head.items() if value]
     licence = markdown_text(card.licence or "not stated by whoever exported it")
     languages = ", ".join(map(markdown_text, card.languages))
-    parameters = made.figures.get("parameters")
+    parameters = manifest.figures.get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
     return "\n".join(
         [
@@ -56,7 +56,7 @@ def card_text(card: Card, made: Manifest, *, class_name: str, task: str, how: st
             *(f"Languages: {languages or 'not stated'}. Licence: {licence}.", ""),
             *("## Use", "", "```python", how, "```", ""),
             *("## Scores", "", *_table(card.figures), ""),
-            *("## Made from", "", f"- model `{made.fingerprint}`", *_lineage(made.as_input().as_json(), 1), ""),
+            *("## Made from", "", f"- model `{manifest.fingerprint}`", *_lineage(manifest.as_input().as_json(), 1), ""),
         ]
     )
 

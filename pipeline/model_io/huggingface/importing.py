@@ -42,8 +42,8 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     with _refusing(received, hf_class):
         settings = settings | hf_class.tokenizer_overrides(received, settings)
         check_weights(received, settings, hf_class)
-    todo = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
-    if is_fresh(todo, reporter):
+    plan = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
+    if is_fresh(plan, reporter):
         return
     with _refusing(received, hf_class):
         config, weights, pieces = _read(received, settings, hf_class)
@@ -52,7 +52,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     kept = {name: weights[name] for name in own}
     check_fit(own, {name: tuple(each.shape) for name, each in kept.items()}, folder)
     num_parameters = sum(each.numel() for each in kept.values())
-    with publish(todo, command=command) as draft:
+    with publish(plan, command=command) as draft:
         save_pair(pieces.source, pieces.target, draft.folder)
         save_network(draft.folder, config, kept)
         draft.figures["parameters"] = num_parameters

@@ -23,7 +23,7 @@ MAX_ENTRIES = 10_000
 
 
 def check_allowed(
-    made: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
+    manifest: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
 ) -> None:
     """Check that what the settings of an artifact would run or read outside of it was named or allowed by the user.
 
@@ -42,11 +42,11 @@ def check_allowed(
         return
     if allow:
         for use in uses:
-            reporter.line(f"{made.path}: allowed: {use}")
-        _keep(made.fingerprint)
-    elif made.fingerprint not in _kept():
+            reporter.line(f"{manifest.path}: allowed: {use}")
+        _keep(manifest.fingerprint)
+    elif manifest.fingerprint not in _kept():
         raise RecipeError(
-            f"{made.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {FLAG} (once for this "
+            f"{manifest.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {FLAG} (once for this "
             "artifact), or name the recipe that has it: --recipe"
         )
 

@@ -18,9 +18,9 @@ from tfm.pipeline.training.early_stopping import ValidationCallback
 from tfm.pipeline.training_config import TrainingConfig
 
 
-def training_folder(todo: Plan) -> Path:
+def training_folder(plan: Plan) -> Path:
     """The folder of the work in progress on a model."""
-    return todo.folder.parent / "training"
+    return plan.folder.parent / "training"
 
 
 @dataclass(frozen=True)

@@ -43,21 +43,21 @@ def context_of(session: Session, settings: Settings) -> TaskContext:
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
 
 
-def check(session: Session, about: TaskContext) -> None:
+def check(session: Session, context: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
-    task_of(about).check(session.data, session.model)
+    task_of(context).check(session.data, session.model)
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.normalization, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
-    check_one_vocabulary(session.model, shared=have_same_ids(about.source, about.target))
+    check_one_vocabulary(session.model, shared=have_same_ids(context.source, context.target))
     flat, directions = session.config.layout == "flat", session.data.directions
-    check_characters(session.model, about.source, about.target, flat=flat)
-    check_languages(session.model, about.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
+    check_characters(session.model, context.source, context.target, flat=flat)
+    check_languages(session.model, context.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
 
 
-def initial_state(session: Session, settings: Settings, about: TaskContext) -> TrainState:
+def initial_state(session: Session, settings: Settings, context: TaskContext) -> TrainState:
     """The state before the first update. Raises CannotWrite where the disk has no room for its checkpoints."""
-    model, config = initial_model(session, settings, about.source, about.target), session.config
+    model, config = initial_model(session, settings, context.source, context.target), session.config
     check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     ema = None if config.ema is None else Ema(model, config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))
@@ -85,15 +85,17 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
     return model.to(session.world.device)
 
 
-def fresh_start(session: Session, state: TrainState, about: TaskContext) -> StartingPoint:
+def fresh_start(session: Session, state: TrainState, context: TaskContext) -> StartingPoint:
     """The start of a training that begins, from a state that was drawn: with what was learned before, where that is
     asked for, and batches as large as they are to be."""
     config, progress = session.config, state.progress
     if config.init_from is not None:
-        load_pretrained(state, session.model, Path(config.init_from), (about.source, about.target), session.reporter)
-    initialize(state, task_of(about), about, session.data, session.reporter)
+        load_pretrained(
+            state, session.model, Path(config.init_from), (context.source, context.target), session.reporter
+        )
+    initialize(state, task_of(context), context, session.data, session.reporter)
     if config.batch_tokens == "auto":
-        found = searched_budget(session, state.model, about)
+        found = searched_budget(session, state.model, context)
         progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
     return StartingPoint(state, before=progress.plan, is_new=True)
 
@@ -103,15 +105,15 @@ def resumed_start(session: Session, state: TrainState, settings: Settings, check
     return StartingPoint(state, before=restore_progress(state, checkpoint, session.todo, settings), is_new=False)
 
 
-def searched_budget(session: Session, model: nn.Module, about: TaskContext) -> int:
+def searched_budget(session: Session, model: nn.Module, context: TaskContext) -> int:
     """The tokens a batch that fit in memory."""
     return largest_budget(
         model,
-        lambda budget: task_of(replace(about, batch_tokens=budget)),
+        lambda budget: task_of(replace(context, batch_tokens=budget)),
         session.data.train,
         session.config,
         seed=session.seed,
         world=session.world,
-        minimum=about.batch_tokens,
+        minimum=context.batch_tokens,
         reporter=session.reporter,
     )

@@ -25,13 +25,13 @@ RESUMABLE_KEYS = frozenset(
 )
 
 
-def plan_document(todo: Plan) -> dict[str, Any]:
+def plan_document(plan: Plan) -> dict[str, Any]:
     """What tells whether two trainings are the same: config, inputs and seed."""
-    inputs = {label: each.fingerprint for label, each in todo.inputs.items()}
-    return {"config": to_jsonable(todo.config), "inputs": inputs, "seed": todo.seed}
+    inputs = {label: each.fingerprint for label, each in plan.inputs.items()}
+    return {"config": to_jsonable(plan.config), "inputs": inputs, "seed": plan.seed}
 
 
-def find_resume_step(checkpoints: Checkpoints, todo: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
+def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
     """The step to go on from, or None to begin; the folder of another training is set aside, and it says so.
 
     Raises DataError where there are checkpoints and none can be read.
@@ -41,7 +41,7 @@ def find_resume_step(checkpoints: Checkpoints, todo: Plan, config: TrainingConfi
     if found is None:
         return None
     progress = read_progress(found)
-    changes = differences(progress.plan, plan_document(todo))
+    changes = differences(progress.plan, plan_document(plan))
     words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= RESUMABLE_KEYS and not is_past_end(progress, config):
         return progress.step

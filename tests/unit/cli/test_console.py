@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from tfm.cli.console import PlainReporter, TerminalReporter, cell, duration, reporter, table_lines
+from tfm.cli.console import PlainReporter, TerminalReporter, cell, duration, make_reporter, table_lines
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -148,7 +148,7 @@ def test_a_bar_left_by_an_error_lets_the_next_one_open() -> None:
 
 
 def test_reporter_is_plain_when_stderr_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    talk: Reporter = reporter()
+    talk: Reporter = make_reporter()
     talk.line("hello")
     assert isinstance(talk, PlainReporter)
     captured = capsys.readouterr()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tfm.tokenizer.code_points import CODE_POINTS, CodePoints, load
+from tfm.tokenizer.code_points import CODE_POINTS, CodePoints, load_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -89,7 +89,7 @@ def test_a_file_is_small_and_gives_the_same(made: CodePoints, tmp_path: Path) ->
     lowered = train([], TokenizerConfig(kind="codepoint", lowercase=True)).with_languages("hin", "deu")
     lowered.save(tmp_path / "source.json")
     assert (tmp_path / "source.json").stat().st_size < 3000
-    again = load(tmp_path / "source.json")
+    again = load_tokenizer(tmp_path / "source.json")
     assert again.languages == lowered.languages == {"deu": 1114116, "hin": 1114117}
     assert again.for_target_language("hin").encode("Ab") == [1114117, 4 + ord("a"), 4 + ord("b")]
     assert again.piece(1114117) == ">>hin<<"

@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tfm.tokenizer.code_points import load
+from tfm.tokenizer.code_points import load_tokenizer
 from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -59,7 +59,7 @@ def test_the_token_is_before_each_text_with_pieces_however_it_is_encoded(plain: 
 def test_a_file_keeps_the_languages(plain: Tokenizer, tmp_path: Path) -> None:
     made = plain.with_languages("deu", "hin")
     made.save(tmp_path / "tokenizer.json")
-    again = load(tmp_path / "tokenizer.json")
+    again = load_tokenizer(tmp_path / "tokenizer.json")
     assert again.languages == made.languages
     assert again.for_target_language("deu").encode_batch(TEXTS) == made.for_target_language("deu").encode_batch(TEXTS)
 

@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from tfm.tokenizer.code_points import CodePoints, load, load_pair
+from tfm.tokenizer.code_points import CodePoints, load_pair, load_tokenizer
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
@@ -37,7 +37,7 @@ def test_others_read_the_file_and_give_the_same_ids(made: Tokenizer, tmp_path: P
     made.save(tmp_path / "tokenizer.json")
     ids = made.encode_batch(TEXTS)
     assert any(ids)
-    assert load(tmp_path / "tokenizer.json").encode_batch(tuple(TEXTS)) == ids
+    assert load_tokenizer(tmp_path / "tokenizer.json").encode_batch(tuple(TEXTS)) == ids
     assert [made.encode(text) for text in TEXTS] == ids
     if isinstance(made, CodePoints):  # others have no such model, and say so
         with pytest.raises(Exception, match="did not match any variant"):
@@ -51,7 +51,7 @@ def test_others_read_the_file_and_give_the_same_ids(made: Tokenizer, tmp_path: P
 
 def test_saving_what_was_loaded_gives_the_same_bytes(made: Tokenizer, tmp_path: Path) -> None:
     made.save(tmp_path / "one.json")
-    load(tmp_path / "one.json").save(tmp_path / "two.json")
+    load_tokenizer(tmp_path / "one.json").save(tmp_path / "two.json")
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
 
 
@@ -64,7 +64,7 @@ def test_control_tokens_have_their_ids_and_are_not_decoded(made: Tokenizer) -> N
 
 def test_a_loaded_tokenizer_takes_a_control_token_in_text_for_text(made: Tokenizer, tmp_path: Path) -> None:
     made.save(tmp_path / "tokenizer.json")
-    loaded = load(tmp_path / "tokenizer.json")
+    loaded = load_tokenizer(tmp_path / "tokenizer.json")
     for special in SPECIALS:
         for text in (special, f"the mat{special}", f"{special} the {special}mat"):
             assert {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(loaded.encode(text))
@@ -141,7 +141,7 @@ def test_a_broken_file_is_refused_in_one_line(content: bytes, reason: str, tmp_p
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
     with pytest.raises(ValueError) as caught:
-        load(file)
+        load_tokenizer(file)
     assert str(caught.value).startswith(f"{file}: {reason}")
     assert "\n" not in str(caught.value)
 

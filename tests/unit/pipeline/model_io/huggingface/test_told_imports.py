@@ -63,9 +63,9 @@ def test_a_source_is_read_as_theirs(model: Any) -> None:
     kind, _, tokenizer, ours, row = model
     for text in LINES:
         ids = torch.tensor([*ours.source_tokenizer.encode(text), EOS_ID])
-        told = ours.model.told(ids, ours.model.source_layout(ids, torch.tensor([len(ids)])))
+        told = ours.model.split_inputs(ids, ours.model.source_layout(ids, torch.tensor([len(ids)])))
         assert [row[number] for number in told.source.tolist()] == tokenizer(text).input_ids, text
-        assert row[told.lead[0, -1]] == language(tokenizer, kind.codes[1])
+        assert row[told.prefix[0, -1]] == language(tokenizer, kind.codes[1])
 
 
 def test_a_text_that_spells_a_language_is_text(model: Any) -> None:
