@@ -98,6 +98,7 @@ def test_console_script_of_the_installed_wheel(home: Path, tmp_path: Path) -> No
     assert Path(where).resolve().is_relative_to(home.resolve())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [pytest.param({}, id="plain", marks=pytest.mark.slow), pytest.param({"PYTHONPATH": "."}, id="PYTHONPATH=.")],

@@ -268,6 +268,7 @@ def texts_of(rows: str) -> list[str]:
     return [row.split("\t")[2] for row in rows.splitlines()]
 
 
+@pytest.mark.slow
 def test_translations_are_drawn_forced_and_forbidden(stages: Stages, tmp_path: Path) -> None:
     text, words = "eins zwei\n\ndrei\n", ("translate", stages.folder, "--device", "cpu")
     drawn = (*words, "--strategy", "sample", "--n-best", "3", "--temperature", "1.5", "--top-p", "0.95")

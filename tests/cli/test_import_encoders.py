@@ -98,6 +98,7 @@ def test_a_tagger_tags_words() -> None:
     assert {*tagged.out.split()} <= {*TAG_NAMES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["BertForMaskedLM", pytest.param("RobertaModel", marks=pytest.mark.slow)])
 def test_an_encoder_starts_a_training_of_another_task(name: str) -> None:
     made(Path("theirs"), name)

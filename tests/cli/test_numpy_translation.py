@@ -164,6 +164,7 @@ def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
         assert [each for each in loaded_by("translate", stages.folder, file, *few[1:])[1] if each == "torch"] == heavy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [numpy_translation.MAX_LINES + 1, 30])
 def test_lines_that_wait_together_are_decoded_together(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, count: int

@@ -262,6 +262,7 @@ def test_a_decoder_that_learned_texts_goes_on_to_translate() -> None:
     assert json.loads(Path("tuned/model/config.json").read_text("utf-8"))["decoder"]["dim"] == 32
 
 
+@pytest.mark.slow
 def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     masked = run("masked", (*MASKED, "tokenizer.target_kind=word"))
     assert masked.code == 0, masked.err
@@ -282,6 +283,7 @@ def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     assert next(same) == next(same)
 
 
+@pytest.mark.slow
 def test_an_encoder_and_decoder_are_trained_on_hidden_spans_and_then_on_labels_and_on_translation() -> None:
     spans = run("spans", (*SPANS, "data.batch_tokens=128"), None, "sentence")
     assert spans.code == 0, spans.err

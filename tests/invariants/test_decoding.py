@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.quick import mostly_slow
 from tests.rounding import assert_rounds_like
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
@@ -386,7 +387,8 @@ def test_compiled_loops_find_the_same(make, how, monkeypatch):
         assert_rounds_like(*in_fp32, in_float64)
 
 
-@pytest.mark.parametrize("precision", ["bf16", pytest.param("fp32", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
 def test_hypotheses_do_not_depend_on_how_many_sentences_there_are(precision, monkeypatch):
     """In fp32 the compiled loops round as torch does; in bf16 they do not, so that few sentences take them too."""
     pytest.importorskip("numba", reason="numba is not installed (extra: fast)")
@@ -436,7 +438,7 @@ def test_lengths_and_prefixes_are_kept(model, beam):
 
 
 @pytest.mark.parametrize(
-    "cut", [pytest.param({}, marks=pytest.mark.slow), {"top_k": 9}, {"top_p": 0.9, "temperature": 0.7}]
+    "cut", mostly_slow([{}, {"top_k": 9}, {"top_p": 0.9, "temperature": 0.7}], {"top_p": 0.9, "temperature": 0.7})
 )
 def test_a_sample_follows_from_its_sentence_and_its_number(kinds, cut):
     model, sources = kinds, draw_sources(8, seed=8)
@@ -493,7 +495,7 @@ def test_nothing_forbidden_comes_up(kinds, how):
     assert_same(together, alone)
 
 
-@pytest.mark.parametrize("beam", [2, 5])
+@pytest.mark.parametrize("beam", mostly_slow([2, 5], 2))
 def test_what_must_come_up_comes_up_whatever_the_batch(kinds, beam):
     model, sources, forced = kinds, draw_sources(6, seed=11), draw_phrases(6, seed=11)
     config = DecodingConfig(beam=beam, n_best=beam, max_length=14, batch_sentences=1)

@@ -209,7 +209,11 @@ def weights(trainer: Trainer) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "layout"), [*((name, "padded") for name in MODELS), *((name, "flat") for name in FLAT)]
+    ("name", "layout"),
+    [
+        *((name, "padded") for name in MODELS),
+        *(pytest.param(name, "flat", marks=pytest.mark.slow) for name in FLAT[1:]),
+    ],
 )
 def test_updates_and_a_validation(name: str, layout: str, tmp_path: Path) -> None:
     expected = trained(name, "cpu", tmp_path / "cpu", layout=layout)

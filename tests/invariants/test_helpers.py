@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
+from tests.quick import mostly_slow
 from tests.recording_reporter import Listening
 from tests.tiny_training import MODEL, gradients_in_float64, groups_of, run, training
 from tfm.data.dataset.store import load_dataset
@@ -58,7 +59,7 @@ SHORT: dict[str, Any] = {"max_steps": 10, "save_every": 3, "validation": {"every
 SECONDS = 60
 
 
-@pytest.mark.parametrize("size", [1, 5, 12])
+@pytest.mark.parametrize("size", mostly_slow([1, 5, 12], 5))
 @pytest.mark.parametrize("helpers", [1, 3])
 def test_gradients_of_twenty_updates_are_those_of_one_process(helpers: int, size: int, dataset: Path) -> None:
     """Where a batch has fewer rows than there are processes, some have nothing to do."""
@@ -271,6 +272,7 @@ def test_it_goes_on_by_threads_where_no_process_can_be_forked(
     assert warnings == [f"training began with parallel processes and continues with threads: {OTHER_DRAWS}"]
 
 
+@pytest.mark.slow
 def test_it_learns_as_by_threads(dataset: Path, tmp_path: Path) -> None:
     config = {"max_steps": 250, "validation": {"every_steps": 250, "bleu": False}, "threads": 2}
     loss = {}
@@ -366,6 +368,7 @@ def group_of(leader: int) -> Sequence[int]:
     return found
 
 
+@pytest.mark.slow
 def test_whoever_is_killed_nobody_is_left_and_it_resumes(dataset: Path, tmp_path: Path) -> None:
     for whom in ("helper", "leader"):
         program = start(dataset, tmp_path / whom)

@@ -57,7 +57,9 @@ def cases() -> Iterator[Any]:
         mark = pytest.mark.promise("killed" if how == "killed" else "failed")
         case = f"{name}, {how}, {'with' if old else 'without'} an old one"
         if name in IN_OUTLINE:
-            yield pytest.param(name, old, how, (1 + number % step, step), marks=mark, id=case)
+            quick = name == "tokenize" or (old and how == "killed")
+            marks = [mark] if quick else [mark, pytest.mark.slow]
+            yield pytest.param(name, old, how, (1 + number % step, step), marks=marks, id=case)
         yield pytest.param(name, old, how, (1, 1), marks=[mark, pytest.mark.slow], id=f"{case}, every call")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.quick import mostly_slow
 from tests.tiny_model import tiny_model
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import SUPPORTED_TASKS, Architecture, StackConfig
@@ -107,7 +108,11 @@ def test_validation_does_not_see_batches(name: str) -> None:
         assert_same(sums(loaded, task, split, budget), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "running text"])
+ORDERED = [name for name in CASES if name != "running text"]
+QUICK = [name for name in ORDERED if not name.startswith(("transformer span", "recurrent"))]
+
+
+@pytest.mark.parametrize("name", mostly_slow(ORDERED, *QUICK))
 def test_validation_does_not_see_the_order_of_lines_nor_their_files(name: str) -> None:
     """Running text is another text in another order, and where it is cut a line loses what stands before it."""
     loaded, task, split = made(name)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.invariants.test_decoding import Uncached, assert_same, draw_sources
+from tests.quick import mostly_slow
 from tfm.model.attention import inner_attention
 from tfm.model.build import build
 from tfm.model.config import (
@@ -109,7 +110,7 @@ def test_cached_equals_uncached_through_any_reordering(
             close(predict(slice(row, row + 1)), model.log_probs(hidden[-1:]))
 
 
-@pytest.mark.parametrize("architecture", CAUSAL)
+@pytest.mark.parametrize("architecture", mostly_slow(CAUSAL, "transformer"))
 @pytest.mark.parametrize("part", PARTS)
 def test_the_cache_changes_nothing_in_beam_search(part: str, architecture: str) -> None:
     """Sentences come and go: finished ones free their slots, and the cache there, for others."""

@@ -53,7 +53,15 @@ def split_of(task: str, seed: int) -> Split:
     return Split(Column.from_lists(sources), Column.from_lists(targets), np.ones(30), words=words)
 
 
-@pytest.mark.parametrize(("architecture", "name", "more"), CASES, ids=[f"{a}-{t}-{len(m)}" for a, t, m in CASES])
+@pytest.mark.parametrize(
+    ("architecture", "name", "more"),
+    [
+        pytest.param(
+            *case, marks=[pytest.mark.slow] * (case[0] == "recurrent"), id=f"{case[0]}-{case[1]}-{len(case[2])}"
+        )
+        for case in CASES
+    ],
+)
 def test_no_batch_has_nothing_to_predict(architecture: str, name: str, more: dict[str, Any]) -> None:
     task, model, config = made(architecture, name, more)
     for seed in range(4):

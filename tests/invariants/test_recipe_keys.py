@@ -317,7 +317,10 @@ def base_of(base: Path, architecture: str) -> Path:
 
 
 # The same networks as those of translation, and of a language model.
-LIKE_OTHERS = (("transformer", "span_corruption"), ("recurrent", "span_corruption"), ("decoder_only", "translation"))
+LIKE_OTHERS = (
+    *(("transformer", "span_corruption"), ("recurrent", "span_corruption"), ("decoder_only", "translation")),
+    *(("encoder_only", "masked_language_model"), ("encoder_only", "classification")),
+)
 
 
 @pytest.mark.parametrize(

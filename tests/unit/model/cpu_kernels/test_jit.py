@@ -57,6 +57,7 @@ def shown(folder: Path, **environment: str) -> tuple[float, int, int, Path]:
     return float(value), int(hits), int(misses), Path(path.strip())
 
 
+@pytest.mark.slow
 def test_a_loop_is_compiled_anew_when_a_function_in_another_file_changes(folder: Path) -> None:
     value, *counts, path = shown(folder)
     assert value == pytest.approx(-1.3862944)

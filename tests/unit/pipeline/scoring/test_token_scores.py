@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_model import tiny_model
-from tests.unit.pipeline.scoring.test_held_out import LINES, Warned, split_of
+from tests.unit.pipeline.scoring.test_likelihood_scores import LINES, Warned, split_of
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel

@@ -81,6 +81,7 @@ GROWING: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_a_training_takes_them_and_goes_on_in_their_midst(dataset: Path, tmp_path: Path, taken: list[int]) -> None:
     config, talk = training(**GROWING), Listening()
     run(dataset, tmp_path / "straight", config, reporter=talk)

@@ -75,6 +75,7 @@ def test_no_batch_is_larger_than_fits_and_hardly_smaller(dataset: Path, tmp_path
         assert max(asked[-30:]) > 2000
 
 
+@pytest.mark.slow
 def test_it_is_stored_and_a_resumed_training_does_not_search(dataset: Path, tmp_path: Path, memory_for: Any) -> None:
     memory_for(3000)
     config = training(batch_tokens="auto", max_steps=6)

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.huggingface_models import our_logits
+from tests.quick import mostly_slow
 from tests.tiny_model import TEXTS
 from tests.unit.pipeline.model_io.huggingface import test_import
 from tests.unit.pipeline.model_io.huggingface.test_import import GERMAN, marian, taken
@@ -83,7 +84,7 @@ def test_ids_and_logits_are_theirs(tmp_path: Path, num_bias: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("lacks", [False, True])
+@pytest.mark.parametrize("lacks", mostly_slow([False, True], True))
 def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind: str, monkeypatch: Any) -> None:
     """As after fine-tuning: transformers has the ids, the logits and the greedy text, and so has what is imported."""
     transformers.utils.logging.disable_progress_bar()
