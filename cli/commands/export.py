@@ -19,8 +19,8 @@ def export(
         list[str] | None,
         typer.Option("--language", metavar="CODE", help="Model card: a language of the model (en); repeatable."),
     ] = None,
-    licence: Annotated[
-        str | None, typer.Option("--licence", metavar="ID", help="Model card: the licence (apache-2.0).")
+    license: Annotated[
+        str | None, typer.Option("--license", "--licence", metavar="ID", help="Model card: the license (apache-2.0).")
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Model card: the model's name; that of DIR.")
@@ -46,9 +46,9 @@ def export(
         from tfm.pipeline.model_io.huggingface.card import Card
         from tfm.pipeline.reports.find_scores import scores_beside
 
-        card = Card(tuple(language or ()), licence, name or out.resolve().name, scores_beside(folder))
+        card = Card(tuple(language or ()), license, name or out.resolve().name, scores_beside(folder))
     else:
-        given = {"--language": language, "--licence": licence, "--name": name}
+        given = {"--language": language, "--license": license, "--name": name}
         reject_flags(given, f"is for a model card, which --to {to} does not write")
     wanted = ExportOptions(card, quantize)
     export_model(folder, to, out, command=argv(), reporter=make_reporter(), wanted=wanted)

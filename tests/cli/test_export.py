@@ -141,7 +141,7 @@ def test_the_folder_for_onnxruntime_says_what_it_is(stages: Stages, tmp_path: Pa
     assert "nothing to do" in tfm(*words).err
     assert "config changed" in tfm(*words, "--quantize", "int8").err
     assert "its matrices in 8 bits" in (tmp_path / "out" / "README.md").read_text("utf-8")
-    for refused, flag in (("huggingface", ("--quantize", "int8")), ("onnx", ("--licence", "mit"))):
+    for refused, flag in (("huggingface", ("--quantize", "int8")), ("onnx", ("--license", "mit"))):
         done = tfm("export", stages.folder, "--to", refused, "--out", tmp_path / "e", *flag)
         assert done.code == 2
         assert flag[0] in done.err
@@ -168,7 +168,7 @@ def test_the_folder_for_transformers_has_a_card(stages: Stages, tmp_path: Path) 
     assert "config changed" in tfm(*words).err
     refused = tfm("export", stages.folder, "--to", "ctranslate2", "--out", tmp_path / "e", "--licence", "mit")
     assert refused.code == 2
-    assert "--licence" in refused.err
+    assert "--license" in refused.err
 
 
 def test_scores_beside_the_model_stand_in_the_card(recipe: Path) -> None:

@@ -20,12 +20,12 @@ Figures = Mapping[str, Mapping[str, tuple[float, str]]]
 class Card:
     """What a model card says that the model itself does not.
 
-    languages: codes of the languages that it reads and writes. licence: an identifier, such as apache-2.0; None: it
+    languages: codes of the languages that it reads and writes. license: an identifier, such as apache-2.0; None: it
     says that none is given.
     """
 
     languages: Sequence[str] = ()
-    licence: str | None = None
+    license: str | None = None
     name: str = "model"
     figures: Figures = field(default_factory=dict)
 
@@ -37,14 +37,14 @@ def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how
     """
     head: dict[str, Any] = {
         "language": list(card.languages),
-        "license": card.licence,
+        "license": card.license,
         "library_name": "transformers",
         "pipeline_tag": task,
         "tags": ["tfm", class_name],
         "model-index": _model_index(card, task),
     }
     lines = [f"{key}: {yaml_value(value)}" for key, value in head.items() if value]
-    licence = markdown_text(card.licence or "not stated by whoever exported it")
+    license_text = markdown_text(card.license or "not stated by whoever exported it")
     languages = ", ".join(map(markdown_text, card.languages))
     parameters = manifest.figures.get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
@@ -53,7 +53,7 @@ def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how
             *("---", *lines, "---", ""),
             *(f"# {markdown_text(card.name)}", ""),
             *(f"A `{class_name}`{size}, trained by `tfm` and exported with `tfm export --to huggingface`.", ""),
-            *(f"Languages: {languages or 'not stated'}. Licence: {licence}.", ""),
+            *(f"Languages: {languages or 'not stated'}. License: {license_text}.", ""),
             *("## Use", "", "```python", how, "```", ""),
             *("## Scores", "", *_table(card.figures), ""),
             *("## Made from", "", f"- model `{manifest.fingerprint}`", *_lineage(manifest.as_input().as_json(), 1), ""),
