@@ -18,11 +18,15 @@ MAX_BYTES = 4096  # of a lock's file, which has the name of its holder
 _held: set[int] = set()
 
 
+class FolderLockedError(CannotWrite):
+    """Another process is writing the folder."""
+
+
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """Hold the only right to write `folder`, which need not exist; its parent is made.
 
-    The lock is on the file `.NAME.lock` beside the folder and that file stays. Raises CannotWrite, naming
+    The lock is on the file `.NAME.lock` beside the folder and that file stays. Raises FolderLockedError, naming
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
     place = real_place(folder)
@@ -67,7 +71,8 @@ def _acquire(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotWrite(f"{folder}: {_holder(descriptor)} is writing it; wait for it to end, or stop it") from None
+        problem = f"{folder}: {_holder(descriptor)} is writing it; wait for it to end, or stop it"
+        raise FolderLockedError(problem) from None
     except OSError as error:
         problem = f"{folder}: this file system does not support locks ({error.strerror}); choose another folder"
         raise CannotWrite(problem) from error

@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tfm.data.errors import format_names
 from tfm.pipeline.artifacts.files import as_cannot_write
-from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
@@ -140,7 +140,7 @@ class Trials:
         return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
 
     def _is_free(self, number: int, stack: ExitStack) -> bool:
-        """Whether this worker could take a trial, whose lock it now has until `held` ends."""
+        """Whether this worker could take a trial, whose lock it now has until `stack` ends."""
         place = self.place(number)
         check_no_symlinks(self.folder, place)
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
@@ -180,10 +180,8 @@ def _take(path: Path, stack: ExitStack) -> bool:
     """Whether this process has the lock of a folder now, until `held` ends."""
     try:
         stack.enter_context(lock(path))
-    except CannotWrite as error:
-        if "is writing it" in str(error):
-            return False
-        raise
+    except FolderLockedError:
+        return False
     return True
 
 
