@@ -63,7 +63,7 @@ def _position_factors() -> _Bits:
 
 
 def _mix64(keys: _Bits) -> _Bits:
-    """Each key with its bits well spread (splitmix64)."""
+    """Each key with its bits well spread: splitmix64 without its first xor-shift, as keys need no more."""
     keys = (keys + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))
