@@ -12,7 +12,7 @@ LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "accuracy", "macro_f1", "perplexity",
+    "wer", "cer", "per", "accuracy", "macro_f1", "perplexity",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
 Scored = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
@@ -103,7 +103,7 @@ class EvaluationConfig(BaseModel):
         "perplexity",
     )
     lowercase: bool = Field(
-        False, description="of BLEU, chrF and exact match; TER and ROUGE ignore case anyway, labels never"
+        False, description="of BLEU, chrF, exact match and error rates; TER and ROUGE ignore case anyway, labels never"
     )
     bleu_tokenize: BleuTokenizer = Field(
         "auto", description="auto: by the scripts of the references; also for the BLEU of validation"
@@ -113,6 +113,10 @@ class EvaluationConfig(BaseModel):
     )
     wordnet: str | None = Field(
         None, description="folder of WordNet's database files, for METEOR's synonyms; none: words and stems alone"
+    )
+    words: Literal["spaces", "line"] = Field(
+        "spaces",
+        description="WER: words are between spaces; line: a line is one word, spelled by what is between spaces",
     )
     labels: Literal["auto", "line", "word"] = Field(
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfm.pipeline.scoring.metrics.labels import LabelScores
 
 MOST_LABELS = 30  # that a table by label shows: those that the references have most often
-MOST_CONFUSIONS = 10
+MAX_CONFUSIONS = 10
 NOTHING = "(none)"
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
@@ -42,7 +42,7 @@ def _commonest(scores: LabelScores) -> list[Table]:
         for given, count in row.items()
         if given != reference
     ]
-    commonest = sorted(wrong, key=lambda each: -each[0])[:MOST_CONFUSIONS]
+    commonest = sorted(wrong, key=lambda each: -each[0])[:MAX_CONFUSIONS]
     rows = [[_name(reference), _name(given), f"{count:,}"] for count, reference, given in commonest]
     return [("commonest confusions", ("reference", "given", "count"), rows)] if rows else []
 

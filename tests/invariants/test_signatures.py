@@ -29,7 +29,8 @@ REFERENCES = [
 BASE = EvaluationConfig(metrics=tuple(METRICS), bleu_tokenize="13a", rouge_tokenize="unicode", labels="word")
 ROUGE = {name for name in METRICS if name.startswith("rouge")}
 OTHER_SETTINGS: dict[str, tuple[object, set[str]]] = {
-    "lowercase": (True, {"bleu", "chrf", "chrf++", "exact_match"}),
+    "lowercase": (True, {"bleu", "chrf", "chrf++", "exact_match", "wer", "cer", "per"}),
+    "words": ("line", {"wer"}),
     "bleu_tokenize": ("char", {"bleu"}),
     "rouge_tokenize": ("rouge-score", ROUGE),
     "wordnet": ("wordnet", {"meteor"}),
@@ -94,7 +95,13 @@ def test_a_blank_output_is_right_where_a_blank_text_is_wanted_by_every_metric(bl
     """A perfect output has a perfect score, also with a blank line in it; METEOR and CIDEr-D have their own perfect
     scores of each text, so that these are of texts of which one alone is blank."""
     wanted = ["the big dog runs home now", blank, "a car stands in the road there"]
-    perfect = {"ter": 0.0, "cider_d": 10.0, "meteor": None, "accuracy": 100.0, "macro_f1": 100.0}
+    perfect = {
+        **dict.fromkeys(("ter", "wer", "cer", "per"), 0.0),
+        "cider_d": 10.0,
+        "meteor": None,
+        "accuracy": 100.0,
+        "macro_f1": 100.0,
+    }
     found, without = (score_texts(each, [each], BASE) for each in (wanted, [wanted[0], wanted[2]]))
     for name, score in found.items():
         expected = perfect.get(name, 100.0)

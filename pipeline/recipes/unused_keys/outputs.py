@@ -63,6 +63,11 @@ EVALUATION = (
         "accuracy and macro_f1 tell labels apart by their case",
     ),
     Unused(
+        {"evaluation.metrics": without("wer"), "training.early_stopping.metric": none_of("wer")},
+        ("evaluation.words",),
+        "no WER is among them",
+    ),
+    Unused(
         {"evaluation.metrics": without("meteor")},
         ("evaluation.wordnet",),
         "no METEOR is among them",

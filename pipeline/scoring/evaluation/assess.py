@@ -14,6 +14,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, errors
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
 from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.references import num_blank
@@ -65,6 +66,7 @@ def assess(
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
         missing={**without, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        errors={name: errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
         texts=fingerprint(references[0]),
         likelihoods=likelihoods,
         external=external or {},

@@ -7,6 +7,7 @@ from tfm.pipeline.scoring.breakdown import (
     LengthBin,
     Sample,
 )
+from tfm.pipeline.scoring.metrics.error_rates import Errors
 from tfm.pipeline.scoring.metrics.labels import LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.score import mean_of_directions
@@ -32,6 +33,7 @@ class Evaluation:
     shown: Sequence[Sample]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
+    errors: Mapping[str, Errors] = field(default_factory=dict)  # of error rates, by their names
     texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
     # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
     likelihoods: Likelihoods | None = field(default=None, compare=False)

@@ -13,6 +13,7 @@ from tfm.pipeline.scoring.breakdown import (
     Sample,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.metrics.error_rates import Errors
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
 
@@ -46,6 +47,7 @@ def entry_of(found: Evaluation) -> dict[str, Any]:
         "missing": dict(found.missing),
         "num_segments": found.num_segments,
         "labels": None if found.labels is None else asdict(found.labels),
+        **({"errors": {name: asdict(each) for name, each in found.errors.items()}} if found.errors else {}),
         "length_of": found.length_of,
         "lengths": lengths,
         "samples": {
@@ -96,6 +98,7 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         length_of=entry["length_of"],
         missing=entry["missing"],
         labels=_labels(entry.get("labels")),
+        errors={name: _errors(each) for name, each in entry.get("errors", {}).items()},
         texts=entry.get("texts"),  # which scores.json of former times do not have
         direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
         zero_shot=entry.get("zero_shot", False),
@@ -109,6 +112,13 @@ def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
         return None
     by_label = {name: LabelScore(**each) for name, each in entry["by_label"].items()}
     return LabelScores(by_label, entry["confusion"])
+
+
+def _errors(entry: Mapping[str, Any]) -> Errors:
+    """The edits of an error rate. Raises TypeError or ValueError where they are none."""
+    confusions = tuple((str(wanted), str(given), int(count)) for wanted, given, count in entry["confusions"])
+    counts = {name: int(entry[name]) for name in ("units", "insertions", "deletions", "substitutions")}
+    return Errors(str(entry["unit"]), **counts, confusions=confusions)
 
 
 def _sample_json(sample: Sample) -> dict[str, Any]:
