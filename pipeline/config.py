@@ -12,7 +12,7 @@ LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "wer", "cer", "per", "accuracy", "macro_f1", "perplexity",
+    "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
 Scored = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
@@ -120,6 +120,9 @@ class EvaluationConfig(BaseModel):
     )
     labels: Literal["auto", "line", "word"] = Field(
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"
+    )
+    entities: Literal["conlleval", "IOB2", "IOE2", "IOBES", "BILOU"] = Field(
+        "conlleval", description="entity F1: how tags are read; a scheme: strictly by it, as seqeval's mode strict"
     )
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
     stride: int | None = Field(

@@ -11,13 +11,13 @@ Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 ValidationScore = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "wer", "cer", "per", "macro_f1",
+    "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
 """Metrics of [evaluation] that validation can compute of what the model says."""
 Metric = Literal[
     "loss", "perplexity", "accuracy",
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "wer", "cer", "per", "macro_f1",
+    "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
 FIGURES = ("loss", "perplexity", "accuracy")
 """Those that need no hypotheses."""

@@ -39,7 +39,7 @@ def check_names(task: str, tokenizer: TokenizerConfig) -> None:
     )
 
 
-OF_LABELS = ("macro_f1", "exact_match")
+OF_LABELS = ("macro_f1", "entity_f1", "exact_match")
 """Scores of labels that validation can compute."""
 
 

@@ -29,6 +29,7 @@ NAMES: Mapping[str, str] = {
     "per": "PER",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
+    "entity_f1": "entity F1",
     "token_accuracy": "accuracy by token",
     "wrong_language": "wrong language",
     "perplexity": "perplexity",
@@ -49,7 +50,7 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         named = label(name, score.signature)
         rows.append((named, shown(name, score), score.signature))
         if score.recall is not None:
-            rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
+            rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("-f1*100", "-recall*100")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
 
 

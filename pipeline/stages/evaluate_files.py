@@ -107,8 +107,10 @@ def evaluate_files(
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
     suited = evaluation_of(task_of(members[0]), config) if members else config
-    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1"}:
-        raise RecipeError("evaluation.lowercase changes nothing of accuracy and macro_f1, which mind case: omit it")
+    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
+        raise RecipeError(
+            "evaluation.lowercase changes nothing of accuracy, macro_f1 and entity_f1, which mind case: omit it"
+        )
     looker = looker_of_files(members, hypotheses)
     if out is None:
         return shown_scores(work(None), reporter, looker)

@@ -33,6 +33,7 @@ READS: Mapping[str, tuple[str, ...]] = {
     "meteor": ("wordnet",),
     "wer": ("words", "lowercase"),
     "macro_f1": ("labels",),
+    "entity_f1": ("entities",),
 }
 """The keys of [evaluation] that a score of validation reads."""
 

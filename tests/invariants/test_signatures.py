@@ -1,6 +1,7 @@
 """Two scores with one signature were computed by one definition: what changes a score changes its signature too."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,9 @@ REFERENCES = [
     "the dog",
     "the cat",
 ]
-BASE = EvaluationConfig(metrics=tuple(METRICS), bleu_tokenize="13a", rouge_tokenize="unicode", labels="word")
+OF_ALL_TEXTS: Any = tuple(name for name in METRICS if name != "entity_f1")
+"""Entity F1 is of tags alone: see below."""
+BASE = EvaluationConfig(metrics=OF_ALL_TEXTS, bleu_tokenize="13a", rouge_tokenize="unicode", labels="word")
 ROUGE = {name for name in METRICS if name.startswith("rouge")}
 OTHER_SETTINGS: dict[str, tuple[object, set[str]]] = {
     "lowercase": (True, {"bleu", "chrf", "chrf++", "exact_match", "wer", "cer", "per"}),
@@ -35,6 +38,7 @@ OTHER_SETTINGS: dict[str, tuple[object, set[str]]] = {
     "rouge_tokenize": ("rouge-score", ROUGE),
     "wordnet": ("wordnet", {"meteor"}),
     "labels": ("line", {"accuracy", "macro_f1"}),
+    "entities": ("IOBES", set()),  # see below
     "samples": (3, set()),
     "stride": (2, set()),
     "tests": ("final", set()),
@@ -60,10 +64,17 @@ def test_a_signature_changes_where_a_key_changes_the_definition_and_nowhere_else
     before, after = (
         score_texts(HYPOTHESES, [REFERENCES], config) for config in (BASE, BASE.model_copy(update={key: value}))
     )
-    assert before.keys() == after.keys() == {*METRICS}
+    assert before.keys() == after.keys() == {*OF_ALL_TEXTS}
     assert {name for name in before if before[name].signature != after[name].signature} == metrics
     assert {name for name in before if before[name].score != after[name].score} <= metrics
     assert metrics <= {name for name in before if before[name].score != after[name].score}
+
+
+def test_the_way_entities_are_read_changes_the_signature_of_their_f1() -> None:
+    given, wanted = ["O I-A E-A"], [["O I-A E-A"]]
+    configs = [EvaluationConfig(metrics=("entity_f1",), entities=each) for each in ("conlleval", "IOE2")]
+    one, other = (score_texts(given, wanted, each)["entity_f1"] for each in configs)
+    assert one.signature != other.signature
 
 
 def test_the_number_of_references_is_said_as_sacrebleu_says_it() -> None:
@@ -74,7 +85,7 @@ def test_the_number_of_references_is_said_as_sacrebleu_says_it() -> None:
     for columns, said in (([first], "1"), ([first, second], "2"), ([first, some], "var"), ([first, [" "] * 7], "1")):
         found = signatures(BASE, columns)
         numbers = {name: text.split("|")[0] for name, text in found.items() if text.startswith("nrefs:")}
-        assert numbers == dict.fromkeys({*METRICS} - {"accuracy", "macro_f1"}, f"nrefs:{said}")
+        assert numbers == dict.fromkeys({*OF_ALL_TEXTS} - {"accuracy", "macro_f1"}, f"nrefs:{said}")
     assert signatures(BASE, [first, [""] * 7]) == signatures(BASE, [first])
 
 

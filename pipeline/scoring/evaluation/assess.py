@@ -14,6 +14,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, are_entities, entity_scores
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, errors
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
 from tfm.pipeline.scoring.metrics.left_out import left_out
@@ -46,6 +47,8 @@ def assess(
         )
     for warning in _warnings(references, config):
         reporter.warn(f"{segments.name}: {warning}")
+    if scores_labels(config) and ENTITY_F1 not in config.metrics and are_entities(references[0]):
+        reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
@@ -66,6 +69,7 @@ def assess(
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
         missing={**without, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         errors={name: errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
         texts=fingerprint(references[0]),
         likelihoods=likelihoods,

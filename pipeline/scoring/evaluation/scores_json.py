@@ -13,6 +13,7 @@ from tfm.pipeline.scoring.breakdown import (
     Sample,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
 from tfm.pipeline.scoring.metrics.error_rates import Errors
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -47,6 +48,7 @@ def entry_of(found: Evaluation) -> dict[str, Any]:
         "missing": dict(found.missing),
         "num_segments": found.num_segments,
         "labels": None if found.labels is None else asdict(found.labels),
+        **({} if found.entities is None else {"entities": asdict(found.entities)}),
         **({"errors": {name: asdict(each) for name, each in found.errors.items()}} if found.errors else {}),
         "length_of": found.length_of,
         "lengths": lengths,
@@ -98,6 +100,7 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         length_of=entry["length_of"],
         missing=entry["missing"],
         labels=_labels(entry.get("labels")),
+        entities=_entities(entry.get("entities")),
         errors={name: _errors(each) for name, each in entry.get("errors", {}).items()},
         texts=entry.get("texts"),  # which scores.json of former times do not have
         direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
@@ -112,6 +115,14 @@ def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
         return None
     by_label = {name: LabelScore(**each) for name, each in entry["by_label"].items()}
     return LabelScores(by_label, entry["confusion"])
+
+
+def _entities(entry: Mapping[str, Any] | None) -> EntityScores | None:
+    """The scores of entities, where there are some."""
+    if entry is None:
+        return None
+    parts = ({name: LabelScore(**each) for name, each in entry[part].items()} for part in ("by_type", "averages"))
+    return EntityScores(*parts)
 
 
 def _errors(entry: Mapping[str, Any]) -> Errors:

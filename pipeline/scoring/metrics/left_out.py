@@ -11,6 +11,7 @@ from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.cider import without_weights
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, no_entities_reason
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, splitter
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
 
@@ -103,6 +104,8 @@ def _unreadable(name: str, references: Sequence[Sequence[str]], config: Evaluati
     HELD_AT_LEAST are held by its tokens. A letter is held where it is in a token, and in one that has at most
     LONGEST_WORD letters of scripts without spaces: a token with more of them is no word but a stretch of text.
     """
+    if name == ENTITY_F1:
+        return no_entities_reason(references[0], config)
     if name in ERROR_RATES:
         has_unit = any(text.strip() for column in references for text in column)
         return None if has_unit else "all references are blank: there is no unit to count errors in"

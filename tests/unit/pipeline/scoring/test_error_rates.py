@@ -12,7 +12,6 @@ from tests.cli.user import tfm, write_lines
 from tests.meaning import plain_scores as plain
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.error_tables import error_tables
 from tfm.pipeline.scoring.evaluation.assess import assess
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
@@ -20,6 +19,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, errors
 from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.registry import score_texts
+from tfm.pipeline.scoring.tables.errors import error_tables
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 G2P = Path("../shared/data/g2p")

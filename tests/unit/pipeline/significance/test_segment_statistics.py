@@ -54,7 +54,7 @@ def test_the_rows_sum_to_the_score_of_every_metric(
     wordnet = str(write_wordnet(tmp_path / "wordnet"))
     config = EvaluationConfig.model_validate({"metrics": tuple(METRICS), "labels": labels, "wordnet": wordnet})
     expected = [score_texts(hypotheses, references, config) for hypotheses in systems]
-    assert len(expected[0]) >= len(METRICS) - (script == "Chinese")
+    assert len(expected[0]) >= len(METRICS) - 1 - (script == "Chinese")  # entity F1 is of tags
     for metric in expected[0]:
         for found, scores in zip(segment_statistics(metric, systems, references, config), expected, strict=True):
             assert found.value == pytest.approx(scores[metric].score, abs=1e-9), metric

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tfm.pipeline.scoring.label_tables import MAX_CONFUSIONS, NOTHING, Table
 from tfm.pipeline.scoring.metrics.error_rates import Errors
+from tfm.pipeline.scoring.tables.labels import MAX_CONFUSIONS, NOTHING, Table
 
 
 def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
