@@ -13,6 +13,7 @@ Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
     "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
+    "length", "compression", "novelty",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
 Scored = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
@@ -110,6 +111,9 @@ class EvaluationConfig(BaseModel):
     )
     rouge_tokenize: RougeTokenizer = Field(
         "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as in that package"
+    )
+    rouge_stemmer: bool = Field(
+        False, description="ROUGE compares stems of English words of four letters or more (Porter), as rouge-score can"
     )
     wordnet: str | None = Field(
         None, description="folder of WordNet's database files, for METEOR's synonyms; none: words and stems alone"

@@ -29,7 +29,7 @@ NOT_OF_VALIDATION = (
 READS: Mapping[str, tuple[str, ...]] = {
     "bleu": ("bleu_tokenize", "lowercase"),
     **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),
-    **dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), ("rouge_tokenize",)),
+    **dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), ("rouge_tokenize", "rouge_stemmer")),
     "meteor": ("wordnet",),
     "wer": ("words", "lowercase"),
     "macro_f1": ("labels",),

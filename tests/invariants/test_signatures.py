@@ -14,7 +14,7 @@ HYPOTHESES = [
     "the Dog strolls, slowly",
     "große Straße 3-4",
     "",
-    "men walk home today",
+    "men walked home today",
     "the dog it",
     "the Cat",
 ]
@@ -36,6 +36,7 @@ OTHER_SETTINGS: dict[str, tuple[object, set[str]]] = {
     "words": ("line", {"wer"}),
     "bleu_tokenize": ("char", {"bleu"}),
     "rouge_tokenize": ("rouge-score", ROUGE),
+    "rouge_stemmer": (True, ROUGE),
     "wordnet": ("wordnet", {"meteor"}),
     "labels": ("line", {"accuracy", "macro_f1"}),
     "entities": ("IOBES", set()),  # see below

@@ -46,12 +46,12 @@ EVALUATION = (
     ),
     Unused(
         {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
-        ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize"),
+        ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
     Unused(
         {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
-        ("evaluation.rouge_tokenize",),
+        ("evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "no ROUGE is among them",
     ),
     Unused(

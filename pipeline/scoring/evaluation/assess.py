@@ -21,6 +21,13 @@ from tfm.pipeline.scoring.metrics.left_out import left_out
 from tfm.pipeline.scoring.metrics.references import num_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
+from tfm.pipeline.scoring.summaries import (
+    NO_SOURCES,
+    SUMMARY_FIGURES,
+    SummaryFigures,
+    summary_figures,
+    summary_scores,
+)
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
@@ -58,23 +65,39 @@ def assess(
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
+    summaries, of_summaries, without_sources = _summaries(segments, config)
     return Evaluation(
         name=segments.name,
         num_segments=len(hypotheses),
-        scores={**scores, **(extra or {})},
+        scores={**scores, **of_summaries, **(extra or {})},
         lengths=lengths,
         length_of=length_of,
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
-        missing={**without, **(missing or {})},
+        missing={**without, **without_sources, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
+        summaries=summaries,
         errors={name: errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
         texts=fingerprint(references[0]),
         likelihoods=likelihoods,
         external=external or {},
     )
+
+
+def _summaries(
+    segments: Segments, config: EvaluationConfig
+) -> tuple[dict[str, SummaryFigures], dict[str, Score], dict[str, str]]:
+    """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
+    asked, sources = [name for name in config.metrics if name in SUMMARY_FIGURES], segments.source_texts
+    if not asked:
+        return {}, {}, {}
+    if sources is None:
+        return {}, {}, dict.fromkeys(asked, NO_SOURCES)
+    sides = {"hypotheses": segments.hypotheses, "references": segments.references[0]}
+    found = {side: summary_figures(sources, texts) for side, texts in sides.items()}
+    return found, *summary_scores(asked, found["hypotheses"])
 
 
 def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:

@@ -32,7 +32,9 @@ def check_metrics(config: EvaluationConfig) -> None:
 def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
     """What determines scores: when they are made is no part of it, nor is a key that scores of former times lack."""
     new = {
-        name for name in ("words", "entities") if getattr(config, name) == EvaluationConfig.model_fields[name].default
+        name
+        for name in ("words", "entities", "rouge_stemmer")
+        if getattr(config, name) == EvaluationConfig.model_fields[name].default
     }
     return {"evaluation": config.model_dump(mode="json", exclude={"tests", *new})}
 

@@ -11,6 +11,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetr
 from tfm.pipeline.recipes.label_defaults import OF_LABELS, no_score_reason
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
 from tfm.pipeline.scoring.validation import DirectionsValidator, Labeller, Translator
 from tfm.pipeline.stages.train import READS
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
@@ -29,7 +30,7 @@ def validation(step: int, **scores: float) -> Validation:
 
 def test_every_metric_of_texts_is_one_of_validation_and_can_choose() -> None:
     assert {*get_args(ValidationScore)} == {*METRICS} - {"accuracy"}
-    assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity"}
+    assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_FIGURES}
     assert {*get_args(Metric)} == {*get_args(ValidationScore), *FIGURES}
     assert {*OF_LABELS} <= {*get_args(ValidationScore)}
 
@@ -92,7 +93,7 @@ def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
     """By its effect: a key that changes a score's signature is one that it reads."""
     texts = ["A b c d", "b a d c e"], [["a b c d", "b a c d e"]]
     others: dict[str, Any] = {"lowercase": True, "words": "line", "bleu_tokenize": "char", "labels": "line"}
-    others |= {"rouge_tokenize": "rouge-score"}
+    others |= {"rouge_tokenize": "rouge-score", "rouge_stemmer": True}
     base = EvaluationConfig(metrics=tuple(name for name in get_args(ValidationScore) if name != "meteor"))
     before = score_texts(*texts, base.model_copy(update={"bleu_tokenize": "13a"}))
     for key, value in others.items():
