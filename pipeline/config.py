@@ -12,7 +12,8 @@ LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "accuracy", "macro_f1", "perplexity",
+    "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
+    "length", "compression", "novelty",
 ]  # fmt: skip
 OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
 EvalSplit = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
@@ -103,7 +104,7 @@ class EvaluationConfig(BaseModel):
         "perplexity",
     )
     lowercase: bool = Field(
-        False, description="of BLEU, chrF and exact match; TER and ROUGE ignore case anyway, labels never"
+        False, description="of BLEU, chrF, exact match and error rates; TER and ROUGE ignore case anyway, labels never"
     )
     bleu_tokenize: BleuTokenizer = Field(
         "auto", description="auto: by the scripts of the references; also for the BLEU of validation"
@@ -111,11 +112,21 @@ class EvaluationConfig(BaseModel):
     rouge_tokenize: RougeTokenizer = Field(
         "unicode", description="unicode: words of any script; rouge-score: runs of a-z and 0-9, as in that package"
     )
+    rouge_stemmer: bool = Field(
+        False, description="ROUGE compares stems of English words of four letters or more (Porter), as rouge-score can"
+    )
     wordnet: str | None = Field(
         None, description="folder of WordNet's database files, for METEOR's synonyms; none: words and stems alone"
     )
+    words: Literal["spaces", "line"] = Field(
+        "spaces",
+        description="WER: words are between spaces; line: a line is one word, spelled by what is between spaces",
+    )
     labels: Literal["auto", "line", "word"] = Field(
         "auto", description="accuracy, macro F1: a label is a line or a word of it; auto: a line for classification"
+    )
+    entities: Literal["conlleval", "IOB2", "IOE2", "IOBES", "BILOU"] = Field(
+        "conlleval", description="entity F1: how tags are read; a scheme: strictly by it, as seqeval's mode strict"
     )
     samples: int = Field(20, ge=0, description="worst and random samples shown in the report")
     stride: int | None = Field(

@@ -1,7 +1,7 @@
 """The [training] part of a recipe."""
 
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -9,7 +9,18 @@ from tfm.pipeline.config import STRICT, Device
 
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
-Metric = Literal["loss", "perplexity", "accuracy", "bleu"]
+ValidationScore = Literal[
+    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
+    "wer", "cer", "per", "macro_f1", "entity_f1",
+]  # fmt: skip
+"""Metrics of [evaluation] that validation can compute of what the model says."""
+Metric = Literal[
+    "loss", "perplexity", "accuracy",
+    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
+    "wer", "cer", "per", "macro_f1", "entity_f1",
+]  # fmt: skip
+FIGURES = ("loss", "perplexity", "accuracy")
+"""Those that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
@@ -57,7 +68,16 @@ class ValidationConfig(BaseModel):
     every_steps: int | None = Field(None, ge=1)
     every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
     bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
+    metrics: tuple[ValidationScore, ...] | None = Field(
+        None, description="further scores of what the model says; early_stopping.metric is computed without being named"
+    )
     beam: int = Field(1, ge=1, description="beam width of that translation")
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _names(cls, given: object) -> object:
+        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
+        return tuple(given) if isinstance(given, list) else given
 
     @model_validator(mode="after")
     def _one_clock(self) -> "ValidationConfig":
@@ -226,6 +246,14 @@ class TrainingConfig(BaseModel):
                 "or give training.init_from (--init-from)"
             )
         return self
+
+    def scores_of(self, labels: bool) -> tuple[ValidationScore, ...]:
+        """The scores of what the model says that validation computes, each once; labels: whether it says labels."""
+        metric = self.early_stopping.metric
+        wanted: list[ValidationScore] = ["bleu"] if self.validation.bleu and not labels else []
+        wanted += self.validation.metrics or ()
+        wanted += [each for each in get_args(ValidationScore) if each == metric]
+        return tuple(dict.fromkeys(wanted))
 
     def accumulate_at(self, step: int) -> int:
         """How many batches of each process update number `step` takes."""

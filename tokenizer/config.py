@@ -23,6 +23,9 @@ LEARNING_KEYS = (
 """What says how a tokenizer is learned."""
 GROWTH_KEYS = ("min_frequency",)
 """What of this also says how one is grown."""
+OF_SOURCE = ("source_normalization", "source_lowercase")
+OF_TARGET = ("target_normalization", "target_lowercase")
+"""What one side has of its own."""
 
 
 class TokenizerConfig(BaseModel):
@@ -64,6 +67,14 @@ class TokenizerConfig(BaseModel):
         description="of the target's own vocabulary; none: as `kind`. label, tags: names, a whole text each or those "
         "between its spaces, never normalised, cut or unknown: so they are without being asked for where a task labels",
     )
+    source_normalization: Normalization | None = Field(
+        None, description="of the source's own vocabulary; none: as `normalization`"
+    )
+    target_normalization: Normalization | None = Field(
+        None, description="of the target's own vocabulary; none: as `normalization`"
+    )
+    source_lowercase: bool | None = Field(None, description="of the source's own vocabulary; none: as `lowercase`")
+    target_lowercase: bool | None = Field(None, description="of the target's own vocabulary; none: as `lowercase`")
     source_from: str | None = Field(
         None, description="a folder with a tokenizer; its source side is used, and only the target's is learned"
     )
@@ -111,9 +122,22 @@ class TokenizerConfig(BaseModel):
             raise ValueError("`sentinels` stand in texts and in what is predicted of them: set shared = true")
         if self.clusters is not None and not self.shared:
             raise ValueError("`clusters` needs one vocabulary for all languages: set shared = true")
-        for name in ("target_kind", "source_from"):
+        for name in ("target_kind", "source_from", *OF_SOURCE, *OF_TARGET):
             if self.shared and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` needs one vocabulary for each side: set shared = false")
+        return self
+
+    @model_validator(mode="after")
+    def _sides_are_learned(self) -> "TokenizerConfig":
+        taken = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
+        idle = [name for name in OF_SOURCE if getattr(self, name) is not None]
+        if taken is not None and idle:
+            raise ValueError(
+                f"`{taken}` has the source's tokenizer, with its own normalisation: omit {', '.join(idle)}"
+            )
+        idle = [name for name in OF_TARGET if getattr(self, name) is not None]
+        if self.names is not None and idle:
+            raise ValueError(f'target_kind = "{self.names}" is of names, never normalised: omit {", ".join(idle)}')
         return self
 
     def problem_with(self, languages: Collection[str]) -> str | None:
@@ -128,9 +152,19 @@ class TokenizerConfig(BaseModel):
         return None
 
     @property
+    def of_source(self) -> "TokenizerConfig":
+        """How the source's own vocabulary is learned."""
+        return self._of_side(self.source_normalization, self.source_lowercase, self.kind)
+
+    @property
     def target_config(self) -> "TokenizerConfig":
         """How the target's own vocabulary is learned."""
-        return self.model_copy(update={"kind": self.target_kind or self.kind})
+        return self._of_side(self.target_normalization, self.target_lowercase, self.target_kind or self.kind)
+
+    def _of_side(self, form: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
+        """The config with the settings of a side, where it has its own."""
+        own = {"kind": kind, "normalization": form, "lowercase": lowercase}
+        return self.model_copy(update={name: value for name, value in own.items() if value is not None})
 
     @property
     def names(self) -> LabelKind | None:

@@ -1,12 +1,13 @@
 """`tfm compare`: trained models side by side, and whether they differ, in tables and one plot."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import reject_flags
+from tfm.cli.options import Sets, config_section, reject_flags
 from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
@@ -16,7 +17,20 @@ if TYPE_CHECKING:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or their model/.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN|NAME=FILE...",
+            help="Folders of runs, or their model/; or outputs of any system: NAME=FILE, or folders of evaluate --out.",
+        ),
+    ],
+    source: Annotated[
+        Path | None, typer.Option("--source", metavar="FILE", help="Of outputs: the source text, if it is known.")
+    ] = None,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option("--reference", metavar="FILE", help="Of outputs: what they are held against; repeatable."),
+    ] = None,
     baseline: Annotated[
         Path | None,
         typer.Option("--baseline", metavar="RUN", help="What the others are tested against (the first run)."),
@@ -55,10 +69,11 @@ def compare(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the scores as a LaTeX table for a paper.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures and tests as JSON.")] = False,
+    sets: Sets = None,
 ) -> None:
-    """Compare trained models, and say which scores really differ.
+    """Compare trained models or outputs of any system, and say which scores really differ.
 
-    Their settings, costs and scores stand side by side.
+    Of models their settings, costs and scores stand side by side.
     """
     if sum((markdown, latex, as_json)) > 1:
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
@@ -66,15 +81,21 @@ def compare(
     from tfm.pipeline.artifacts.files import check_folder_of
     from tfm.pipeline.comparison.curves_plot import draw
     from tfm.pipeline.comparison.metric_tests import run_tests
+    from tfm.pipeline.comparison.outputs import are_outputs
     from tfm.pipeline.comparison.runs import compare_runs
     from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
-    from tfm.pipeline.comparison.tables.as_json import as_json as all_of
     from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
-    from tfm.pipeline.comparison.tables.latex import latex as in_latex
     from tfm.pipeline.label_fonts import boxes_warning
 
     for file in filter(None, (plot, html)):
         check_folder_of(file)
+    if reference or source is not None or are_outputs(runs):
+        reject_flags(
+            {"--test": test, "--each": each, "--plot": plot}, "is of runs: outputs have one test set and no training"
+        )
+        _outputs(runs, source, reference or [], baseline, metric or [], sort, sets, (html, markdown, latex, as_json))
+        return
+    reject_flags({"--set": sets}, "is for outputs: a run was scored by its recipe")
     found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=one_row_per_run if each else group_by_seed)
     metrics = metrics_named(metric or [], found)
     if plot is not None:
@@ -83,6 +104,18 @@ def compare(
     if plot is not None and (warning := boxes_warning(plot, (run.name for run in found.runs))) is not None:
         reporter.warn(warning)
     tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json)
+    _show(found, tested, metrics, (html, markdown, latex, as_json))
+
+
+def _show(
+    found: "Comparison", tested: "Outcome", metrics: Sequence[str], shown: tuple[Path | None, bool, bool, bool]
+) -> None:
+    """Print a comparison, and write its page; shown: the page, and whether as Markdown, LaTeX or JSON."""
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.comparison.tables.as_json import as_json as all_of
+    from tfm.pipeline.comparison.tables.latex import latex as in_latex
+
+    html, markdown, latex, as_json = shown
     if as_json:
         print_json(all_of(found, tested), indent=2)
     elif latex:
@@ -92,9 +125,48 @@ def compare(
     if html is not None:
         _write_page(found, tested, metrics, html)
     for look in tested.looked_at:
-        reporter.line(str(look))
+        make_reporter().line(str(look))
     for note in (*found.notes, *tested.notes):
-        reporter.warn(note)
+        make_reporter().warn(note)
+
+
+def _outputs(
+    words: Sequence[Path],
+    source: Path | None,
+    references: Sequence[Path],
+    baseline: Path | None,
+    metrics: Sequence[str],
+    sort: str | None,
+    sets: list[str] | None,
+    shown: tuple[Path | None, bool, bool, bool],
+) -> None:
+    """Compare outputs: score them, test them, enter the look, and show what was found."""
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.comparison.metric_tests import run_tests
+    from tfm.pipeline.comparison.outputs import compare_outputs, enter_outputs, outputs_named
+    from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.scoring.evaluation.full_evaluation import check_metrics
+
+    evaluation = config_section(
+        EvaluationConfig, sets, {"evaluation.metrics": [*metrics] if references and metrics else None}
+    )
+    check_metrics(evaluation)
+    reporter, outputs = make_reporter(), outputs_named([*map(str, words)])
+    found = compare_outputs(
+        outputs,
+        source=source,
+        references=references,
+        evaluation=evaluation,
+        baseline=None if baseline is None else str(baseline),
+        sort=sort,
+        reporter=reporter,
+    )
+    known = all_metrics(found.comparison)
+    external = [each.name for each in found.evaluation.external if each.name in known]
+    names = metrics_named([*metrics, *external], found.comparison) if metrics else known
+    tested = run_tests(found.comparison, names, reporter, systems=found.systems)
+    _show(found.comparison, replace(tested, looked_at=enter_outputs(found, outputs, reporter)), names, shown)
 
 
 def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:

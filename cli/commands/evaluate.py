@@ -61,7 +61,8 @@ def evaluate(
         typer.Option("--metric", metavar="NAME", help="Only this score (bleu, chrf, ter, ...); repeatable."),
     ] = None,
     lowercase: Annotated[
-        bool | None, typer.Option("--lowercase/--no-lowercase", help="BLEU, chrF and exact match ignore case.")
+        bool | None,
+        typer.Option("--lowercase/--no-lowercase", help="BLEU, chrF, exact match and error rates ignore case."),
     ] = None,
     wordnet: Annotated[
         Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's database files, for --metric meteor.")

@@ -72,19 +72,27 @@ class Outcome:
     without_interval: Sequence[str] = ()
 
 
-def run_tests(found: Comparison, metrics: Sequence[str], reporter: Reporter, *, each_run: bool = True) -> Outcome:
+def run_tests(
+    found: Comparison,
+    metrics: Sequence[str],
+    reporter: Reporter,
+    *,
+    each_run: bool = True,
+    systems: Mapping[str, System] | None = None,
+) -> Outcome:
     """Tests the rows of a comparison against the baseline by metrics of the main test set.
 
     Tested are runs with the texts and the signature of the baseline; others have an interval alone. Runs, each against
     the first of the baseline, are one family for Holm's correction; rows are another one. A row of several seeds is
     tested over seeds and segments, if the baseline has several too. each_run: test each run also where no row is a
-    single one, which takes most of the time. Raises DataError where what lies in a run is damaged, RecipeError for a
-    wrong SACREBLEU_SEED.
+    single one, which takes most of the time. systems: what was said, by name of a run; None: what lies
+    in their folders. Raises DataError where what lies in a run is damaged, RecipeError for a wrong SACREBLEU_SEED.
     """
     seed_of_tests()  # a wrong one is wrong for all metrics
     base = found.baseline.runs[0]
     runs = [base, *(run for run in found.runs if run is not base)]
-    systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
+    if systems is None:
+        systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
     each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
     remarks, without_interval = list[MetricNote](), list[MetricNote]()
     by_run: dict[str, dict[str, ScoreEstimate]] = {}

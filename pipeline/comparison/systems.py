@@ -83,7 +83,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     notes: list[str] = []
     scores, translations = (run / f"{name}{kept_beside(test)}" for name in ("scores", "translations"))
     scored, translated = _made_from(model, scores, "evaluate"), _made_from(model, translations, "translate")
-    known, figures = ({}, {}) if scored is None else read_artifact(scores, _scored, "evaluate")
+    known, figures = ({}, {}) if scored is None else read_artifact(scores, scored_tests, "evaluate")
     wanted = None if scored is None else scored.inputs.get(translations.name)
     if translated is not None and wanted is not None and wanted.fingerprint != translated.fingerprint:
         notes.append(OTHER_TRANSLATIONS)
@@ -159,7 +159,7 @@ def _segments(manifest: Manifest, name: str) -> Segments:
     return Segments(name, lines["source"], lines["hypotheses"], references, sources_are_names=named)
 
 
-def _scored(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
+def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
     """What each test set in scores/ is known by, the main one first, and figures of segments that were noted."""
     shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):

@@ -1,7 +1,7 @@
 """How often the test set of a comparison was looked at, by how many models: the more, the less its best score says."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class TestSetUsage:
         return f"{self.test}: this test set was looked at {in_words(self.entries)}{more} ({self.folder})"
 
 
-def looked_at(runs: Iterable[RunSummary], systems: dict[str, System]) -> list[TestSetUsage]:
+def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list[TestSetUsage]:
     """The looks at the main test sets of some runs, by the ledgers beside their folders; of those that have some."""
     asked: dict[tuple[Path, str], list[RunSummary]] = {}
     for run in runs:

@@ -14,10 +14,12 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
+from tfm.pipeline.reports.run_summary import further_scores
 
 STAGES = ("tokenize", "preprocess", "train")
 """What is run of each fold: no test set is scored."""
 FIGURES = ("loss", "perplexity", "accuracy", "bleu")
+"""Before further scores of validation."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class CrossValidation:
     @property
     def figures(self) -> list[str]:
         """The names of the figures that all folds have."""
-        return [name for name in FIGURES if all(name in fold.figures for fold in self.folds)]
+        names = dict.fromkeys([*FIGURES, *(name for fold in self.folds for name in fold.figures)])
+        return [name for name in names if all(name in fold.figures for fold in self.folds)]
 
     def signature(self, figure: str) -> str | None:
         """The one signature that a figure has in all folds; None where it has none, or several."""
@@ -143,4 +146,6 @@ def _read(recipe: Recipe, folder: Path) -> FoldResult:
         raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
     figures = {key: float(validation[key]) for key in FIGURES if validation.get(key) is not None}
     signatures = {key: str(text) for key in figures if (text := validation.get(f"{key}_signature")) is not None}
+    for name, each in further_scores(validation).items():
+        figures[name], signatures[name] = each.score, each.signature
     return FoldResult(fold.number, recipe.name, int(rows["valid"]), int(model.figures["updates"]), figures, signatures)

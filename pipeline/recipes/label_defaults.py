@@ -3,6 +3,7 @@
 from typing import Any
 
 from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.training_config import FIGURES, TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 LEGACY_KIND = "word"
@@ -36,3 +37,23 @@ def check_names(task: str, tokenizer: TokenizerConfig) -> None:
         f'{why}, never split or normalised: omit tokenizer.target_kind, which is then "{names}", not '
         f'"{tokenizer.target_kind}"'
     )
+
+
+OF_LABELS = ("macro_f1", "entity_f1", "exact_match")
+"""Scores of labels that validation can compute."""
+
+
+def no_score_reason(task: str, training: TrainingConfig) -> str | None:
+    """Why validation of a task has not the scores that the recipe asks for; None where it has."""
+    abilities = ABILITIES[task]
+    if abilities.translates:
+        return None
+    asked: dict[str, str] = {f"validation.metrics: {name}": name for name in training.validation.metrics or ()}
+    if (metric := training.early_stopping.metric) not in FIGURES:
+        asked[f'early_stopping.metric = "{metric}"'] = metric
+    for said, name in asked.items():
+        if abilities.labels is None or name == "bleu":
+            return f'{said}: there are no translations with model.task = "{task}"'
+        if name not in OF_LABELS:
+            return f'{said} is of texts, and model.task = "{task}" gives labels: {" or ".join(OF_LABELS)} is of labels'
+    return None

@@ -24,7 +24,7 @@ from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, field_at, model_of, place_of, recipe_error, shown
 from tfm.pipeline.recipes.images import check_images
-from tfm.pipeline.recipes.label_defaults import add_names, check_names
+from tfm.pipeline.recipes.label_defaults import add_names, check_names, no_score_reason
 from tfm.pipeline.recipes.overrides import Setting, set_value, settings_of
 from tfm.pipeline.recipes.recipe_files import read
 from tfm.pipeline.recipes.texts_alone import add_running_text, check_sources
@@ -101,8 +101,8 @@ class Recipe(BaseModel):
             raise ValueError(f'training.layout = "flat" is for {able}, not "{task}"')
         if self.data.target_languages and not abilities.translates:
             raise ValueError(f'`target_language` of corpora: nothing is translated with model.task = "{task}"')
-        if training.early_stopping.metric == "bleu" and not abilities.translates:
-            raise ValueError(f'early_stopping.metric = "bleu": there are no translations with model.task = "{task}"')
+        if (reason := no_score_reason(task, training)) is not None:
+            raise ValueError(reason)
         if self.model.word_vectors.negatives is not None:
             if training.early_stopping.metric == "perplexity":
                 raise ValueError("early_stopping.metric: negative sampling has a loss, but no perplexity")

@@ -6,9 +6,9 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import as_html, framed, inline_svg, text_as_html
+from tfm.pipeline.reports.evaluation_tables import tables_of
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
-from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, Score, lower_is_better
 
@@ -24,8 +24,15 @@ NAMES: Mapping[str, str] = {
     "meteor": "METEOR",
     "cider_d": "CIDEr-D",
     "exact_match": "exact match",
+    "wer": "WER",
+    "cer": "CER",
+    "per": "PER",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
+    "entity_f1": "entity F1",
+    "length": "words",
+    "compression": "compression",
+    "novelty": "new 2-grams",
     "token_accuracy": "accuracy by token",
     "wrong_language": "wrong language",
     "perplexity": "perplexity",
@@ -46,7 +53,7 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         named = label(name, score.signature)
         rows.append((named, shown(name, score), score.signature))
         if score.recall is not None:
-            rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("mean-f1", "mean-recall")))
+            rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("-f1*100", "-recall*100")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
 
 
@@ -93,7 +100,7 @@ def render(
         commands: those of external metrics, which ran.
     """
     seen = looks or {}
-    parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _labels(each))]
+    parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _tables(each))]
     parts += [_means(*table) for table in mean_tables(evaluations)]
     if curves is not None:
         parts.append(f"<h2>Training</h2>\n<figure>{inline_svg(curves)}</figure>")
@@ -127,10 +134,10 @@ def _means(title: str, rows: Sequence[tuple[str, str]]) -> str:
     return f"<h2>{as_html(title.capitalize())}</h2>\n<table>{head}{lines}</table>"
 
 
-def _labels(evaluation: Evaluation) -> str:
-    """Scores by label, and which are taken for which, where labels are scored."""
+def _tables(evaluation: Evaluation) -> str:
+    """Scores by label, errors by their kind, and what is taken for what."""
     text = ""
-    for title, columns, rows in label_tables(evaluation.labels, MAX_COLUMNS) if evaluation.labels else ():
+    for title, columns, rows in tables_of(evaluation, MAX_COLUMNS):
         heads = "".join(f'<th class="number">{text_as_html(head)}</th>' for head in columns[1:])
         lines = "".join(
             f"<tr><td>{text_as_html(name)}</td>"

@@ -9,12 +9,12 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
+from tfm.pipeline.reports.evaluation_tables import tables_of
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, by_segment
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
-from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.ledger import EvaluatedModel, LedgerEntry, append_entries, in_words, looks, of_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
@@ -157,7 +157,7 @@ def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     for evaluation in evaluations:
         title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
-        for named, columns, rows in label_tables(evaluation.labels, MAX_TERMINAL_COLUMNS) if evaluation.labels else ():
+        for named, columns, rows in tables_of(evaluation, MAX_TERMINAL_COLUMNS):
             reporter.table(f"{evaluation.name}: {named}", columns, rows)
     for title, means in mean_tables(evaluations):
         reporter.table(title, ("metric", "mean"), means)

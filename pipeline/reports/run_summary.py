@@ -148,7 +148,19 @@ def _trained(model: Manifest) -> dict[str, Score]:
         **{f"valid.{name}": (_number(validation, name), _spelled(on)) for name in ("loss", "perplexity", "accuracy")},
         "valid.bleu": (_number(validation, "bleu"), bleu),
     }
-    return {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
+    known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
+    others = further_scores(validation).items()
+    return known | {f"valid.{name}": Score(each.score, f"{each.signature}|{_spelled(on)}") for name, each in others}
+
+
+def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
+    """The scores beside BLEU among the figures of validation in a manifest."""
+    found = {}
+    for name, entry in _table(validation, "scores").items():
+        score = _number(entry, "score") if isinstance(entry, Mapping) else None
+        if score is not None:
+            found[name] = Score(score, str(entry.get("signature")))
+    return found
 
 
 def _predicted(config: Mapping[str, Any]) -> dict[str, str]:

@@ -5,11 +5,12 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.files import replace_text
 from tfm.pipeline.errors import spell_controls
+from tfm.pipeline.training_config import ValidationScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,7 @@ _PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 _FOUND: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "perplexity": (("validation", "valid", "perplexity"),),
     "BLEU": (("validation", "valid", "bleu"),),
+    **{name: (("validation", "valid", name),) for name in get_args(ValidationScore) if name != "bleu"},
     "accuracy": (("validation", "valid", "accuracy"),),
 }
 _COLOURS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}

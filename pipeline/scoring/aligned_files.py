@@ -1,12 +1,13 @@
 """Files whose lines belong together: sources, hypotheses and references, line by line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
+from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -26,6 +27,35 @@ def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
                 file=file,
             )
     return lines
+
+
+def write_texts(
+    folder: Path, sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> None:
+    """Write the texts of a test set that was given as files into the folder of its scores, as `texts_of` reads them."""
+    texts = {} if sources is None else {"source": sources}
+    texts |= {"hypotheses": hypotheses}
+    texts |= {_reference(number): column for number, column in enumerate(references, 1)}
+    for name, lines in texts.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+
+
+def texts_of(made: Manifest) -> dict[str, list[str]]:
+    """The texts in a folder of scores, by name, references after the hypotheses. Raises DataError where it has none."""
+    names = ["source"] if "source.txt" in made.files else []
+    names.append("hypotheses")
+    number = 1
+    while f"{_reference(number)}.txt" in made.files:
+        names.append(_reference(number))
+        number += 1
+    if "hypotheses.txt" not in made.files or number == 1:
+        raise DataError("has no texts: remove the folder and run `tfm evaluate` again", file=made.path)
+    return aligned({name: made.folder / f"{name}.txt" for name in names})
+
+
+def _reference(number: int) -> str:
+    return "reference" if number == 1 else f"reference.{number}"
 
 
 def splits_scored(data: Dataset, scored: EvalSplit) -> dict[str, Split]:

@@ -43,7 +43,7 @@ class Sample:
 
 def scores_labels(config: EvaluationConfig) -> bool:
     """Whether lines of labels are scored, not texts."""
-    return "accuracy" in config.metrics or "macro_f1" in config.metrics
+    return not {"accuracy", "macro_f1", "entity_f1"}.isdisjoint(config.metrics)
 
 
 def by_length(

@@ -1,4 +1,6 @@
-"""Validation: loss, perplexity and token accuracy of the references, and BLEU with the same code as `tfm translate`.
+"""Validation: loss, perplexity and token accuracy of the references, and scores of what the model says.
+
+Texts are translated by the code of `tfm translate`, and scored by that of `tfm evaluate`.
 
 Of several directions each has its own figures, and the means of them are what training is judged by.
 """
@@ -21,18 +23,43 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics, too_long_reasons
-from tfm.pipeline.scoring.metrics.registry import Score, bleu
+from tfm.pipeline.scoring.metrics.registry import METRICS, Score
 from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
 from tfm.pipeline.tasks.task import Rows, Task
+from tfm.pipeline.training_config import ValidationScore
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-class Translator:
-    """Translates the validation source and scores it against the validation target, as `tfm evaluate` scores tests.
+class Scorer:
+    """Scores what a model says of the validation source against its target, as `tfm evaluate` scores tests.
+
+    metrics: those that the references have. missing: by name, why the others cannot be computed.
+    """
+
+    def __init__(
+        self, references: Sequence[Sequence[str]], evaluation: EvaluationConfig, metrics: Sequence[ValidationScore]
+    ) -> None:
+        self.references = references
+        evaluation = resolved(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
+        for name, reason in too_long_reasons([], references, evaluation).items():
+            omit = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
+            raise DataError(f"validation target: {reason} for {_named(name)}; shorten it, or set {omit}")
+        self.missing = inapplicable_metrics([], references, evaluation)
+        self.metrics = tuple(name for name in metrics if name not in self.missing)
+        self.evaluation = evaluation.model_copy(update={"metrics": self.metrics})
+
+    def score(self, hypotheses: Sequence[str]) -> dict[str, Score]:
+        """The scores of these hypotheses, by metric."""
+        found = too_long_reasons(hypotheses, self.references, self.evaluation)
+        scored = {name: METRICS[name] for name in self.metrics if name not in found}
+        return {name: metric(hypotheses, self.references, self.evaluation) for name, metric in scored.items()}
+
+
+class Translator(Scorer):
+    """Translates the validation source and scores the translations.
 
     before: the signature of an earlier validation of the same training. What "auto" chose then is kept, whatever has
-    been installed since, so that its figures can be compared. why_not: why there is no BLEU of these references, where
-    there is none.
+    been installed since, so that its figures can be compared.
     """
 
     def __init__(
@@ -41,6 +68,7 @@ class Translator:
         target_tokenizer: Tokenizer,
         decoding: DecodingConfig,
         evaluation: EvaluationConfig,
+        metrics: Sequence[ValidationScore] = ("bleu",),
         *,
         before: str | None = None,
     ) -> None:
@@ -49,17 +77,13 @@ class Translator:
         if split.images is not None:
             each = split.group_by_image()
             self.sources, columns = each.images, [each.texts()[1], *each.further_references()]
-        self.references = [[one_line(text) for text in column] for column in columns]
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
-        self.evaluation = resolved(evaluation, self.references).model_copy(update={"metrics": ("bleu",)})
-        for reason in too_long_reasons([], self.references, self.evaluation).values():
-            raise DataError(f"validation target: {reason} for BLEU; shorten it, or set validation.bleu = false")
-        self.no_bleu_reason = inapplicable_metrics([], self.references, self.evaluation).get("bleu")
+        super().__init__([[one_line(text) for text in column] for column in columns], evaluation, metrics)
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
-    def bleu(self, model: Any, world: World, pause: Callable[[], None]) -> Score:
-        """BLEU of the best hypotheses; every process translates its share of the sentences."""
+    def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
+        """The scores of the best hypotheses; every process translates its share of the sentences."""
         rows = [row for row, _ in world.share(range(len(self.sources)))]
         sources = self.sources
         share = (
@@ -75,18 +99,49 @@ class Translator:
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.all_gather_object(texts)):
             hypotheses[rank :: world.size] = map(one_line, part)
-        return bleu(hypotheses, self.references, self.evaluation)
+        return self.score(hypotheses)
+
+
+class Labeller(Scorer):
+    """Labels the validation source and scores the labels; a line of which nothing is predicted has none."""
+
+    def __init__(
+        self,
+        split: Any,
+        target_tokenizer: Tokenizer,
+        task: Task,
+        batches: Sequence[Rows],
+        evaluation: EvaluationConfig,
+        metrics: Sequence[ValidationScore],
+    ) -> None:
+        super().__init__([split.texts()[1]], evaluation, metrics)
+        self.split, self.target_tokenizer, self.task, self.batches = split, target_tokenizer, task, batches
+
+    def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
+        """The scores of the likeliest labels; every process labels its share of the batches."""
+        task: Any = self.task  # one that labels, so that it has `predict`
+        mine: list[tuple[int, list[int]]] = []
+        for _, rows in world.share(self.batches):
+            pause()
+            found = task.predict(model, task.batch(self.split, rows).to(world.device), 1)
+            mine += [(int(row), list(best.ids)) for row, (best, *_) in zip(rows, found, strict=True)]
+        hypotheses = [""] * len(self.split)
+        for part in world.all_gather_object(mine):
+            texts = self.target_tokenizer.decode_batch([ids for _, ids in part])
+            for (row, _), text in zip(part, texts, strict=True):
+                hypotheses[row] = text
+        return self.score(hypotheses)
 
 
 class Validator:
     """Computes the figures of a model on the validation split."""
 
-    def __init__(self, task: Task, split: Any, batches: Sequence[Rows], translator: Translator | None) -> None:
-        self.task, self.split, self.batches, self.translator = task, split, batches, translator
+    def __init__(self, task: Task, split: Any, batches: Sequence[Rows], scorer: Translator | Labeller | None) -> None:
+        self.task, self.split, self.batches, self.scorer = task, split, batches, scorer
 
     @torch.no_grad()
     def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """loss (-log p a prediction), perplexity, accuracy, bleu and its signature.
+        """loss (-log p a prediction), perplexity, accuracy, bleu and its signature, and further scores.
 
         Sums are divided once. A prediction is a target token, or what else the task predicts.
 
@@ -96,7 +151,7 @@ class Validator:
         model.eval()
         try:
             nll, correct, count, unknown = self.sums(model, world, pause)
-            score = self.translator.bleu(model, world, pause) if self.translator is not None else None
+            scores = {} if self.scorer is None else self.scorer.scores(model, world, pause)
         finally:
             model.train(was_training)
         loss = nll / count
@@ -104,8 +159,7 @@ class Validator:
             "loss": loss,
             "perplexity": exp_or_inf(loss) if self.task.has_perplexity else None,
             "accuracy": correct / (count + unknown),
-            "bleu": None if score is None else score.score,
-            "bleu_signature": None if score is None else score.signature,
+            **_by_name(scores),
         }
 
     def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
@@ -143,17 +197,31 @@ class DirectionsValidator:
         loss, accuracy = (
             math.fsum(each[name] for each in found.values()) / len(found) for name in ("loss", "accuracy")
         )
-        scores = {
-            name: Score(each["bleu"], each["bleu_signature"])
-            for name, each in found.items()
-            if each["bleu"] is not None
-        }
-        bleu = mean_of_directions(scores) if len(scores) == len(found) else None
+        scores = {name: _scores(each) for name, each in found.items()}
+        shared = [metric for metric in next(iter(scores.values())) if all(metric in each for each in scores.values())]
+        means = {metric: mean_of_directions({name: each[metric] for name, each in scores.items()}) for metric in shared}
         return {
             "loss": loss,
             "perplexity": None if any(each["perplexity"] is None for each in found.values()) else exp_or_inf(loss),
             "accuracy": accuracy,
-            "bleu": None if bleu is None else bleu.score,
-            "bleu_signature": None if bleu is None else bleu.signature,
+            **_by_name(means),
             "directions": found,
         }
+
+
+def _named(metric: str) -> str:
+    """A metric as messages call it."""
+    return "BLEU" if metric == "bleu" else metric
+
+
+def _by_name(scores: Mapping[str, Score]) -> dict[str, Any]:
+    """Scores as figures of validation: BLEU, None where there is none, and the others."""
+    others = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
+    bleu = others.pop("bleu", {"score": None, "signature": None})
+    return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": others}
+
+
+def _scores(figures: Mapping[str, Any]) -> dict[str, Score]:
+    """The scores among figures of validation."""
+    found = {} if figures["bleu"] is None else {"bleu": Score(figures["bleu"], figures["bleu_signature"])}
+    return found | {name: Score(**each) for name, each in figures.get("scores", {}).items()}

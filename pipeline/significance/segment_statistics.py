@@ -18,6 +18,8 @@ from tfm.pipeline.scoring.metrics.cider import (
     document_frequencies,
     references_of_segments,
 )
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_counts
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, edits_and_units
 from tfm.pipeline.scoring.metrics.labels import label_pairs
 from tfm.pipeline.scoring.metrics.meteor import meteor_of_segments
 from tfm.pipeline.scoring.metrics.references import references_for_sacrebleu
@@ -81,6 +83,10 @@ def segment_statistics(
             means([100 * triple[column] for triple in rouge_of_segments(name, hypotheses, references, config)])
             for hypotheses in systems
         ]
+    if name == ENTITY_F1:
+        return [_entities(part, hypotheses, references[0], config) for hypotheses in systems]
+    if metric in ERROR_RATES:
+        return [_error_rate(metric, hypotheses, references, config) for hypotheses in systems]
     return [BY_SEGMENT[metric](hypotheses, references, config) for hypotheses in systems]
 
 
@@ -163,6 +169,27 @@ def _accuracy(
     right = [sum(given == wanted for given, wanted in pairs) for pairs in lines]
     counts = [len(pairs) for pairs in lines]
     return replace(ratios(right, counts, scale=100), is_share=max(counts, default=0) == 1)
+
+
+def _error_rate(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> SegmentStatistics:
+    """Edits and units by segment; each is a share where every segment has one unit, which is right or wrong."""
+    edits, units = zip(*edits_and_units(name, hypotheses, references, config), strict=True)
+    is_share = {*units} == {1} and {*edits} <= {0, 1}
+    return replace(ratios(edits, units, scale=100, higher_is_better=False), is_share=is_share)
+
+
+def _entities(
+    part: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
+) -> SegmentStatistics:
+    """Of F1 = 2 right / (given + wanted), of recall or of precision; part: "", "recall" or "precision"."""
+    counts = entity_counts(hypotheses, references, config)
+    right, given, wanted = ([float(each) for each in column] for column in zip(*counts, strict=True))
+    wholes = {"recall": wanted, "precision": given}.get(part) or [
+        (a + b) / 2 for a, b in zip(given, wanted, strict=True)
+    ]
+    return ratios(right, wholes, scale=100)
 
 
 BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]] = {

@@ -12,7 +12,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.translation import best_texts
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import aligned
+from tfm.pipeline.scoring.aligned_files import aligned, write_texts
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
@@ -87,16 +87,14 @@ def evaluate_files(
             loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
         if loaded is not None and hypotheses is None:
             lines["hypotheses"] = _hypotheses(loaded, lines, prefix, decoding, reporter)
-            if folder is not None:
-                for name in ("hypotheses",) if noise is None else ("hypotheses", "source"):
-                    text = "".join(line + "\n" for line in lines[name])
-                    (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
         segments = Segments(
             name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
             sources=lines.get("source"),
             hypotheses=lines["hypotheses"],
             references=[lines[name] for name in lines if name.startswith("reference_")],
         )
+        if folder is not None:
+            write_texts(folder, segments.sources, segments.hypotheses, segments.references)
         if loaded is not None:
             from tfm.pipeline.inference.labelling import warn_of_unseen  # with the model torch is there anyway
 
@@ -107,8 +105,10 @@ def evaluate_files(
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
     suited = evaluation_of(task_of(members[0]), config) if members else config
-    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1"}:
-        raise RecipeError("evaluation.lowercase changes nothing of accuracy and macro_f1, which mind case: omit it")
+    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
+        raise RecipeError(
+            "evaluation.lowercase changes nothing of accuracy, macro_f1 and entity_f1, which mind case: omit it"
+        )
     looker = looker_of_files(members, hypotheses)
     if out is None:
         return shown_scores(work(None), reporter, looker)

@@ -19,7 +19,7 @@ from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
 from tfm.pipeline.runtime.progress import Reporter, showing_time
-from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, TokenizerConfig
+from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, OF_SOURCE, OF_TARGET, TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import SOURCE, TARGET, Tokenizer, save_pair
@@ -183,6 +183,7 @@ def _described_without(config: TokenizerConfig) -> set[str]:
         without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
     without |= set() if config.sentinels else {"sentinels"}
+    without |= {name for name in (*OF_SOURCE, *OF_TARGET) if getattr(config, name) is None}
     return without | ({"clusters"} if config.clusters is None else set())
 
 
@@ -214,7 +215,7 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
             raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
         return NamesTrainer(config.names)
-    return TokenizerTrainer(config.target_config if side == "target" else config)
+    return TokenizerTrainer({"source": config.of_source, "target": config.target_config}.get(side, config))
 
 
 def _learned(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The train stage: a dataset to a model. `training/` has the work in progress, `model/` the result."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.early_stopping import ValidationCallback
 from tfm.pipeline.training.init_from import check_adapts, check_fits, config_from_pretrained, keeps_statistics
-from tfm.pipeline.training_config import TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig, ValidationScore
 
 # Where training is done and what is shown of it does not change what is trained.
 NON_TRAINING_KEYS = {"device", "threads", "parallel", "log_every", "tensorboard", "init_from"}
@@ -25,6 +25,17 @@ KEYS_UNUSED_IN_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
     *("forbidden", "forced"),
 )
+
+READS: Mapping[str, tuple[str, ...]] = {
+    "bleu": ("bleu_tokenize", "lowercase"),
+    **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),
+    **dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), ("rouge_tokenize", "rouge_stemmer")),
+    "meteor": ("wordnet",),
+    "wer": ("words", "lowercase"),
+    "macro_f1": ("labels",),
+    "entity_f1": ("entities",),
+}
+"""The keys of [evaluation] that a score of validation reads."""
 
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
@@ -56,10 +67,12 @@ def plan(
     }
     if first is not None and keeps_statistics(first, data, config.image_statistics):
         parts["image_statistics"] = config.image_statistics
-    if config.validation.bleu and ABILITIES[model.task].translates:
+    abilities = ABILITIES[model.task]
+    metrics = config.scores_of(labels=abilities.labels is not None)
+    if metrics and abilities.translates:
         parts["decoding"] = _of_validation(config, decoding)
-        if scores := _scores_of_validation(evaluation, dataset):
-            parts["evaluation"] = scores
+    if metrics and abilities.gives_hypotheses and (scores := _scores_of_validation(evaluation, dataset, metrics)):
+        parts["evaluation"] = scores
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
 
 
@@ -79,13 +92,16 @@ def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str
     return decoding.model_dump(mode="json", exclude=unused)
 
 
-def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[str, Any]:
+def _scores_of_validation(
+    evaluation: EvaluationConfig, dataset: Path, metrics: Sequence[ValidationScore]
+) -> dict[str, Any]:
     """The part of [evaluation] that validation uses, where it is not what it was before it used any: cased, and by 13a.
 
     So models of that time stay fresh, and a tokenizer that "auto" finds is as good as its name.
     """
-    parts = evaluation.model_dump(mode="json", include={"bleu_tokenize", "lowercase"})
-    if evaluation.bleu_tokenize == "auto":
+    used = {key for name in metrics for key in READS.get(name, ())}
+    parts = evaluation.model_dump(mode="json", include=used)
+    if parts.get("bleu_tokenize") == "auto":
         from tfm.data.dataset.directions import rows_by_direction
         from tfm.data.dataset.store import load_dataset
         from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
@@ -96,7 +112,8 @@ def _scores_of_validation(evaluation: EvaluationConfig, dataset: Path) -> dict[s
         ]
         if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [data.valid]):
             parts["bleu_tokenize"] = "13a"
-    return {key: value for key, value in parts.items() if value not in ("13a", False)}
+    default = {**EvaluationConfig().model_dump(mode="json"), "bleu_tokenize": "13a"}
+    return {key: value for key, value in parts.items() if value != default[key]}
 
 
 def train(

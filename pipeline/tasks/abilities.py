@@ -13,7 +13,9 @@ from tfm.tokenizer.config import LabelKind
 
 DEFAULT_TASK = "translation"
 """The task of a config that names none."""
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "word_perplexity", "bits_per_character", "ter", "wrong_language"})
+LOWER_IS_BETTER = frozenset(
+    {"loss", "perplexity", "word_perplexity", "bits_per_character", "ter", "wer", "cer", "per", "wrong_language"}
+)
 """The figures, of whatever task, of which the lower is the better."""
 
 

@@ -10,8 +10,17 @@ from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.training_config import Metric
 
 
+class FurtherScore(BaseModel):
+    """A score of what the model says of the validation split, and its signature."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    score: float
+    signature: str
+
+
 class ValidationMetrics(BaseModel):
-    """What validation finds of a model. Loss is a target token's, in nats."""
+    """What validation finds of a model. Loss is a target token's, in nats. scores: those beside BLEU, by metric."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -20,12 +29,21 @@ class ValidationMetrics(BaseModel):
     accuracy: float
     bleu: float | None = None
     bleu_signature: str | None = None
+    scores: dict[str, FurtherScore] = Field(default_factory=dict)
+
+    def value(self, metric: str) -> float | None:
+        """A figure by its name; None where there is none."""
+        if metric in self.scores:
+            return self.scores[metric].score
+        found = getattr(self, metric, None)
+        return None if found is None else float(found)
 
     def describe(self) -> str:
         """The figures as a person reads them."""
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
-        return f"loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}"
+        others = "".join(f", {name} {each.score:.2f}" for name, each in self.scores.items())
+        return f"loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}{others}"
 
 
 class Validation(ValidationMetrics):
@@ -40,7 +58,7 @@ class Validation(ValidationMetrics):
 
     def badness(self, metric: Metric) -> float:
         """The metric turned so that lower is better; a figure that is missing or not a number is worst."""
-        value = getattr(self, metric)
+        value = self.value(metric)
         if value is None or math.isnan(value):
             return math.inf
         return float(value) if metric in LOWER_IS_BETTER else -value
@@ -63,7 +81,8 @@ class Validation(ValidationMetrics):
 
 
 def _numbers(figures: ValidationMetrics) -> dict[str, Any]:
-    return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"})
+    scores = {name: each.score for name, each in figures.scores.items()}
+    return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"}) | scores
 
 
 ValidationCallback: TypeAlias = Callable[[Validation, bool], None]

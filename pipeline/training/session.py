@@ -154,7 +154,8 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         "best": sorted(each.step for each in best[: keep.best]),
     }[keep.average]
     figures: Mapping[str, Any] = best[0].model_dump()
-    kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature", *(["directions"] if best[0].directions else [])]
+    kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
+    kept += [name for name in ("scores", "directions") if getattr(best[0], name)]
     with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
         read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
         lora = session.config.lora
@@ -192,7 +193,9 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
     num_outputs = load_pair(session.data.tokenizer_folder)[1].vocab_size
     if problem := divergence_problem(figures["loss"], num_outputs):
         session.reporter.warn(f"{session.todo.folder}: {problem}")
-    bleu = "" if figures["bleu"] is None else f", BLEU {figures['bleu']:.2f}"
+    scores = {} if figures["bleu"] is None else {"BLEU": figures["bleu"]}
+    scores |= {name: each["score"] for name, each in figures["scores"].items()}
+    said = "".join(f", {name} {score:.2f}" for name, score in scores.items())
     session.reporter.line(
-        f"model: {of}, validation loss {figures['loss']:.4f}{bleu}; published as {session.todo.folder}"
+        f"model: {of}, validation loss {figures['loss']:.4f}{said}; published as {session.todo.folder}"
     )

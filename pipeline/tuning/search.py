@@ -28,6 +28,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
 from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.training_config import FIGURES
 from tfm.pipeline.tuning.config import SearchConfig, Value, load_search
 from tfm.pipeline.tuning.inputs import check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
@@ -148,13 +149,14 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         _check_values(parameter, field, f"{file}: search.space")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
-    if parts[0] == "tokenizer" and config.metric != "bleu":
+    if parts[0] == "tokenizer" and config.metric in FIGURES:
         raise RecipeError(
             f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
-            'search.metric = "bleu"'
+            'search.metric = "bleu", or another score of texts'
         )
-    if parts[0] == "decoding" and config.metric != "bleu":
-        raise RecipeError(f'{place} has no effect on the {config.metric} of validation: search.metric = "bleu"')
+    if parts[0] == "decoding" and config.metric in FIGURES:
+        needs = 'search.metric = "bleu", or another score of texts'
+        raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
 

@@ -188,7 +188,9 @@ def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Se
     assert isinstance(updates, int)
     assert isinstance(validation, dict)
     account.record_cost(updates)
-    return float(validation[trials.config.metric])  # infinity is a text in a manifest
+    metric = trials.config.metric
+    scores = validation.get("scores", {})
+    return float(scores[metric]["score"] if metric in scores else validation[metric])  # infinity is a text there
 
 
 class TrialProgress:
@@ -240,7 +242,7 @@ class TrialProgress:
         if found.step not in self._validated:
             self._validated.append(found.step)
             self._trial.set_user_attr("validated", self._validated)
-        place, value = self._validated.index(found.step) + 1, getattr(found, self._metric)
+        place, value = self._validated.index(found.step) + 1, found.value(self._metric)
         if value is None or not math.isfinite(value):
             return
         if place not in self._reported:

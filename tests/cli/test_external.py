@@ -13,6 +13,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.metrics.external import external_scores
 
 COMET = ROOT / "docs" / "external" / "comet_scores.py"
+BERT = ROOT / "docs" / "external" / "bert_scores.py"
 SCRIPT = """
 import json, sys
 for line in sys.stdin:
@@ -137,3 +138,21 @@ def test_the_script_for_comet_calls_its_package_as_that_wants(tmp_path: Path, mo
     assert list(found.numbers["comet"]) == pytest.approx([2.14, 0.21, 1.02], rel=1e-12)
     without = external_scores([comet], "test", None, ["a"], [["a"]], NullReporter())
     assert without.missing["comet"] == "ended with exit code 1: COMET needs sources: give --source FILE"
+
+
+def test_the_script_for_bertscore_calls_its_package_as_that_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of its name notes what it is asked, and gives the share of references that are the hypothesis."""
+    (tmp_path / "bert_score.py").write_text(
+        "print('hello')\nclass Tensor(list):\n    def tolist(self): return list(self)\n"
+        "def score(cands, refs, lang, batch_size, rescale_with_baseline):\n"
+        "    assert (lang, batch_size, rescale_with_baseline) == ('de', 4, True)\n    print('scoring')\n"
+        "    found = [each.count(one) / len(each) for one, each in zip(cands, refs, strict=True)]\n"
+        "    return None, None, Tensor(found)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    words = (sys.executable, "-S", str(BERT), "--lang", "de", "--batch-size", "4", "--rescale")
+    bert = ExternalMetric(name="bertscore", command=words)
+    found = external_scores([bert], "test", None, ["a", "b"], [["a", "b"], ["c", ""]], NullReporter())
+    assert list(found.numbers["bertscore"]) == [50.0, 100.0]

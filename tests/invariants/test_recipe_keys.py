@@ -170,6 +170,11 @@ SHOWN: dict[str, str] = {
     "tokenizer.normalization": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.sentinels": "tests/unit/tokenizer/test_sentinels.py",
     "tokenizer.shared": "tests/unit/pipeline/stages/test_tokenize.py",
+    **dict.fromkeys(
+        (f"tokenizer.{side}_{name}" for side in ("source", "target") for name in ("normalization", "lowercase")),
+        "tests/unit/pipeline/stages/test_sides.py",
+    ),
+    "training.validation.metrics": "tests/unit/pipeline/scoring/test_validation_scores.py",
     "tokenizer.source_from": "tests/unit/pipeline/stages/test_tokenize.py",
     "tokenizer.target_kind": "tests/cli/test_tasks.py",
     "data": "tests/unit/data/corpora/test_splits.py",

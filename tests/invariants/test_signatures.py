@@ -1,6 +1,7 @@
 """Two scores with one signature were computed by one definition: what changes a score changes its signature too."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ HYPOTHESES = [
     "the Dog strolls, slowly",
     "große Straße 3-4",
     "",
-    "men walk home today",
+    "men walked home today",
     "the dog it",
     "the Cat",
 ]
@@ -26,14 +27,19 @@ REFERENCES = [
     "the dog",
     "the cat",
 ]
-BASE = EvaluationConfig(metrics=tuple(METRICS), bleu_tokenize="13a", rouge_tokenize="unicode", labels="word")
+OF_ALL_TEXTS: Any = tuple(name for name in METRICS if name != "entity_f1")
+"""Entity F1 is of tags alone: see below."""
+BASE = EvaluationConfig(metrics=OF_ALL_TEXTS, bleu_tokenize="13a", rouge_tokenize="unicode", labels="word")
 ROUGE = {name for name in METRICS if name.startswith("rouge")}
 OTHER_SETTINGS: dict[str, tuple[object, set[str]]] = {
-    "lowercase": (True, {"bleu", "chrf", "chrf++", "exact_match"}),
+    "lowercase": (True, {"bleu", "chrf", "chrf++", "exact_match", "wer", "cer", "per"}),
+    "words": ("line", {"wer"}),
     "bleu_tokenize": ("char", {"bleu"}),
     "rouge_tokenize": ("rouge-score", ROUGE),
+    "rouge_stemmer": (True, ROUGE),
     "wordnet": ("wordnet", {"meteor"}),
     "labels": ("line", {"accuracy", "macro_f1"}),
+    "entities": ("IOBES", set()),  # see below
     "samples": (3, set()),
     "stride": (2, set()),
     "tests": ("final", set()),
@@ -59,10 +65,17 @@ def test_a_signature_changes_where_a_key_changes_the_definition_and_nowhere_else
     before, after = (
         score_texts(HYPOTHESES, [REFERENCES], config) for config in (BASE, BASE.model_copy(update={key: value}))
     )
-    assert before.keys() == after.keys() == {*METRICS}
+    assert before.keys() == after.keys() == {*OF_ALL_TEXTS}
     assert {name for name in before if before[name].signature != after[name].signature} == metrics
     assert {name for name in before if before[name].score != after[name].score} <= metrics
     assert metrics <= {name for name in before if before[name].score != after[name].score}
+
+
+def test_the_way_entities_are_read_changes_the_signature_of_their_f1() -> None:
+    given, wanted = ["O I-A E-A"], [["O I-A E-A"]]
+    configs = [EvaluationConfig(metrics=("entity_f1",), entities=each) for each in ("conlleval", "IOE2")]
+    one, other = (score_texts(given, wanted, each)["entity_f1"] for each in configs)
+    assert one.signature != other.signature
 
 
 def test_the_number_of_references_is_said_as_sacrebleu_says_it() -> None:
@@ -73,7 +86,7 @@ def test_the_number_of_references_is_said_as_sacrebleu_says_it() -> None:
     for columns, said in (([first], "1"), ([first, second], "2"), ([first, some], "var"), ([first, [" "] * 7], "1")):
         found = signatures(BASE, columns)
         numbers = {name: text.split("|")[0] for name, text in found.items() if text.startswith("nrefs:")}
-        assert numbers == dict.fromkeys({*METRICS} - {"accuracy", "macro_f1"}, f"nrefs:{said}")
+        assert numbers == dict.fromkeys({*OF_ALL_TEXTS} - {"accuracy", "macro_f1"}, f"nrefs:{said}")
     assert signatures(BASE, [first, [""] * 7]) == signatures(BASE, [first])
 
 
@@ -94,7 +107,13 @@ def test_a_blank_output_is_right_where_a_blank_text_is_wanted_by_every_metric(bl
     """A perfect output has a perfect score, also with a blank line in it; METEOR and CIDEr-D have their own perfect
     scores of each text, so that these are of texts of which one alone is blank."""
     wanted = ["the big dog runs home now", blank, "a car stands in the road there"]
-    perfect = {"ter": 0.0, "cider_d": 10.0, "meteor": None, "accuracy": 100.0, "macro_f1": 100.0}
+    perfect = {
+        **dict.fromkeys(("ter", "wer", "cer", "per"), 0.0),
+        "cider_d": 10.0,
+        "meteor": None,
+        "accuracy": 100.0,
+        "macro_f1": 100.0,
+    }
     found, without = (score_texts(each, [each], BASE) for each in (wanted, [wanted[0], wanted[2]]))
     for name, score in found.items():
         expected = perfect.get(name, 100.0)

@@ -26,6 +26,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = text.replace('kind = "word"\nvocab_size = 40', 'kind = "char"\nvocab_size = 60')
     text = text.replace("max_steps = 10", 'max_steps = 30\nearly_stopping.metric = "bleu"')
     text += "[training.schedule]\npeak = 0.01\nwarmup_steps = 5\n[training.validation]\nevery_steps = 15\nbeam = 2\n"
+    text += 'metrics = ["wer", "cer", "exact_match", "chrf"]\n'
     return write_lines(folder / "recipe.toml", text.splitlines())
 
 
@@ -57,6 +58,14 @@ def test_of_the_same_texts_both_say_the_same(recipe: Path, here: Path) -> None:
     said = tfm("evaluate", "--hypotheses", written, "--reference", texts[1], "--lowercase", "--json")
     metrics = json.loads(said.out)["metrics"]
     assert (metrics["bleu"]["score"], metrics["bleu"]["signature"]) == of_validation
+    others: Any = open_artifact(here / "model", "train").figures["validation"]
+    names = [word for name in others["scores"] for word in ("--metric", name)]
+    said = tfm("evaluate", "--hypotheses", written, "--reference", texts[1], "--lowercase", "--json", *names)
+    found = json.loads(said.out)["metrics"]
+    assert {name: (each["score"], each["signature"]) for name, each in found.items()} == {
+        name: (each["score"], each["signature"]) for name, each in others["scores"].items()
+    }
+    assert others["scores"].keys() == {"wer", "cer", "exact_match", "chrf"}
 
     # what validation does not use trains nothing again; what it uses does
     fresh = tfm("train", "--recipe", recipe, *lowercase, "--set", 'evaluation.metrics=["bleu", "rouge1"]', "--set",

@@ -14,6 +14,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS
+from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
 from tfm.pipeline.significance.holm import format_p
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
@@ -144,7 +145,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
         row.mean(name) if found.row_compares(row, name) and not row.runs_without(name) else None for row in found.rows
     ]
     known = [mean for mean in means if mean is not None]
-    if len(known) < 2 or name.partition(".")[0] not in FIGURES_WITH_STDEV:
+    if len(known) < 2 or name.partition(".")[0] not in FIGURES_WITH_STDEV or name.partition(".")[2] in SUMMARY_FIGURES:
         return cells
     best = (min if is_lower_better(name, found.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]

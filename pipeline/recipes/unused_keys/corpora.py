@@ -41,6 +41,15 @@ TEXT = (
         ("tokenizer.kind",),
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
+    *(
+        Unused({**source, f"tokenizer.target_{name}": none_of(None)}, (f"tokenizer.{name}",), why)
+        for name in ("normalization", "lowercase")
+        for source, why in (
+            ({f"tokenizer.source_{name}": none_of(None)}, "source and target have their own"),
+            ({"tokenizer.source_from": none_of(None)}, "the source has that of source_from, the target its own"),
+            ({"tokenizer.file": none_of(None)}, "the source has that of file, the target its own"),
+        )
+    ),
     Unused(
         {"model.task": one_of(*tasks_that(lambda task: task.labels == "tags"))},
         ("data.limits.cut_sources",),

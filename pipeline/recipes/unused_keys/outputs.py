@@ -8,7 +8,7 @@ from tfm.pipeline.tasks.abilities import tasks_that
 
 OF_ALL_TEXTS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
-OF_LABELS = ("accuracy", "macro_f1")
+OF_LABELS = ("accuracy", "macro_f1", "entity_f1")
 BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
 
 DECODING = (
@@ -46,12 +46,12 @@ EVALUATION = (
     ),
     Unused(
         {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
-        ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize"),
+        ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
     Unused(
         {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
-        ("evaluation.rouge_tokenize",),
+        ("evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "no ROUGE is among them",
     ),
     Unused(
@@ -60,7 +60,17 @@ EVALUATION = (
             "evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name not in OF_LABELS)),
         },
         ("evaluation.lowercase",),
-        "accuracy and macro_f1 tell labels apart by their case",
+        "accuracy, macro_f1 and entity_f1 tell labels apart by their case",
+    ),
+    Unused(
+        {"evaluation.metrics": without("wer"), "training.early_stopping.metric": none_of("wer")},
+        ("evaluation.words",),
+        "no WER is among them",
+    ),
+    Unused(
+        {"evaluation.metrics": without("entity_f1"), "training.early_stopping.metric": none_of("entity_f1")},
+        ("evaluation.entities",),
+        "no entity F1 is among them",
     ),
     Unused(
         {"evaluation.metrics": without("meteor")},

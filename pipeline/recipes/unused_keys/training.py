@@ -2,6 +2,7 @@
 
 from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION, WORD_VECTORS, Unused, none_of, one_of
 from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.training_config import FIGURES
 
 RATES = ("residual", "embedding", "attention", "feed_forward", "depth")
 RESEGMENTS = ("training.bpe_dropout", "training.unigram_alpha")
@@ -47,7 +48,18 @@ TRAINING = (
         'validation translates only with task = "translation"',
     ),
     Unused(
-        {"training.validation.bleu": one_of(False)}, ("training.validation.beam",), "nothing is translated for BLEU"
+        {
+            "training.validation.bleu": one_of(False),
+            "training.validation.metrics": one_of(None, ()),
+            "training.early_stopping.metric": one_of(*FIGURES),
+        },
+        ("training.validation.beam",),
+        "nothing is translated for scores",
+    ),
+    Unused(
+        {"model.task": none_of(*tasks_that(lambda each: each.gives_hypotheses))},
+        ("training.validation.metrics",),
+        "a model of this task has no hypotheses to score",
     ),
     Unused(
         {"training.schedule.name": none_of("cosine", "linear", "warmup_stable_decay", "plateau")},

@@ -14,11 +14,20 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, are_entities, entity_scores
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
+from tfm.pipeline.scoring.summaries import (
+    NO_SOURCES,
+    SUMMARY_FIGURES,
+    SummaryFigures,
+    summary_figures,
+    summary_scores,
+)
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
 
@@ -45,6 +54,8 @@ def evaluate_segments(
         )
     for warning in _warnings(references, config):
         reporter.warn(f"{segments.name}: {warning}")
+    if scores_labels(config) and ENTITY_F1 not in config.metrics and are_entities(references[0]):
+        reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
@@ -54,21 +65,39 @@ def evaluate_segments(
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
+    summaries, of_summaries, without_sources = _summaries(segments, config)
     return Evaluation(
         name=segments.name,
         num_segments=len(hypotheses),
-        scores={**scores, **(extra or {})},
+        scores={**scores, **of_summaries, **(extra or {})},
         lengths=lengths,
         length_of=length_of,
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
-        missing={**without, **(missing or {})},
+        missing={**without, **without_sources, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
+        summaries=summaries,
+        errors={name: errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
         texts=fingerprint(references[0]),
         likelihoods=likelihoods,
         external=external or {},
     )
+
+
+def _summaries(
+    segments: Segments, config: EvaluationConfig
+) -> tuple[dict[str, SummaryFigures], dict[str, Score], dict[str, str]]:
+    """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
+    asked, sources = [name for name in config.metrics if name in SUMMARY_FIGURES], segments.source_texts
+    if not asked:
+        return {}, {}, {}
+    if sources is None:
+        return {}, {}, dict.fromkeys(asked, NO_SOURCES)
+    sides = {"hypotheses": segments.hypotheses, "references": segments.references[0]}
+    found = {side: summary_figures(sources, texts) for side, texts in sides.items()}
+    return found, *summary_scores(asked, found["hypotheses"])
 
 
 def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:

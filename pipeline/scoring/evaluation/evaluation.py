@@ -7,10 +7,13 @@ from tfm.pipeline.scoring.breakdown import (
     LengthBin,
     Sample,
 )
+from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
+from tfm.pipeline.scoring.metrics.error_rates import Errors
 from tfm.pipeline.scoring.metrics.labels import LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.score import mean_of_directions
 from tfm.pipeline.scoring.segment_scores import Likelihoods, SegmentScores
+from tfm.pipeline.scoring.summaries import SummaryFigures
 
 NOT_AVERAGED = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
 
@@ -32,6 +35,9 @@ class Evaluation:
     shown: Sequence[Sample]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
+    entities: EntityScores | None = None  # where entities are scored: each type of them
+    summaries: Mapping[str, SummaryFigures] = field(default_factory=dict)  # hypotheses, references: where asked for
+    errors: Mapping[str, Errors] = field(default_factory=dict)  # of error rates, by their names
     texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
     # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
     likelihoods: Likelihoods | None = field(default=None, compare=False)

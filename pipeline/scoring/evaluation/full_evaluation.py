@@ -30,8 +30,13 @@ def check_metrics(config: EvaluationConfig) -> None:
 
 
 def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
-    """What determines scores: when they are made is no part of it."""
-    return {"evaluation": config.model_dump(mode="json", exclude={"tests"})}
+    """What determines scores: when they are made is no part of it, nor is a key that scores of former times lack."""
+    new = {
+        name
+        for name in ("words", "entities", "rouge_stemmer")
+        if getattr(config, name) == EvaluationConfig.model_fields[name].default
+    }
+    return {"evaluation": config.model_dump(mode="json", exclude={"tests", *new})}
 
 
 def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:

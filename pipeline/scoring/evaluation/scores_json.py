@@ -13,8 +13,11 @@ from tfm.pipeline.scoring.breakdown import (
     Sample,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
+from tfm.pipeline.scoring.metrics.error_rates import Errors
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
+from tfm.pipeline.scoring.summaries import SummaryFigures
 
 
 def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
@@ -46,6 +49,9 @@ def entry_of(found: Evaluation) -> dict[str, Any]:
         "missing": dict(found.missing),
         "num_segments": found.num_segments,
         "labels": None if found.labels is None else asdict(found.labels),
+        **({} if found.entities is None else {"entities": asdict(found.entities)}),
+        **({"summaries": {side: asdict(each) for side, each in found.summaries.items()}} if found.summaries else {}),
+        **({"errors": {name: asdict(each) for name, each in found.errors.items()}} if found.errors else {}),
         "length_of": found.length_of,
         "lengths": lengths,
         "samples": {
@@ -96,6 +102,9 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
         length_of=entry["length_of"],
         missing=entry["missing"],
         labels=_labels(entry.get("labels")),
+        entities=_entities(entry.get("entities")),
+        summaries={side: _summary(each) for side, each in entry.get("summaries", {}).items()},
+        errors={name: _errors(each) for name, each in entry.get("errors", {}).items()},
         texts=entry.get("texts"),  # which scores.json of former times do not have
         direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
         zero_shot=entry.get("zero_shot", False),
@@ -109,6 +118,28 @@ def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
         return None
     by_label = {name: LabelScore(**each) for name, each in entry["by_label"].items()}
     return LabelScores(by_label, entry["confusion"])
+
+
+def _entities(entry: Mapping[str, Any] | None) -> EntityScores | None:
+    """The scores of entities, where there are some."""
+    if entry is None:
+        return None
+    parts = ({name: LabelScore(**each) for name, each in entry[part].items()} for part in ("by_type", "averages"))
+    return EntityScores(*parts)
+
+
+def _summary(entry: Mapping[str, Any]) -> SummaryFigures:
+    """The figures of summaries of one side; JSON has orders as texts."""
+    novelty = {int(order): None if share is None else float(share) for order, share in entry["novelty"].items()}
+    compression = entry["compression"]
+    return SummaryFigures(float(entry["length"]), None if compression is None else float(compression), novelty)
+
+
+def _errors(entry: Mapping[str, Any]) -> Errors:
+    """The edits of an error rate. Raises TypeError or ValueError where they are none."""
+    confusions = tuple((str(wanted), str(given), int(count)) for wanted, given, count in entry["confusions"])
+    counts = {name: int(entry[name]) for name in ("units", "insertions", "deletions", "substitutions")}
+    return Errors(str(entry["unit"]), **counts, confusions=confusions)
 
 
 def _sample_json(sample: Sample) -> dict[str, Any]:

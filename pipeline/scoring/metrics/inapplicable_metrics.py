@@ -11,6 +11,8 @@ from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, no_entities_reason
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, splitter
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
@@ -24,6 +26,7 @@ MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     "rougeLsum": 5000,
     "meteor": 5000,
     "cider_d": 50_000,
+    **dict.fromkeys(ERROR_RATES, 50_000),
 }
 BY_CHARACTERS = ("bleu", "chrf", "chrf++")
 
@@ -82,7 +85,7 @@ def too_long_reasons(
         for line, text in long:
             length = len(split(text))
             if length > MAX_SEGMENT_LENGTH[name]:
-                unit = "characters" if name in BY_CHARACTERS else "words"
+                unit = "characters" if name in BY_CHARACTERS else "units" if name in ERROR_RATES else "words"
                 reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {MAX_SEGMENT_LENGTH[name]:,}"
                 break
     return reasons
@@ -101,6 +104,11 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     MIN_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
     MAX_WORD_LETTERS letters of scripts without spaces: a token with more of them is no word but a stretch of text.
     """
+    if name == ENTITY_F1:
+        return no_entities_reason(references[0], config)
+    if name in ERROR_RATES:
+        has_unit = any(text.strip() for column in references for text in column)
+        return None if has_unit else "all references are blank: there is no unit to count errors in"
     if name not in (*ORDERS, "ter", "chrf++"):
         return None
     split, tokenizer = _split(name, references, config)
@@ -134,6 +142,8 @@ def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationCon
         return (lambda text: ter.tokenizer(text).split()), f"tok:tercom, asian:{'yes' if ter.asian_support else 'no'}"
     if name == "chrf++":
         return str.split, "between spaces"
+    if name in ERROR_RATES:
+        return splitter(name, references, config), name
     if name in ("meteor", "cider_d"):
         return UnicodeWords().tokenize, "tok:unicode-words"
     return ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, f"tok:{config.rouge_tokenize}"

@@ -51,15 +51,15 @@ def label_scores(
         given[one] += count
         wanted[other] += count
     names = sorted({*given, *wanted})
-    by_label = {name: _label_score(pairs[name, name], given[name], wanted[name]) for name in names if name != NONE}
+    by_label = {name: label_score(pairs[name, name], given[name], wanted[name]) for name in names if name != NONE}
     confusion: dict[str, dict[str, int]] = {name: {} for name in names if wanted[name]}
     for one, other in sorted(pairs):
         confusion[other][one] = pairs[one, other]
     return LabelScores(by_label, confusion)
 
 
-def _label_score(right: int, given: int, wanted: int) -> LabelScore:
-    """Precision, recall and F1 = 2 TP / (2 TP + FP + FN); what would be 0 / 0 is 0."""
+def label_score(right: int, given: int, wanted: int) -> LabelScore:
+    """Precision, recall and F1 = 2 TP / (2 TP + FP + FN) in 0..100; what would be 0 / 0 is 0."""
     precision, recall, f1 = right / max(given, 1), right / max(wanted, 1), 2 * right / max(given + wanted, 1)
     return LabelScore(100 * precision, 100 * recall, 100 * f1, wanted)
 

@@ -15,6 +15,8 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
 from tfm.pipeline.scoring.metrics.cider import cider_d
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_f1
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, error_rate
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.meteor import meteor
@@ -107,8 +109,10 @@ METRICS: Mapping[str, Metric] = {
     "meteor": meteor,
     "cider_d": cider_d,
     "exact_match": exact_match,
+    **{name: partial(error_rate, name) for name in ERROR_RATES},
     "accuracy": accuracy,
     "macro_f1": macro_f1,
+    ENTITY_F1: entity_f1,
 }
 
 

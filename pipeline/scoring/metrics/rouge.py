@@ -9,7 +9,7 @@ from typing import Any
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
-from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreWords, UnicodeWords
 
 SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
 """How signatures name the tokenizers."""
@@ -23,11 +23,11 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     """
     triples = rouge_of_segments(kind, hypotheses, references, config)
     f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
-    num = num_references(references)
+    num, stem = num_references(references), "porter" if config.rouge_stemmer else "no"
     of_several = "" if num == "1" else "|refs:best-f1"
     wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (
-        f"nrefs:{num}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:no|split:newline"
+        f"nrefs:{num}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:{stem}|split:newline"
         f"{wordless}|stat:mean-f1*100|version:rouge-score-{_version()}"
     )
     return Score(f1, signature, recall, precision)
@@ -37,19 +37,17 @@ def rouge_of_segments(
     kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[tuple[float, float, float]]:
     """F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1."""
-    split = ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize
+    split, tokenizer = ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, (config.rouge_tokenize, config.rouge_stemmer)
     return [
         (1.0, 1.0, 1.0)
         if is_rightly_wordless(hypothesis, segment, split)
-        else max(
-            (_score(kind, config.rouge_tokenize, reference, hypothesis) for reference in non_blank(segment)), key=_f1
-        )
+        else max((_score(kind, tokenizer, reference, hypothesis) for reference in non_blank(segment)), key=_f1)
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 
 
 @lru_cache(maxsize=2**14)
-def _score(kind: str, tokenizer: str, reference: str, hypothesis: str) -> tuple[float, float, float]:
+def _score(kind: str, tokenizer: tuple[str, bool], reference: str, hypothesis: str) -> tuple[float, float, float]:
     """F1, recall and precision of one pair in 0..1. Of texts of one line, ROUGE-Lsum is ROUGE-L."""
     if kind == "rougeLsum" and "\n" not in reference + hypothesis:
         return _score("rougeL", tokenizer, reference, hypothesis)
@@ -62,11 +60,25 @@ def _f1(triple: tuple[float, float, float]) -> float:
 
 
 @cache
-def _scorer(kind: str, tokenizer: str) -> Any:
+def _scorer(kind: str, tokenizer: tuple[str, bool]) -> Any:
     # here, not at the top: it loads nltk, which validation during training does not need
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer([kind], split_summaries=False, tokenizer=ROUGE_TOKENIZERS[tokenizer])
+    name, stems = tokenizer
+    words = ROUGE_TOKENIZERS[name]
+    return RougeScorer([kind], split_summaries=False, tokenizer=Stems(words) if stems else words)
+
+
+class Stems:
+    """The tokens of another tokenizer, of each with more than three characters its stem, as rouge-score has it."""
+
+    def __init__(self, words: UnicodeWords | RougeScoreWords) -> None:
+        from nltk.stem.porter import PorterStemmer
+
+        self.words, self.stem = words, PorterStemmer().stem
+
+    def tokenize(self, text: str) -> Sequence[str]:
+        return [self.stem(word) if len(word) > 3 else word for word in self.words.tokenize(text)]
 
 
 @cache

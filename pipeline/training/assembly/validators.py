@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from tfm.data.dataset.directions import rows_by_direction
 from tfm.data.dataset.split import Split
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.scoring.validation import DirectionsValidator, Translator, Validator
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.scoring.validation import DirectionsValidator, Labeller, Translator, Validator
+from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 from tfm.pipeline.tasks.task import Task
 from tfm.pipeline.training.assembly.parts import Session
 from tfm.pipeline.training.early_stopping import Validation, ValidationMetrics
@@ -26,7 +27,7 @@ def make_validator(
     def of(split: Split, before: ValidationMetrics | None, name: str = "validation") -> Validator:
         ordered = task.ordered(split, session.data.batch_tokens)
         signature = None if before is None else before.bleu_signature
-        return Validator(task, split, ordered, make_translator(session, split, target_tokenizer, signature, name))
+        return Validator(task, split, ordered, make_scorer(session, task, split, target_tokenizer, signature, name))
 
     if len(directions) < 2:
         return of(valid, last)
@@ -36,19 +37,27 @@ def make_validator(
     )
 
 
-def make_translator(
-    session: Session, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
-) -> Translator | None:
-    """What gives the BLEU of validation data, where it has one and the recipe asks for it."""
-    wanted = session.config.validation
-    if not wanted.bleu or not ABILITIES[session.model.task].translates:
+def make_scorer(
+    session: Session, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
+) -> Translator | Labeller | None:
+    """What scores what the model says of validation data, by the metrics that the recipe asks for and the data have."""
+    abilities, stopping = ABILITIES[session.model.task], session.config.early_stopping.metric
+    metrics = session.config.scores_of(labels=abilities.labels is not None) if abilities.gives_hypotheses else ()
+    if not metrics:
         return None
-    decoding = session.decoding.model_copy(update={"strategy": "search", "beam": wanted.beam, "n_best": 1})
-    translator = Translator(split, target_tokenizer, decoding, session.evaluation, before=before)
-    if translator.no_bleu_reason is None:
-        return translator
-    without = f"{name} has no BLEU: {translator.no_bleu_reason}"
-    if session.config.early_stopping.metric == "bleu":
-        raise DataError(f'{without}; set evaluation.bleu_tokenize, or early_stopping.metric = "loss"')
-    session.reporter.warn(without)
-    return None
+    scorer: Translator | Labeller
+    if abilities.labels is not None:
+        evaluation = evaluation_of(session.model.task, session.evaluation)
+        batches = task.ordered(split, session.data.batch_tokens)
+        scorer = Labeller(split, target_tokenizer, task, batches, evaluation, metrics)
+    else:
+        beam = session.config.validation.beam
+        decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})
+        scorer = Translator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
+    for metric, why in scorer.missing.items():
+        without = f"{name} has no {label(metric)}: {why}"
+        if stopping == metric:
+            remedy = "set evaluation.bleu_tokenize, or" if metric == "bleu" else "set"
+            raise DataError(f'{without}; {remedy} early_stopping.metric = "loss"')
+        session.reporter.warn(without)
+    return scorer if scorer.metrics else None

@@ -13,8 +13,8 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.label_tables import label_tables
 from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, label_warnings, macro_f1
+from tfm.pipeline.scoring.tables.labels import label_tables
 from tfm.pipeline.tasks.abilities import evaluation_of
 
 CONFIG = EvaluationConfig()

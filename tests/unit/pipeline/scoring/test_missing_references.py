@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 OF_LABELS = ("accuracy", "macro_f1")  # scores of the first reference alone, as their docstrings say
-TEXT_METRICS = tuple(name for name in METRICS if name not in OF_LABELS)
+TEXT_METRICS = tuple(name for name in METRICS if name not in (*OF_LABELS, "entity_f1"))
 CONFIG = EvaluationConfig(metrics=TEXT_METRICS, bleu_tokenize="13a")
 ORDERLESS = EvaluationConfig(metrics=("bleu", "ter", "exact_match"), bleu_tokenize="13a")
 WORDS = "the a dog cat bird ran sat here over there . and two small".split()

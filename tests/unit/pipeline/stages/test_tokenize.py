@@ -18,7 +18,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter, showing_time
 from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.code_points import load_pair
-from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.config import OF_SOURCE, OF_TARGET, TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -203,9 +203,8 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    assert document["config"]["tokenizer"] == CONFIG.model_dump(
-        mode="json", exclude={"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels"}
-    )
+    without = {"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels", *OF_SOURCE, *OF_TARGET}
+    assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude=without)
     assert document["command"] == COMMAND
 
 

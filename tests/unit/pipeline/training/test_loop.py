@@ -146,7 +146,7 @@ def test_validation_scores_the_lines_that_translate_gives(
         scored.append(hypotheses)
         return bleu(hypotheses, *rest)
 
-    monkeypatch.setattr(validation, "bleu", score)
+    monkeypatch.setattr(validation, "METRICS", {"bleu": score})
     config, search = training(max_steps=5, validation={"every_steps": 5, "beam": 2}), DecodingConfig(min_length=2)
     scores = EvaluationConfig()
     train(

@@ -1,0 +1,253 @@
+"""Outputs of any system, compared without a run: files of hypotheses, and folders that `tfm evaluate --out` wrote."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tfm.data.errors import DataError
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
+from tfm.pipeline.comparison.runs import Comparison, figure_named, sorted_by
+from tfm.pipeline.comparison.seeds import one_row_per_run
+from tfm.pipeline.comparison.systems import SegmentFigures, System, scored_tests
+from tfm.pipeline.comparison.test_set_usage import TestSetUsage
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.reports.run_summary import RunSummary
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.aligned_files import aligned, texts_of
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, fingerprint, looker_of_files, looks, of_texts
+from tfm.pipeline.scoring.metrics.external import external_scores
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
+from tfm.pipeline.scoring.metrics.registry import score_texts
+
+OF_NO_RUN: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
+"""Settings of what was made by nobody knows what: no column shows them."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a system said of a test set, as it is given: its name, and a file of hypotheses or a folder of scores."""
+
+    name: str
+    path: Path
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """A comparison of outputs, and the systems that they are of, by name; evaluation: how they were scored."""
+
+    comparison: Comparison
+    systems: Mapping[str, System]
+    evaluation: EvaluationConfig
+
+
+def outputs_named(words: Sequence[str]) -> list[Output]:
+    """The outputs that are meant by NAME=PATH, or by a path alone, which is then the name.
+
+    Raises DataError for a path where nothing is, RecipeError where two have one name.
+    """
+    found = []
+    for word in words:
+        name, equals, path = word.partition("=")
+        if os.path.exists(word) or not equals:
+            name, path = word, word
+        if not name or not os.path.exists(path):
+            problem = "there is no such file or folder" if name else "its name is missing: give NAME=FILE"
+            raise DataError(problem, file=Path(path))
+        found.append(Output(name, Path(path)))
+    names = [each.name for each in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise RecipeError(f'two outputs are called "{twice}": give each a name of its own, NAME=FILE')
+    return found
+
+
+def are_outputs(paths: Sequence[Path]) -> bool:
+    """Whether these are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
+    return any(_is_named(path) or _is_evaluation(path) for path in paths)
+
+
+def compare_outputs(
+    outputs: Sequence[Output],
+    *,
+    source: Path | None,
+    references: Sequence[Path],
+    evaluation: EvaluationConfig,
+    baseline: str | None,
+    sort: str | None,
+    reporter: Reporter,
+) -> Outputs:
+    """Outputs side by side, the texts in `references` being those that they are held against.
+
+    Args:
+        outputs: the systems.
+        source: the file of the sources, if it is known.
+        references: one file or more; none: each folder of scores has its own.
+        evaluation: how files are scored; folders without `references` keep their scores.
+        baseline: the name of an output, or its path; None: the first.
+        sort: the figure by which they are ordered, the best first.
+        reporter: shows progress.
+
+    Raises:
+        DataError: files do not have as many lines, or a folder holds no scores.
+        RecipeError: a file is given without references, or the baseline is none of the outputs.
+    """
+    base = next((each.name for each in outputs if baseline in (None, each.name, str(each.path))), None)
+    if base is None:
+        raise RecipeError(f"--baseline {baseline}: the outputs are {', '.join(each.name for each in outputs)}")
+    if references:
+        read = _scored_files(outputs, source, references, evaluation, reporter)
+    else:
+        if alone := next((each for each in outputs if not each.is_folder), None):
+            raise RecipeError(f"{alone.path}: there is no reference to score it against: give --reference FILE")
+        read = [_scored_folder(each) for each in outputs]
+        evaluation = read[0][1].evaluation
+    runs, systems = [run for run, _ in read], {system.name: system for _, system in read}
+    of_base = next(run for run in runs if run.name == base)
+    rows, order = one_row_per_run(runs), None
+    if sort is not None:
+        order = figure_named(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
+        rows = sorted_by(rows, order)
+    beside: dict[str, RunSummary] = {}
+    for run in (of_base, *runs):
+        for figure in run.figures:
+            beside.setdefault(figure, run)
+    base_row = next(row for row in rows if of_base in row.runs)
+    found = Comparison(rows, base_row, beside, {run.name: {} for run in runs}, order)
+    return Outputs(found, systems, evaluation)
+
+
+def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter) -> list[TestSetUsage]:
+    """Enter into the ledger beside each output that its system was looked at; how often by now, by folder.
+
+    An output of a run has the ledger of the runs.
+    """
+    roots: dict[Path, list[LedgerEntry]] = {}
+    for run in found.comparison.runs:
+        system = found.systems[run.name]
+        path = next(each.path for each in outputs if each.name == run.name)
+        if system.test_fingerprint is None or system.main is None:
+            continue
+        looker = looker_of_files((), path / "hypotheses.txt" if path.is_dir() else path)
+        root = Path(os.path.abspath(path)).parent if looker is None else looker.root
+        model, name = (run.model.fingerprint, run.name) if looker is None else (looker.model, looker.run)
+        look = LedgerEntry(system.test_fingerprint, system.main, model, name, "files", seen=run.model.fingerprint)
+        roots.setdefault(root, []).append(look)
+    looked = []
+    for root, entries in roots.items():
+        append_entries(root, entries, reporter)
+        known = tuple(of_texts(looks(root) or entries, entries[0].texts))
+        looked.append(TestSetUsage(entries[0].test, root, known or tuple(entries)))
+    return looked
+
+
+def _is_named(path: Path) -> bool:
+    name, equals, rest = str(path).partition("=")
+    return bool(name and equals) and not path.exists() and os.path.exists(rest)
+
+
+def _is_evaluation(path: Path) -> bool:
+    """Whether a folder has scores and no model: `tfm evaluate --out` wrote it."""
+    return (path / "scores.json").is_file() and (path / "manifest.json").is_file()
+
+
+def _scored_files(
+    outputs: Sequence[Output],
+    source: Path | None,
+    references: Sequence[Path],
+    evaluation: EvaluationConfig,
+    reporter: Reporter,
+) -> list[tuple[RunSummary, System]]:
+    """Each output scored against the references; a folder's hypotheses are those that it holds."""
+    given = {} if source is None else {"source": source}
+    given |= {f"reference {number}": file for number, file in enumerate(references, 1)}
+    files = {each.name: _hypotheses_of(each) for each in outputs}
+    lines = aligned({**{f"output {name}": file for name, file in files.items()}, **given})
+    columns = [lines[name] for name in given if name.startswith("reference ")]
+    texts = "|".join(f"{_label(name)}:{Input.of_file(file).fingerprint[:12]}" for name, file in given.items())
+    name = references[0].name
+    found = []
+    for each in outputs:
+        segments = Segments(name, lines.get("source"), lines[f"output {each.name}"], columns)
+        without = inapplicable_metrics(segments.hypotheses, columns, evaluation)
+        notes = [f"{metric} is not computed: {why}" for metric, why in without.items()]
+        scores = score_texts(segments.hypotheses, columns, evaluation)
+        texts_of_segments = segments.sources, segments.hypotheses, columns
+        others = external_scores(evaluation.external, each.name, *texts_of_segments, reporter)
+        notes += [f"{metric} {why}" for metric, why in others.missing.items()]
+        figures = {
+            f"test.{metric}": replace(score, signature=f"{score.signature}|{texts}")
+            for metric, score in {**scores, **others.scores}.items()
+        }
+        noted = [
+            SegmentFigures(
+                None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()}
+            )
+            for row in range(len(segments.hypotheses) if others.numbers else 0)
+        ]
+        made = _manifest_of(each.path, Input.of_file(files[each.name]).fingerprint)
+        run = RunSummary(each.name, made, dict(OF_NO_RUN), figures, notes=notes)
+        known = fingerprint(columns[0])
+        system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
+        found.append((run, system))
+    return found
+
+
+def _label(name: str) -> str:
+    """A text as signatures call it."""
+    return name.removesuffix(" 1").replace(" ", "_")
+
+
+def _hypotheses_of(output: Output) -> Path:
+    """The file of an output's hypotheses, of a folder of scores verified."""
+    if not output.is_folder:
+        return output.path
+    made = open_artifact(output.path, "evaluate")
+    if "hypotheses.txt" not in made.files:
+        raise DataError("has no hypotheses.txt: remove the folder and run `tfm evaluate` again", file=output.path)
+    return made.folder / "hypotheses.txt"
+
+
+def _scored_folder(output: Output) -> tuple[RunSummary, System]:
+    """What a folder of `tfm evaluate --out` has: its scores, and the texts that they are of."""
+    made, content = read_artifact(output.path, _content, "evaluate")
+    known, figures, (first, *_), texts = content
+    name = first.name
+    about = "|".join(
+        f"{label.removesuffix('_1')}:{each.fingerprint[:12]}"
+        for label, each in sorted(
+            made.inputs.items(), key=lambda entry: (entry[0] != "source", len(entry[0]), entry[0])
+        )
+        if label == "source" or label.startswith("reference")
+    )
+    scores = {f"test.{n}": replace(each, signature=f"{each.signature}|{about}") for n, each in first.scores.items()}
+    segments = Segments(name, texts.get("source"), texts["hypotheses"], [texts[n] for n in texts if "reference" in n])
+    try:
+        evaluation = EvaluationConfig.model_validate(made.config.get("evaluation", {}))
+    except ValidationError:
+        problem = "another version of tfm made it: remove the folder and run `tfm evaluate` again"
+        raise DataError(problem, file=output.path) from None
+    run = RunSummary(output.name, made, dict(OF_NO_RUN), scores)
+    return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
+
+
+def _content(made: Manifest) -> Any:
+    shown = made.path / "scores.json"
+    with reading_scores(shown, again="score again"):
+        evaluations = from_json(read_json(made.folder / "scores.json", shown=shown))
+    return made, (*scored_tests(made), evaluations, texts_of(made))
+
+
+def _manifest_of(path: Path, fingerprint_: str) -> Manifest:
+    """What stands for the model of an output that nobody knows the making of."""
+    return Manifest(path, path.parent, "hypotheses", fingerprint_, [], {}, {}, {}, None, {}, {})

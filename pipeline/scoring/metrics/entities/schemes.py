@@ -1,0 +1,77 @@
+"""Entities in the tags of a text, by conlleval's way or strictly by a scheme.
+
+A tag is O, or a prefix and a type: B-PER begins an entity, I-PER is inside it, E-PER (or L-) ends it, S-PER (or U-) is
+one by itself.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+Entity: TypeAlias = tuple[int, int, str]
+"""First word, word behind the last, type."""
+Tag: TypeAlias = tuple[str, str]
+"""Prefix and type; OUTSIDE is no entity."""
+
+OUTSIDE: Tag = ("O", "")
+PREFIXES: Mapping[str, str] = {
+    "conlleval": "BIESLU",
+    "IOB2": "BI",
+    "IOE2": "IE",
+    "IOBES": "BIES",
+    "BILOU": "BILU",
+}
+"""The prefixes that tags may have beside O, by the name of a way in a recipe."""
+_TAG = re.compile(r"([BIESLU])(?:-(.*))?", re.DOTALL)
+_ALIKE = str.maketrans("LU", "ES")
+
+
+def tag_of(label: str, way: str) -> Tag | None:
+    """The tag that a label spells; None where it spells none of this way."""
+    if label == "O":
+        return OUTSIDE
+    found = _TAG.fullmatch(label)
+    if found is None or found[1] not in PREFIXES[way]:
+        return None
+    return found[1].translate(_ALIKE), found[2] or "_"
+
+
+def entities_of(labels: Sequence[str], way: str) -> list[Entity]:
+    """The entities in the labels of a text, in order; what spells no tag of this way is outside."""
+    tags = [tag_of(label, way) or OUTSIDE for label in labels]
+    found: list[Entity] = []
+    place = 0
+    while place < len(tags):
+        end = place + 1
+        if not _BEGINS[way](tags[place]):
+            place = end
+            continue
+        while end < len(tags) and _goes_on(tags[end - 1], tags[end]):
+            end += 1
+        if _IS_WHOLE[way](tags[end - 1]):
+            found.append((place, end, tags[place][1]))
+        place = end
+    return found
+
+
+def _goes_on(before: Tag, tag: Tag) -> bool:
+    """Whether a tag is inside the entity that the one before it is in."""
+    return before[0] in "BI" and tag[0] in "IE" and before[1] == tag[1]
+
+
+_BEGINS: Mapping[str, Callable[[Tag], bool]] = {
+    "conlleval": lambda tag: tag != OUTSIDE,
+    "IOB2": lambda tag: tag[0] == "B",
+    "IOE2": lambda tag: tag != OUTSIDE,
+    "IOBES": lambda tag: tag[0] in "BS",
+    "BILOU": lambda tag: tag[0] in "BS",
+}
+"""Whether an entity begins with a tag that is not inside one."""
+_IS_WHOLE: Mapping[str, Callable[[Tag], bool]] = {
+    "conlleval": lambda last: True,
+    "IOB2": lambda last: True,
+    "IOE2": lambda last: last[0] == "E",
+    "IOBES": lambda last: last[0] in "ES",
+    "BILOU": lambda last: last[0] in "ES",
+}
+"""Whether what ends in this tag is an entity."""

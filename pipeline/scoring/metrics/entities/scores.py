@@ -1,0 +1,92 @@
+"""Precision, recall and F1 of entities: one is right if its first word, its last word and its type are."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, entities_of, tag_of
+from tfm.pipeline.scoring.metrics.labels import LabelScore, label_score
+from tfm.pipeline.scoring.metrics.score import Score
+
+ENTITY_F1 = "entity_f1"
+
+
+@dataclass(frozen=True)
+class EntityScores:
+    """Scores of each type of entity, in 0..100, and averages: micro of all entities, macro and weighted of types."""
+
+    by_type: Mapping[str, LabelScore]
+    averages: Mapping[str, LabelScore]
+
+
+def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Micro F1 of the entities in 0..100, with their recall and precision; with several references, of the first.
+
+    With `config.entities = "conlleval"` it is that program's, and seqeval's by default; otherwise seqeval's in mode
+    strict, by the scheme that is named.
+    """
+    right, given, wanted = (
+        sum(column) for column in zip(*entity_counts(hypotheses, references[0], config), strict=True)
+    )
+    micro = label_score(right, given, wanted)
+    signature = f"unit:entity|entities:{config.entities}|count:{wanted}|stat:micro-f1*100"
+    return Score(micro.f1, signature, micro.recall, micro.precision)
+
+
+def entity_counts(
+    hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
+) -> list[tuple[int, int, int]]:
+    """How many entities of each segment are right, how many are given, and how many are wanted."""
+    found = []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        given, wanted = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
+        found.append((len({*given} & {*wanted}), len(given), len(wanted)))
+    return found
+
+
+def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> EntityScores:
+    """The scores of each type that either side has, by name, as seqeval's `classification_report` has them."""
+    right, given, wanted = Counter[str](), Counter[str](), Counter[str]()
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        one, other = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
+        given.update(kind for _, _, kind in one)
+        wanted.update(kind for _, _, kind in other)
+        right.update(kind for _, _, kind in {*one} & {*other})
+    names = sorted({*given, *wanted})
+    by_type = {name: label_score(right[name], given[name], wanted[name]) for name in names}
+    averages = {"micro": label_score(right.total(), given.total(), wanted.total())}
+    averages["macro"] = _mean(list(by_type.values()), [1] * len(by_type))
+    averages["weighted"] = _mean(list(by_type.values()), [each.support for each in by_type.values()])
+    return EntityScores(by_type, averages)
+
+
+def _mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> LabelScore:
+    """The mean of scores by weights; 0 where these are."""
+    total = max(sum(weights), 1)
+    precision, recall, f1 = (
+        math.fsum(weight * getattr(each, name) for each, weight in zip(scores, weights, strict=True)) / total
+        for name in ("precision", "recall", "f1")
+    )
+    return LabelScore(precision, recall, f1, sum(each.support for each in scores))
+
+
+def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> str | None:
+    """Why the references cannot be scored by their entities; None where they can."""
+    for line, text in enumerate(references, 1):
+        for label in text.split():
+            if tag_of(label, config.entities) is None:
+                tags = ", ".join(f"{prefix}-TYPE" for prefix in PREFIXES[config.entities])
+                return f'"{label}" of line {line} is no tag of an entity ({config.entities}: O, {tags})'
+    if not any(entities_of(text.split(), config.entities) for text in references):
+        return "the references have no entity"
+    return None
+
+
+def are_entities(references: Sequence[str]) -> bool:
+    """Whether all labels are tags of entities, in any scheme, and some are of one."""
+    labels = {label for text in references for label in text.split()}
+    return bool(labels - {"O"}) and all(
+        label == "O" or ("-" in label and tag_of(label, "conlleval")) for label in labels
+    )

@@ -1,0 +1,127 @@
+"""Error rates of words, characters and units: edits from reference to hypothesis / units of the references."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rapidfuzz.distance import Levenshtein
+
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.references import non_blank, num_references
+from tfm.pipeline.scoring.metrics.score import Score
+
+ERROR_RATES = ("wer", "cer", "per")
+MAX_CONFUSIONS = 50
+"""Of confusions that are kept: the commonest."""
+NONE = ""
+"""What stands for a unit that one side lacks."""
+
+Units = list[str]
+Split = Callable[[str], Units]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The edits that an error rate counts, over all segments, and `units`, those of the references they are held to.
+
+    confusions: (unit of the reference, unit given, how often), the commonest first; NONE where a side lacks it. Several
+    alignments may be as short; these are of the one that rapidfuzz finds.
+    """
+
+    unit: str
+    units: int
+    insertions: int
+    deletions: int
+    substitutions: int
+    confusions: Sequence[tuple[str, str, int]] = field(default_factory=tuple)
+
+
+def error_rate(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> Score:
+    """Percentage of edits (insertions, deletions, substitutions) in the units of the references; it may exceed 100.
+
+    Args:
+        name: wer, cer or per.
+        hypotheses: one for each segment.
+        references: one or more lists as long; of several the one with the fewest edits counts, then the longest.
+        config: `words` and `lowercase` are read.
+    """
+    edits, units = (sum(column) for column in zip(*edits_and_units(name, hypotheses, references, config), strict=True))
+    num = num_references(references)
+    of_several = "" if num == "1" else "|refs:fewest-edits"
+    case = "lc" if config.lowercase else "mixed"
+    unit = unit_of(name, references, config)
+    return Score(100 * edits / max(units, 1), f"nrefs:{num}{of_several}|case:{case}|unit:{unit}|stat:edits/units*100")
+
+
+def edits_and_units(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> list[tuple[int, int]]:
+    """How many edits each segment needs, and how many units the reference has that counts."""
+    split = splitter(name, references, config)
+    return [
+        (Levenshtein.distance(reference, hypothesis), len(reference))
+        for hypothesis, reference in _nearest(hypotheses, references, split)
+    ]
+
+
+def errors(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> Errors:
+    """The edits of each kind over all segments, and which units are taken for which; arguments as of `error_rate`."""
+    counts: Counter[str] = Counter()
+    confusions: Counter[tuple[str, str]] = Counter()
+    split, units = splitter(name, references, config), 0
+    for hypothesis, reference in _nearest(hypotheses, references, split):
+        units += len(reference)
+        for edit in Levenshtein.editops(reference, hypothesis):
+            counts[edit.tag] += 1
+            wanted = NONE if edit.tag == "insert" else reference[edit.src_pos]
+            confusions[wanted, NONE if edit.tag == "delete" else hypothesis[edit.dest_pos]] += 1
+    commonest = sorted(confusions.items(), key=lambda each: (-each[1], each[0]))[:MAX_CONFUSIONS]
+    pairs = tuple((wanted, given, count) for (wanted, given), count in commonest)
+    unit = unit_of(name, references, config)
+    return Errors(unit, units, counts["insert"], counts["delete"], counts["replace"], pairs)
+
+
+def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str:
+    """The unit of an error rate, as signatures have it.
+
+    per: what stands between spaces, such as phones; if no reference has a space within, characters.
+    """
+    if name == "wer":
+        return "line" if config.words == "line" else "word"
+    has_units = name == "per" and any(len(text.split()) > 1 for column in references for text in column)
+    return "between-spaces" if has_units else "code-point"
+
+
+def splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> Split:
+    """The function from a text to the units of an error rate."""
+    split = SPLITS[unit_of(name, references, config)]
+    return (lambda text: split(text.lower())) if config.lowercase else split
+
+
+def _line(text: str) -> Units:
+    return [" ".join(text.split())] if text.strip() else []
+
+
+SPLITS: Mapping[str, Split] = {
+    "word": str.split,
+    "line": _line,
+    "between-spaces": str.split,
+    "code-point": lambda text: list(text.strip()),
+}
+"""The units of a text, by their name in a signature."""
+
+
+def _nearest(hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split) -> list[tuple[Units, Units]]:
+    """Of each segment the units of the hypothesis, and of the reference with the fewest edits, then the longest."""
+    found = []
+    for text, *segment in zip(hypotheses, *references, strict=True):
+        hypothesis, candidates = split(text), [split(each) for each in non_blank(segment)]
+        nearest = candidates[0]
+        if len(candidates) > 1:
+            nearest = min(candidates, key=lambda each: (Levenshtein.distance(each, hypothesis), -len(each)))
+        found.append((hypothesis, nearest))
+    return found

@@ -1,0 +1,69 @@
+"""Summaries beside their sources: how long they are, how much shorter, and how much of their words is new."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tfm.pipeline.scoring.metrics.score import Score
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
+
+ORDERS = (1, 2, 3, 4)
+NOVEL_ORDER = 2  # of the n-grams whose novelty is the figure in the table of scores
+SUMMARY_FIGURES = ("length", "compression", "novelty")
+"""Figures of [evaluation] that need sources, and of which neither the lower nor the higher is better."""
+NO_SOURCES = "needs the sources, as texts: give --source FILE"
+NO_WORDS = "no hypothesis has a word"
+_TOKENS = "tok:unicode-words|case:lc|norm:nfc"
+
+Tokens = Sequence[str]
+
+
+@dataclass(frozen=True)
+class SummaryFigures:
+    """Figures of some texts beside their sources.
+
+    length: words, the mean over segments. compression: words of the source / words of the text, the mean over segments
+    whose text has words (Grusky et al. 2018). novelty: by order the percentage of n-grams of all texts that are not in
+    their source (See et al. 2017); None where there are no such n-grams.
+    """
+
+    length: float
+    compression: float | None
+    novelty: Mapping[int, float | None]
+
+
+def summary_figures(sources: Sequence[str], texts: Sequence[str]) -> SummaryFigures:
+    """The figures of texts, each beside its source; words are those of ROUGE's tokenizer `unicode`."""
+    tokenize = UnicodeWords().tokenize
+    pairs = [(tokenize(source), tokenize(text)) for source, text in zip(sources, texts, strict=True)]
+    ratios = [len(source) / len(text) for source, text in pairs if text]
+    return SummaryFigures(
+        sum(len(text) for _, text in pairs) / max(len(pairs), 1),
+        math.fsum(ratios) / len(ratios) if ratios else None,
+        {order: _novelty(pairs, order) for order in ORDERS},
+    )
+
+
+def summary_scores(names: Sequence[str], found: SummaryFigures) -> tuple[dict[str, Score], dict[str, str]]:
+    """Those of the figures that are named as scores, and why others are missing."""
+    values = {
+        "length": (found.length, f"unit:word|{_TOKENS}|stat:mean"),
+        "compression": (found.compression, f"unit:word|{_TOKENS}|stat:mean-source/hypothesis"),
+        "novelty": (found.novelty[NOVEL_ORDER], f"n:{NOVEL_ORDER}|{_TOKENS}|stat:not-in-source/ngrams*100"),
+    }
+    asked = {name: values[name] for name in names if name in values}
+    scores = {name: Score(value, signature) for name, (value, signature) in asked.items() if value is not None}
+    return scores, dict.fromkeys((name for name in asked if name not in scores), NO_WORDS)
+
+
+def _novelty(pairs: Sequence[tuple[Tokens, Tokens]], order: int) -> float | None:
+    novel = total = 0
+    for source, text in pairs:
+        known = {*_ngrams(source, order)}
+        ngrams = _ngrams(text, order)
+        novel, total = novel + sum(each not in known for each in ngrams), total + len(ngrams)
+    return 100 * novel / total if total else None
+
+
+def _ngrams(tokens: Tokens, order: int) -> list[tuple[str, ...]]:
+    return list(zip(*(tokens[begin:] for begin in range(order)), strict=False))

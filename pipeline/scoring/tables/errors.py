@@ -1,0 +1,34 @@
+"""Tables of an error rate to read: edits of each kind, and the commonest confusions of units."""
+
+from collections.abc import Mapping
+
+from tfm.pipeline.scoring.metrics.error_rates import Errors
+from tfm.pipeline.scoring.tables.labels import MAX_CONFUSIONS, NOTHING, Table
+
+
+def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
+    """How many edits of each kind each error rate counts, and for each which units are taken for which."""
+    if not errors:
+        return []
+    rows = [
+        [name, each.unit, *(f"{number:,}" for number in (each.units, *_kinds(each)))] for name, each in errors.items()
+    ]
+    tables: list[Table] = [
+        ("errors", ("error rate", "unit", "units", "insertions", "deletions", "substitutions"), rows)
+    ]
+    return tables + [_confusions(name, each) for name, each in errors.items() if each.confusions]
+
+
+def _kinds(errors: Errors) -> tuple[int, int, int]:
+    return errors.insertions, errors.deletions, errors.substitutions
+
+
+def _confusions(name: str, errors: Errors) -> Table:
+    commonest = errors.confusions[:MAX_CONFUSIONS]
+    rows = [[_unit(wanted), _unit(given), f"{count:,}"] for wanted, given, count in commonest]
+    return f"commonest confusions of {name}", ("reference", "given", "count"), rows
+
+
+def _unit(unit: str) -> str:
+    """A unit as it is shown; white space by its name."""
+    return repr(unit) if unit.isspace() else unit or NOTHING

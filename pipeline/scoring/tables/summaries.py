@@ -1,0 +1,26 @@
+"""The table of summaries to read: the hypotheses beside the references."""
+
+from collections.abc import Mapping
+
+from tfm.pipeline.scoring.summaries import ORDERS, SummaryFigures
+from tfm.pipeline.scoring.tables.labels import Table
+
+NOTHING = "–"
+
+
+def summary_tables(found: Mapping[str, SummaryFigures]) -> list[Table]:
+    """Length, compression and novelty of each side, by its name; nothing where there is none."""
+    if not found:
+        return []
+    novel = [f"new {order}-grams %" for order in ORDERS]
+    rows = [
+        [
+            side,
+            *(
+                NOTHING if value is None else f"{value:.2f}"
+                for value in (each.length, each.compression, *each.novelty.values())
+            ),
+        ]
+        for side, each in found.items()
+    ]
+    return [("summaries", ("texts", "words", "compression", *novel), rows)]

@@ -1,0 +1,146 @@
+"""`tfm compare` of files and of folders of `tfm evaluate --out`: sacrebleu's figures and tests, without a run."""
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
+
+from tests.cli.user import Result, tfm, write_lines
+from tests.html_elements import Elements
+
+WORDS = "the a dog cat bird ran sat here over there . and two small".split()
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """A source, two references and two systems, in files of these names."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(3)
+    texts = {
+        name: [" ".join(draw.choices(WORDS, k=draw.randint(5, 12))) for _ in range(120)] for name in ("src", "ref")
+    }
+    texts["ref2"] = [" ".join(word for word in text.split() if draw.random() < 0.9) for text in texts["ref"]]
+    for name, kept in (("one", 0.9), ("two", 0.75)):
+        texts[name] = [" ".join(word for word in text.split() if draw.random() < kept) for text in texts["ref"]]
+    for name, lines in texts.items():
+        write_lines(Path(name), lines)
+    return texts
+
+
+def compared(*words: str | Path) -> Result:
+    done = tfm("compare", *words)
+    assert done.code == 0, done.err
+    return done
+
+
+def figures(*words: str | Path) -> dict[str, Any]:
+    content = json.loads(compared(*words, "--json").out)
+    return {run["name"]: run["figures"] for run in content["runs"]}
+
+
+def test_figures_and_tests_are_sacrebleus(files: dict[str, list[str]]) -> None:
+    systems = [(name, files[name]) for name in ("one", "two")]
+    found = figures("--source", "src", "--reference", "ref", "A=one", "B=two", "--metric", "bleu", "--metric", "chrf")
+    for kind, key in (("bs", "p_bootstrap"), ("ar", "p_randomisation")):
+        metrics = {"bleu": BLEU(references=[files["ref"]]), "chrf": CHRF(references=[files["ref"]])}
+        samples = 1000 if kind == "bs" else 10_000
+        theirs = PairedTest(systems, metrics, None, test_type=kind, n_samples=samples)()[1]  # type: ignore[arg-type]
+        for name, results in theirs.items():
+            if name == "System":
+                continue
+            metric = "bleu" if "BLEU" in name.upper() else "chrf"
+            for run, result in zip(("A", "B"), results, strict=True):
+                assert found[run][f"test.{metric}"]["value"] == pytest.approx(result.score, abs=1e-9)
+            versus = found["B"][f"test.{metric}"]["versus"]
+            assert versus[key] == pytest.approx(results[1].p_value, abs=2e-3), key
+
+
+def test_several_references_and_every_metric_of_evaluate(files: dict[str, list[str]]) -> None:
+    metrics = [word for name in ("bleu", "wer", "cer", "rouge1", "exact_match", "ter") for word in ("--metric", name)]
+    given = ("--reference", "ref", "--reference", "ref2", *metrics)
+    found = figures(*given, "one", "two")
+    said = json.loads(tfm("evaluate", "--hypotheses", "two", *given, "--json").out)["metrics"]
+    for name, entry in said.items():
+        assert found["two"][f"test.{name}"]["value"] == entry["score"]
+        assert found["two"][f"test.{name}"]["signature"].startswith(entry["signature"])
+    assert found["two"]["test.wer"]["versus"]["stands"]
+
+
+def test_folders_of_evaluate_are_compared_as_their_files_are(files: dict[str, list[str]]) -> None:
+    for name in ("one", "two"):
+        words = ("--hypotheses", name, "--source", "src", "--reference", "ref", "--metric", "bleu", "--metric", "ter")
+        assert tfm("evaluate", *words, "--out", f"{name}-scores").code == 0
+    of_files = figures("--source", "src", "--reference", "ref", "A=one", "B=two", "--metric", "bleu", "--metric", "ter")
+    of_folders = figures("A=one-scores", "B=two-scores")
+    assert of_folders == of_files
+    assert figures("one-scores", "two-scores").keys() == {"one-scores", "two-scores"}
+    again = figures("--reference", "ref2", "A=one-scores", "B=two", "--metric", "bleu")
+    assert again["A"]["test.bleu"]["value"] != of_files["A"]["test.bleu"]["value"]
+
+
+def test_the_page_latex_markdown_and_the_ledger(files: dict[str, list[str]]) -> None:
+    words = ("--source", "src", "--reference", "ref", "A=one", "B=two", "--metric", "bleu", "--baseline", "B")
+    done = compared(*words, "--html", "page.html")
+    page = Elements(Path("page.html").read_text("utf-8"))
+    for heading in ("Figures", "Is the difference from B real?", "Where they differ: ref"):
+        assert heading in page.texts["h2"]
+    assert "ref: this test set was looked at 2 times, by 2 models of this folder" in done.err
+    assert "2 times, by 2 models" in compared(*words).err, "who sees the same again learns nothing new"
+    write_lines(Path("one"), files["one"][::-1])
+    assert "3 times, by 3 models" in compared(*words).err
+    latex = compared(*words, "--latex").out
+    assert r"\begin{tabular}" in latex
+    assert "% bleu: nrefs:1|" in latex
+    assert "| A |" in compared(*words, "--markdown").out
+    rows = compared(*words, "--sort", "bleu").out.splitlines()[3:5]
+    assert [row.split()[0] for row in rows] == ["B", "A"]
+
+
+def test_an_external_metric_is_computed_and_tested(files: dict[str, list[str]]) -> None:
+    script = "import json, sys\nfor line in sys.stdin: print(len(json.loads(line)['hypothesis']))\n"
+    Path("count.py").write_text(script)
+    metric = f'evaluation.external=[{{name="letters", command="{sys.executable} -I -S count.py"}}]'
+    found = figures("--reference", "ref", "one", "two", "--metric", "bleu", "--set", metric)
+    assert found["one"]["test.letters"]["value"] == pytest.approx(sum(map(len, files["one"])) / 120)
+    assert found["two"]["test.letters"]["versus"]["stands"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("A=one", "B=nothing", "--reference", "ref"), 65, "nothing: there is no such file"),
+        (("A=one", "A=two", "--reference", "ref"), 2, 'two outputs are called "A"'),
+        (("A=one", "B=short", "--reference", "ref"), 65, "short: has 1 lines, but ref has 120"),
+        (("A=one", "B=two"), 2, "give --reference FILE"),
+        (("A=one", "--reference", "ref", "--baseline", "C"), 2, "the outputs are A"),
+        (("A=one", "--reference", "ref", "--test", "x"), 2, "outputs have one test set"),
+        (("A=one", "--reference", "ref", "--plot", "x.svg"), 2, "outputs have one test set"),
+        (("A=one", "--reference", "ref", "--metric", "blue"), 2, "bleu"),
+        (("=one", "--reference", "ref"), 65, "its name is missing"),
+        (("A=empty", "--reference", "ref"), 65, "it has no manifest.json"),
+    ],
+)
+def test_what_is_wrong_is_said(files: dict[str, list[str]], words: tuple[str, ...], code: int, said: str) -> None:
+    write_lines(Path("short"), ["x"])
+    Path("empty").mkdir()
+    done = tfm("compare", *words)
+    assert done.code == code, done.err
+    assert said in done.err
+
+
+def test_a_folder_that_was_changed_or_links_out_is_refused(files: dict[str, list[str]]) -> None:
+    words = ("--hypotheses", "one", "--reference", "ref", "--metric", "chrf")
+    assert tfm("evaluate", *words, "--out", "scores").code == 0
+    place = Path("scores").resolve() / "hypotheses.txt"
+    place.write_text("x\n" * 120)
+    assert tfm("compare", "A=scores", "--reference", "ref").code == 65
+    place.unlink()
+    place.symlink_to(Path("two").resolve())
+    assert tfm("compare", "A=scores").code == 65
+    assert "two" not in tfm("compare", "A=scores", "--json").out
