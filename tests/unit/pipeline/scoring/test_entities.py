@@ -10,8 +10,8 @@ import pytest
 
 from tests.cli.user import tfm, write_lines
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, entities_of
@@ -144,7 +144,9 @@ def test_what_is_no_entity_is_said_and_what_is_one_is_found() -> None:
 
 def test_entities_in_scores_json_in_the_table_and_in_the_report(tmp_path: Path) -> None:
     given, wanted = ["B-<b> O", "B-LOC O"], ["B-<b> O", "B-LOC I-LOC"]
-    found = assess(Segments("test", None, given, [wanted]), config("conlleval"), seed=1, reporter=Quiet())
+    found = evaluate_segments(
+        Segments("test", None, given, [wanted]), config("conlleval"), seed=1, reporter=NullReporter()
+    )
     (again,) = from_json(json.loads(json.dumps(as_json([found]))))
     assert again.entities == found.entities
     assert found.entities is not None

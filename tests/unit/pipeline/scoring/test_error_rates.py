@@ -11,8 +11,8 @@ import pytest
 from tests.cli.user import tfm, write_lines
 from tests.meaning import plain_scores as plain
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -113,7 +113,8 @@ def test_blank_lines() -> None:
         ERROR_RATES, "all references are blank: there is no unit to count errors in"
     )
     long = "a " * 50_001
-    assert inapplicable_metrics([long], [["a"]], CONFIG)["wer"] == "line 1 has 50,001 units; compared are at most 50,000"
+    reasons = inapplicable_metrics([long], [["a"]], CONFIG)
+    assert reasons["wer"] == "line 1 has 50,001 units; compared are at most 50,000"
 
 
 @pytest.mark.parametrize("config", [CONFIG, LINES])
@@ -153,7 +154,7 @@ def test_rates_of_pronunciations_are_the_shared_tasks(language: str) -> None:
 
 def test_errors_are_in_scores_json_and_in_the_report(tmp_path: Path) -> None:
     hypotheses, references = ["a <b> c", "x"], ["a b c", "y y"]
-    found = assess(Segments("test", None, hypotheses, [references]), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(Segments("test", None, hypotheses, [references]), CONFIG, seed=1, reporter=NullReporter())
     (again,) = from_json(json.loads(json.dumps(as_json([found]))))
     assert isinstance(again, Evaluation)
     assert again.errors == found.errors

@@ -9,8 +9,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.cli.user import tfm, write_lines
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.runtime.progress import Quiet
-from tfm.pipeline.scoring.evaluation.assess import assess
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import METRICS
@@ -75,7 +75,7 @@ def test_texts_that_copy_and_texts_without_words() -> None:
 
 def test_scores_and_table_of_both_sides(tmp_path: Path) -> None:
     sources, given, wanted = ["a b c d e f"], ["a b x"], ["a b"]
-    found = assess(Segments("test", sources, given, [wanted]), CONFIG, seed=1, reporter=Quiet())
+    found = evaluate_segments(Segments("test", sources, given, [wanted]), CONFIG, seed=1, reporter=NullReporter())
     assert {name: each.score for name, each in found.scores.items()} == {
         "length": 3.0,
         "compression": 2.0,
@@ -84,9 +84,9 @@ def test_scores_and_table_of_both_sides(tmp_path: Path) -> None:
     assert found.summaries["references"].compression == 3
     (again,) = from_json(json.loads(json.dumps(as_json([found]))))
     assert again.summaries == found.summaries
-    without = assess(Segments("test", None, given, [wanted]), CONFIG, seed=1, reporter=Quiet())
+    without = evaluate_segments(Segments("test", None, given, [wanted]), CONFIG, seed=1, reporter=NullReporter())
     assert without.missing == dict.fromkeys(SUMMARY_FIGURES, NO_SOURCES)
-    empty = assess(Segments("test", sources, [""], [wanted]), CONFIG, seed=1, reporter=Quiet())
+    empty = evaluate_segments(Segments("test", sources, [""], [wanted]), CONFIG, seed=1, reporter=NullReporter())
     assert empty.missing == dict.fromkeys(("compression", "novelty"), "no hypothesis has a word")
     files = [write_lines(tmp_path / name, each) for name, each in (("s", sources), ("h", given), ("r", wanted))]
     scored = ("evaluate", "--source", files[0], "--hypotheses", files[1], "--reference", files[2])

@@ -57,7 +57,7 @@ def test_scores_are_written_down_and_said() -> None:
         "wer": 12.5,
         "exact_match": 80.0,
     }
-    assert found.in_words().endswith("accuracy 50.0 %, wer 12.50, exact_match 80.00")
+    assert found.describe().endswith("accuracy 50.0 %, wer 12.50, exact_match 80.00")
     assert Validation.model_validate_json(found.model_dump_json()) == found
     assert (found.value("wer"), found.value("loss"), found.value("cer")) == (12.5, 1.0, None)
 

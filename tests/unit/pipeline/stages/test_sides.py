@@ -13,7 +13,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.runtime.progress import Quiet
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize
 from tfm.tokenizer.code_points import load_pair
@@ -34,7 +34,7 @@ def written(folder: Path) -> DataConfig:
 
 def learned(folder: Path, data: DataConfig, **settings: Any) -> Path:
     config = TokenizerConfig(**{"kind": "char", "shared": False, "min_frequency": 1, **settings})
-    tokenize(config, data, folder, command=["tfm"], reporter=Quiet())
+    tokenize(config, data, folder, command=["tfm"], reporter=NullReporter())
     return folder
 
 
@@ -70,7 +70,7 @@ def test_a_side_without_its_own_has_that_of_both(tmp_path: Path) -> None:
 def test_jamo_on_the_source_and_phones_as_they_are(tmp_path: Path) -> None:
     data = written(tmp_path)
     folder = learned(tmp_path / "tokenizer", data, **KOREAN)
-    preprocess(data, folder, tmp_path / "dataset", command=["tfm"], reporter=Quiet())
+    preprocess(data, folder, tmp_path / "dataset", command=["tfm"], reporter=NullReporter())
     made = load_dataset(tmp_path / "dataset")
     source, target = load_pair(made.tokenizer_folder)
     sources = {source.decode(list(ids)) for ids in made.train.source.lists()}
@@ -126,7 +126,7 @@ def test_a_key_that_both_sides_replace_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text(RECIPE.format(tmp_path), "utf-8")
     assert load_recipe(file).tokenizer.of_source.normalization == "nfd"
-    assert load_recipe(file).tokenizer.of_target.normalization == "nfc"
+    assert load_recipe(file).tokenizer.target_config.normalization == "nfc"
     both = ["tokenizer.target_normalization=nfc", "tokenizer.normalization=nfkc"]
     with pytest.raises(Exception, match="source and target have their own"):
         load_recipe(file, both)
