@@ -47,7 +47,11 @@ class CorpusConfig(BaseModel):
     )
     target: str = "target"
     image: str | None = Field(None, description="huggingface: the column of images, which are then the sources")
-    classes: tuple[str, ...] = Field((), description="idx: the names of the labels 0, 1, ...; none: their numbers")
+    classes: tuple[str, ...] = Field(
+        (),
+        description="the names of labels that are integers, 0, 1, ...; none: those that the data have (ClassLabel of "
+        "Hugging Face), else their numbers",
+    )
     references: tuple[str, ...] | None = Field(
         None,
         description="test sets: files or columns with further references, in addition to `target`; of images in every "

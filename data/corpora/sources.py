@@ -21,6 +21,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
+from tfm.data.formats.class_labels import Names
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
@@ -34,6 +35,7 @@ __all__ = [
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 Rows: TypeAlias = Iterator[Row]
+Identity: TypeAlias = tuple[str, Path | None, str]
 
 
 def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
@@ -65,7 +67,7 @@ def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     return merged(wanted) if corpus.merge_references else wanted
 
 
-def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | None, str]]:
+def identity(corpus: Corpus, *, online: bool = False) -> list[Identity]:
     """What a corpus is made of, as (label, file or None, fingerprint): the same fingerprints mean the same text."""
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in identity(each, online=online)]
@@ -76,8 +78,10 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | 
     if corpus.format == "huggingface":
         split = huggingface.open_split(_path(corpus), corpus.split, online=online)
         if isinstance(split, DataFiles):
-            contents = [(str(path), path, _sha256(path)) for path in split.files]
-            return contents + [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
+            contents: list[Identity] = [(str(path), path, _sha256(path)) for path in split.files]
+            contents += [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
+            named = {column: names for column, names in split.class_names.items() if column in sides_of(corpus)}
+            return contents + ([(f"classes of {_path(corpus)}", None, repr(named))] if named else [])
         with huggingface.damage_told(_path(corpus), "whole dataset"):
             return [(describe(corpus), None, huggingface.digest(split, top_columns(corpus, split.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
@@ -149,15 +153,15 @@ def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, 
         yield from read(path, corpus)
 
 
-def _parquet(path: Path, corpus: CorpusConfig) -> Rows:
+def _parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with opened(path) as stream, huggingface.damage_told(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
-        yield from rows_of_tables(tables, corpus, str(path))
+        yield from rows_of_tables(tables, corpus, str(path), class_names)
 
 
-def _arrow(path: Path, corpus: CorpusConfig) -> Rows:
+def _arrow(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with huggingface.damage_told(path, "whole Arrow file"):
-        yield from rows_of_tables(read_arrow(path), corpus, str(path))
+        yield from rows_of_tables(read_arrow(path), corpus, str(path), class_names)
 
 
 def _lines(path: Path, corpus: CorpusConfig) -> Rows:
@@ -171,12 +175,17 @@ def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
-        read = partial(read_csv, separator=split.separator) if split.separator else OF_FILES[split.kind]
+        read = OF_FILES[split.kind]
+        if split.separator:
+            read = partial(read_csv, separator=split.separator)
+        elif split.class_names and split.kind in ("jsonl", "parquet", "arrow"):
+            read = partial(read, class_names=split.class_names)
         for file in split.files:
             yield from read(file, corpus)
         return
     with huggingface.damage_told(path, "whole dataset"):
-        yield from rows_of_tables(split.with_format("arrow").iter(batch_size=1000), corpus, path)
+        tables = split.with_format("arrow").iter(batch_size=1000)
+        yield from rows_of_tables(tables, corpus, path, huggingface.class_names(split))
 
 
 def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool) -> Pairs:
@@ -206,7 +215,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-OF_FILES: Mapping[str, Callable[[Path, CorpusConfig], Rows]] = {
+OF_FILES: Mapping[str, Callable[..., Rows]] = {
     "tsv": read_tsv,
     "csv": read_csv,
     "jsonl": read_json,
