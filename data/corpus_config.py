@@ -6,12 +6,14 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tfm.data.image_config import OF_IMAGES, problem_of_corpus
+from tfm.data.table_keys import problem_of_table
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
     "text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated", "imagefolder", "idx"
 ]
 Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs", "scenes"]
+Quoting = Literal["raw", "double", "backslash"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
@@ -27,7 +29,7 @@ class CorpusConfig(BaseModel):
     """One corpus of sentence pairs.
 
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
-    several, by a glob), `source` and `target` name its columns (tsv without a header: their numbers, from 0).
+    several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0).
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
     of a sentence, the target one of its columns (upos).
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
@@ -64,6 +66,17 @@ class CorpusConfig(BaseModel):
         None,
         description="jsonl, parquet, huggingface: a list of texts is one text with spaces between (words: none of them "
         "may be empty or contain a space) or, as target of a test set, its references; none: refused",
+    )
+    delimiter: str | None = Field(
+        None, description="csv: what is between cells; none: what the file has, a comma, tab, semicolon or |"
+    )
+    quoting: Quoting | None = Field(
+        None,
+        description="csv, tsv: quotation marks are text (raw), are around cells and doubled within (double: "
+        '"a ""b"""), or have a backslash before them within ("a \\"b\\""); none: as the file has them',
+    )
+    header: bool | None = Field(
+        None, description="csv, tsv: whether the first row names the columns; none: unless they are named by numbers"
     )
     split: str | None = None
     size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
@@ -172,7 +185,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _images_fit(self) -> "CorpusConfig":
-        if (problem := problem_of_corpus(self)) is not None:
+        if (problem := problem_of_corpus(self) or problem_of_table(self)) is not None:
             raise ValueError(problem)
         return self
 

@@ -22,12 +22,15 @@ MEANINGLESS: Mapping[str, str] = {
 }
 
 
-NOT_SAID: tuple[dict[str, Any], ...] = ({"images": None}, {"image": None}, {"classes": []})
-"""What a dumped config has of these keys where there are no images."""
+NOT_SAID: tuple[dict[str, Any], ...] = (
+    *({"images": None}, {"image": None}, {"classes": []}),
+    *({"delimiter": None}, {"quoting": None}, {"header": None}),
+)
+"""What a dumped config has of these keys where they say nothing."""
 
 
 def without_images(dumped: Any) -> Any:
-    """A dumped config without keys of images that say nothing: what was made before there were any stays fresh."""
+    """A dumped config without keys that say nothing, so that what was made before there were any stays fresh."""
     if isinstance(dumped, dict):
         return {key: without_images(each) for key, each in dumped.items() if {key: each} not in NOT_SAID}
     return [without_images(each) for each in dumped] if isinstance(dumped, list) else dumped

@@ -9,6 +9,7 @@ from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
 from tfm.data.image_config import without_images
@@ -65,7 +66,7 @@ def tokenize(
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
-    with publish(todo, command=command) as draft:
+    with publish(todo, command=command) as draft, collect_remarks() as remarks:
         preflight(splits, online=data.online)
         tokenizers = _take(config)
         trainers: dict[str, Trainer] = {}
@@ -79,6 +80,8 @@ def tokenize(
         draft.figures.update(_learned(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
         _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
+    for remark in remarks:
+        reporter.line(remark)
     reporter.line(f"tokenizer: {out}")
 
 

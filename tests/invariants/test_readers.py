@@ -132,7 +132,9 @@ class Format:
 
 FORMATS = {
     "text": Format("txt", TEXT.encode(), {}, check_text),
-    "tsv": Format("tsv", b"eins\tone\t1\nzwei\ttwo\t2\n", {"source": "0", "target": "1"}, check_tsv),
+    "tsv": Format("tsv", b"eins\tone\t1\nzwei\ttwo\t2\n", {"source": "0", "target": "1", "quoting": "raw"}, check_tsv),
+    "quoted": Format("tsv", b'source\ttarget\n"a ""b"""\t"a\nhouse"\n\nzwei\ttwo\n', {"format": "tsv"}, check_csv),
+    "escaped": Format("csv", b'source;target\n"a \\"b\\"";"a;\nhouse"\n\nzwei;two\n', {"format": "csv"}, check_csv),
     "csv": Format("csv", b'source,target\n"ein ""Haus""","a\nhouse"\nzwei,two\n', {}, check_csv),
     "jsonl": Format("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), {}, check_jsonl),
     "parquet": Format("parquet", parquet(), {}, check_parquet),
@@ -149,7 +151,7 @@ def read_corpus(name: str, content: bytes, folder: Path, *, packed: bool = False
     places = {"source": str(file), "target": str(file)} if name == "text" else {"path": str(file), **form.config}
     error = None
     try:
-        found = list(pairs(CorpusConfig.model_validate({"format": name, **places})))
+        found = list(pairs(CorpusConfig.model_validate({"format": name} | places)))
     except DataError as caught:
         error = str(caught)
     if error is not None:
