@@ -10,7 +10,18 @@ from tfm.data.table_keys import problem_of_table
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
-    "text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated", "imagefolder", "idx"
+    "text",
+    "tsv",
+    "csv",
+    "jsonl",
+    "parquet",
+    "labelled",
+    "conllu",
+    "conll",
+    "huggingface",
+    "generated",
+    "imagefolder",
+    "idx",
 ]
 Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs", "scenes"]
 Quoting = Literal["raw", "double", "backslash"]
@@ -31,7 +42,8 @@ class CorpusConfig(BaseModel):
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
     several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0).
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
-    of a sentence, the target one of its columns (upos).
+    of a sentence, the target one of its columns (upos). conll: a word a line, its columns by number; the source is the
+    first, the target the last.
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
     `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
     imagefolder: `path` is a folder of images, `target` a column of its tables (label). idx: `path` is a file of images,
@@ -220,7 +232,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _references_are_there(self) -> "CorpusConfig":
-        if self.references and self.format in ("labelled", "conllu", "generated"):
+        if self.references and self.format in ("labelled", "conllu", "conll", "generated"):
             raise ValueError(f'`references`: format "{self.format}" has one for each segment')
         if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
             raise ValueError(f'`lists`: format "{self.format}" has no lists')

@@ -16,6 +16,8 @@ def problem_of_table(corpus: Any) -> str | None:
         return f"`delimiter` is one character between cells, and {corpus.delimiter!r} is none"
     sides = (corpus.source, corpus.target, *(corpus.references or ()))
     named = [each for each in sides if each is not None and not each.isdecimal()]
+    if corpus.format == "conll" and (wrong := [each for each in named if each not in ("source", "target")]):
+        return f'format "conll" has columns by number, from 0, and none is called "{wrong[0]}"'
     if corpus.header is False and named:
         return f'`header = false`: without names, columns are numbers from 0, and "{named[0]}" is none'
     return None

@@ -17,7 +17,7 @@ from tokenizers import models
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import words_of
+from tfm.tokenizer.labels import WITHIN, words_of
 from tfm.tokenizer.languages import are_codes
 from tfm.tokenizer.normalization import spellable
 from tfm.tokenizer.sampled import Sampler
@@ -86,7 +86,7 @@ class CodePoints(Tokenizer):
         return [
             [
                 _numbers(normalized).tolist() or [UNK_ID]
-                for place, word in enumerate(words_of(text))
+                for place, word in enumerate(word.replace(WITHIN, " ") for word in words_of(text))
                 for normalized in [self._later(f" {spellable(word)}") if place else self.normalize(word)]
             ]
             for text in texts

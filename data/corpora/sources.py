@@ -15,6 +15,7 @@ from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.portions import Corpus, Portion, Reread
 from tfm.data.corpora.references import Row, merged
+from tfm.data.corpora.remarks import remark
 from tfm.data.corpora.splits import Splits, resolve
 from tfm.data.corpora.table_cells import rows_of_tables, sides_of, top_columns
 from tfm.data.corpus_config import CorpusConfig
@@ -22,12 +23,14 @@ from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.class_labels import Names
+from tfm.data.formats.conll.columns import read_conll
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.lines import check_lines, check_no_pipe, open_lines, opened
 from tfm.data.synthetic import registry
+from tfm.tokenizer.labels import WITHIN
 
 __all__ = [
     "READERS", "Splits", "by_words", "describe", "files", "identity", "open_lines", "pairs", "resolve", "rows",
@@ -88,10 +91,11 @@ def identity(corpus: Corpus, *, online: bool = False) -> list[Identity]:
 
 
 def by_words(corpus: Corpus) -> Corpus:
-    """The same corpus; if lists are joined, their texts must be words, so that each keeps its tag."""
+    """The same corpus, whose words keep their tags: texts in lists are words, and spaces within words are WITHIN."""
     if isinstance(corpus, Portion):
         return replace(corpus, corpora=tuple(map(by_words, corpus.corpora)))
-    return corpus.model_copy(update={"lists": "words"}) if corpus.lists == "join" else corpus
+    has_words = corpus.lists == "join" or corpus.format in ("conllu", "conll")
+    return corpus.model_copy(update={"lists": "words"}) if has_words else corpus
 
 
 def describe(corpus: Corpus) -> str:
@@ -196,6 +200,11 @@ def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], c
             yield "" if corpus.source is None else row[0], row[-1]
 
 
+def _of_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> Pairs:
+    """The same of a format with a word a line, in which words may contain spaces."""
+    return _columns(partial(read, within=WITHIN if corpus.lists == "words" else " "), corpus, online)
+
+
 def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
     made = registry.generate(corpus)
     return made if corpus.source is not None else (("", target) for _, target in made)
@@ -230,7 +239,8 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "jsonl": partial(_of_files, read_json),
     "parquet": partial(_of_files, _parquet),
     "labelled": partial(_columns, read_labelled),
-    "conllu": partial(_columns, read_conllu),
+    "conllu": partial(_of_words, read_conllu),
+    "conll": partial(_of_words, partial(read_conll, remark=remark)),
     "huggingface": _huggingface,
     "generated": _generated,
     "imagefolder": _captions,

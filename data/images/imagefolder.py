@@ -32,6 +32,8 @@ def read_imagefolder(
     """
     files = [file for _, file in files_of(folder)]
     tables = [file for file in files if file.name in TABLES]
+    if classes and not tables:
+        raise DataError("its labels are the names of folders, not integers: remove `classes`", file=folder)
     found = _of_tables(folder, tables, columns, read_table, classes) if tables else _of_folders(folder, files, columns)
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]

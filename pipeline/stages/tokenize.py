@@ -1,7 +1,7 @@
 """The tokenize stage: raw text to a recipe's tokenizer, shared or one for each side, measured on held-out text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, apart
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe, open_lines, pairs, resolve
+from tfm.data.corpora.sources import by_words, describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
 from tfm.data.image_config import without_images
 from tfm.data.lines import portions
@@ -66,6 +66,8 @@ def tokenize(
     if is_fresh(todo, reporter):
         return
     splits = resolve(data)
+    if config.names == "tags":
+        splits = replace(splits, train=tuple(map(by_words, splits.train)), valid=tuple(map(by_words, splits.valid)))
     with publish(todo, command=command) as draft, collect_remarks() as remarks:
         preflight(splits, online=data.online)
         tokenizers = _take(config)
