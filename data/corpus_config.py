@@ -23,7 +23,10 @@ Format = Literal[
     "imagefolder",
     "idx",
 ]
-Generator = Literal["grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs", "scenes"]
+Generator = Literal[
+    "grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs",
+    "inflection", "spelling", "scenes",
+]  # fmt: skip
 Quoting = Literal["raw", "double", "backslash"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {

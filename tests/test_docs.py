@@ -271,3 +271,10 @@ def test_the_five_commands_run_on_files_of_one_s_own(tmp_path: Path, monkeypatch
         done = tfm(name, *words, stdin="one two\n")
         assert done.code == 0, f"{command}\n{done.err}"
         assert (name == "translate") == bool(done.out) or name == "evaluate"
+
+
+def test_each_recipe_has_its_line_in_the_readme_of_recipes() -> None:
+    text = (ROOT / "recipes" / "README.md").read_text("utf-8")
+    linked = {*re.findall(r"\]\(([^)]+\.toml)\)", text)}
+    there = {file.name for file in (ROOT / "recipes").glob("*.toml")}
+    assert linked == there

@@ -106,14 +106,21 @@ def _modules(name: str) -> tuple[ModuleType, ...]:
 
 def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
     """The modules of a built-in corpus, and what makes its pairs of (split, size, seed, its parameters)."""
+    from tfm.data import typing_errors
     from tfm.data.synthetic import (
         grammar,
+        inflection,
         languages,
         programs,
         pronouns,
+        spelling,
         string_tasks,  # imported here: whoever only reads lines need not build a grammar
     )
 
+    if name == "inflection":
+        return (inflection,), inflection.generate
+    if name == "spelling":
+        return (spelling, typing_errors), spelling.generate
     if name in programs.PROGRAMS:
         return (programs,), programs.PROGRAMS[name]
     if name == "it":

@@ -34,7 +34,7 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import find_resume_step
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
-from tfm.pipeline.training.early_stopping import ValidationCallback, best_first
+from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first
 from tfm.pipeline.training.helpers import gradient_workers
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.recipe_warnings import divergence_problem
@@ -166,7 +166,8 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             load_weights(trainer.state.model, weights, session.folder)
             found = trainer.validator.figures(trainer.state.model, World(device=session.world.device), lambda: None)
             figures = {**figures, **found}
-            if (worse := best[0].model_copy(update=found)).badness(metric) > best[0].badness(metric):
+            worse = Validation.model_validate({**best[0].model_dump(), **found})
+            if worse.badness(metric) > best[0].badness(metric):
                 session.reporter.warn(
                     f"the mean of the kept checkpoints has validation {worse.describe()}, which is worse than step "
                     f'{best[0].step:,} alone ({best[0].describe()}): training.keep.average = "none" would publish that '

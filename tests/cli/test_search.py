@@ -74,6 +74,21 @@ def test_the_same_seed_gives_the_same_trials(recipe: Path) -> None:
     assert found[0] == found[1] != found[2]
 
 
+def test_a_search_looks_at_a_score_of_texts_over_tokenizers(recipe: Path) -> None:
+    space = '[search.space]\n"tokenizer.kind" = { choices = ["word", "char"] }\n'
+    refused = tfm("search", search(Path("texts.toml"), 'method = "grid"', space), *QUICK)
+    assert refused.code == 2
+    assert 'search.metric = "bleu", or another score of texts' in refused.err
+    head = 'method = "grid"\nmetric = "wer"\nkeep = 2'
+    done = tfm("search", search(Path("texts.toml"), head, space), *QUICK, "--set", "training.max_steps=5")
+    assert done.code == 0, done.err
+    trials = trials_of("texts")
+    assert [each["ended"] for each in trials] == ["finished", "finished"]
+    for each in trials:
+        validation = open_artifact(Path("runs/texts/trials", f"{each['number']:04}", "model")).figures["validation"]
+        assert validation["scores"]["wer"]["score"] == each["value"]  # type: ignore[index,call-overload]
+
+
 def test_a_grid_tries_everything_and_what_is_impossible_is_a_result(recipe: Path) -> None:
     space = '[search.space]\n"model.encoder.heads" = { values = [1, 2, 3] }\n'
     done = tfm("search", search(Path("grid.toml"), 'method = "grid"', space), *QUICK)

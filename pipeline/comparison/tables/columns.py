@@ -98,6 +98,9 @@ def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duratio
         "valid.accuracy": ("valid accuracy", lambda share: f"{100 * share:.1f} %"),
         "valid.bleu": ("valid BLEU", "{:.2f}".format),
     }
+    names = dict.fromkeys(name for run in found.runs for name in run.figures)
+    further = [name for name in names if name.startswith("valid.") and name not in costs]
+    costs |= {name: (f"valid {label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
     columns += [Column(heading, figures(found, tested, name, shown)) for name, (heading, shown) in costs.items()]
     columns += score_columns(found, tested, metrics)
     differs = [Cell(_settings(found, row)) for row in rows]

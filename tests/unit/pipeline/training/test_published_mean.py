@@ -19,14 +19,16 @@ def test_a_mean_worse_than_the_best_checkpoint_is_told(tmp_path: Path, peak: flo
         max_steps=60,
         keep={"last": 3, "average": "last"},
         schedule={"name": "constant", "peak": peak, "warmup_steps": 0},
-        validation={"every_steps": 20, "bleu": False},
+        validation={"every_steps": 20, "bleu": False, "metrics": ["wer"]},
     )
     model = run(write_dataset(tmp_path / "dataset"), tmp_path, config, reporter=heard)
     lines = [json.loads(each) for each in (tmp_path / "training/metrics.jsonl").read_text("utf-8").splitlines()]
     alone = min(each["loss"] for each in lines if each["event"] == "valid")
-    mean = json.loads((model / "manifest.json").read_text("utf-8"))["figures"]["validation"]["loss"]
+    figures = json.loads((model / "manifest.json").read_text("utf-8"))["figures"]["validation"]
+    mean, wer = figures["loss"], figures["scores"]["wer"]["score"]
     told = [each for each in heard.warnings if 'training.keep.average = "none" would publish' in each]
     assert (mean > alone) == is_worse == bool(told)
     if told:
         assert f"loss {mean:.4f}" in told[0]
+        assert f"wer {wer:.2f}" in told[0]
         assert f"loss {alone:.4f}" in told[0]

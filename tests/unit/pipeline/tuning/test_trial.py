@@ -290,3 +290,22 @@ print(json.dumps([trial.params, trial.value, trial.state.name, trial.user_attrs,
     assert (value, state, attributes["updates"], between) == (0.75, "COMPLETE", 30, {"1": 0.5})
     assert attributes["began"] > 0
     assert (direction, about, best) == ("MAXIMIZE", {"search": {"seed": 1}}, 0)
+
+
+@pytest.mark.parametrize(("metric", "direction"), [("wer", "MINIMIZE"), ("exact_match", "MAXIMIZE")])
+def test_a_search_reads_further_scores_of_validation(tmp_path: Path, metric: str, direction: str) -> None:
+    config = SearchConfig.model_validate(
+        {"name": "s", "base": "b", "trials": 9, "metric": metric, "space": {"a": {"values": [1, 2]}}}
+    )
+    trials = open_trials(config, {}, parameters_of(config.space), tmp_path / "s", None)
+    assert trials.study.direction.name == direction
+    with trials.claim() as claimed:
+        assert claimed is not None
+        account = TrialProgress(trials, claimed)
+        account.begin("0", is_first=True)
+        account.raise_if_pruned()
+        for number, score in enumerate((40.0, 25.0), 1):
+            scores = {metric: {"score": score, "signature": "s"}}
+            found = {**validation(number, 1.0).model_dump(), "scores": scores}
+            account.on_validation(Validation.model_validate(found), number == 2)
+    assert trials.all()[0].intermediate_values == {1: 40.0, 2: 25.0}

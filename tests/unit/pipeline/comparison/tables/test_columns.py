@@ -302,3 +302,17 @@ BLEU = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 )
 def test_people_agree_is_for_the_definitions_of_the_table_alone(metric: str, signature: str, known: bool) -> None:
     assert people_agree(metric, signature, 1.0) == (agreement_with_people(metric, 1.0) if known else None)
+
+
+def test_further_scores_of_validation_have_columns_and_the_better_is_marked(tmp_path: Path) -> None:
+    runs = []
+    for name, wer in (("base", 20.0), ("better", 10.0)):
+        scores = {"wer": {"score": wer, "signature": "unit:word"}}
+        validation = {"loss": 1.0, "perplexity": 2.7, "accuracy": 0.5, "scores": scores}
+        runs.append(make_run(tmp_path / name, figures={"validation": validation}))
+    found = compare_runs(runs, "valid.wer")
+    columns = {each.heading: each for each in table(found, run_tests(found, [], NullReporter()), [], duration=str)}
+    assert [row.name for row in found.rows] == ["better", "base"]
+    assert [str(cell) for cell in columns["valid WER ↓"].cells] == ["10.00", "20.00"]
+    assert [cell.best for cell in columns["valid WER ↓"].cells] == [True, False]
+    assert found.runs[0].figures["valid.wer"].signature.startswith("unit:word|")

@@ -1,0 +1,105 @@
+"""A corpus of inflected nouns: an invented stem and the features that are wanted, and the form.
+
+The rules are those of Turkish nouns: vowels of suffixes follow those of the stem (vowel harmony), stops at the end of
+longer stems are voiced before a vowel, and d is t after a voiceless consonant.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+
+from tfm.data.errors import DataError
+
+SPLITS = ("train", "valid", "test", "combinations")
+FRONT, BACK = "eiöü", "aıou"
+VOWELS = FRONT + BACK
+VOICELESS = "pçtkfhsş"
+CONSONANTS = "bcçdfghjklmnprsştvyz"
+VOICED = {"p": "b", "ç": "c", "t": "d", "k": "ğ"}
+HIGH = {"a": "ı", "ı": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
+"""The high vowel that follows a vowel."""
+NUMBERS = {"SG": "", "PL": "lAr"}
+POSSESSORS = {"": "", "PSS1S": "(I)m", "PSS2S": "(I)n", "PSS3S": "(s)I", "PSS1P": "(I)mIz"}
+CASES = {"NOM": "", "ACC": "(y)I", "DAT": "(y)A", "LOC": "DA", "ABL": "DAn", "GEN": "(n)In"}
+"""Suffixes: A is a or e, I a high vowel, D is d or t; what is in brackets keeps vowels or consonants apart."""
+HELD_OUT = frozenset({("PL", "PSS1S", "ABL"), ("PL", "PSS2S", "DAT"), ("SG", "PSS1P", "LOC"), ("SG", "PSS2S", "GEN")})
+"""Bundles of features that only the split `combinations` has."""
+
+Features = tuple[str, str, str]
+
+
+def inflected(stem: str, features: Features) -> str:
+    """The form of a stem with a number, a possessor ("" for none) and a case."""
+    number, possessor, case = features
+    form, several = stem, sum(letter in VOWELS for letter in stem) > 1
+    for suffix in (NUMBERS[number], POSSESSORS[possessor]):
+        form = _joined(form, suffix, voices=several and form == stem)
+    suffix = CASES[case]
+    if possessor == "PSS3S" and suffix:  # n stands between it and a case
+        suffix = "n" + suffix.replace("(y)", "").replace("(n)", "")
+    return _joined(form, suffix, voices=several and form == stem)
+
+
+def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
+    """`size` different pairs of `split`, a pure function of the arguments: "kitap PL;PSS1S;DAT" and "kitaplarıma".
+
+    A stem is in one split alone, by its hash; `combinations` has stems of the test set.
+    """
+    if split not in SPLITS:
+        raise DataError(f"the corpus inflection has no split {split!r}; choose one of {', '.join(SPLITS)}")
+    draw = random.Random(f"inflection {split} {seed}").random
+    bundles = [
+        (number, possessor, case)
+        for number in NUMBERS
+        for possessor in POSSESSORS
+        for case in CASES
+        if ((number, possessor, case) in HELD_OUT) == (split == "combinations")
+    ]
+    wanted = "test" if split == "combinations" else split
+    seen: set[str] = set()
+    while len(seen) < size:
+        stem, features = _stem(draw), bundles[int(draw() * len(bundles))]
+        source = f"{stem} {';'.join(filter(None, features))}"
+        if source in seen or split_of(stem) != wanted:
+            continue
+        seen.add(source)
+        yield source, inflected(stem, features)
+
+
+def split_of(stem: str) -> str:
+    """The one split that may have a stem, by its hash: train 8, valid 1, test 1 of 10."""
+    return ("valid", "test", *("train",) * 8)[blake2b(stem.encode(), digest_size=8).digest()[0] % 10]
+
+
+def _stem(draw: Callable[[], float]) -> str:
+    """One to three syllables whose vowels are all front or all back."""
+    vowels = FRONT if draw() < 0.5 else BACK
+    syllables = 1 + int(draw() * 3)
+    letters = []
+    for number in range(syllables):
+        letters += [_one(draw, CONSONANTS), _one(draw, vowels)]
+        if draw() < (0.7 if number == syllables - 1 else 0.2) or syllables == 1:
+            letters.append(_one(draw, CONSONANTS))
+    return "".join(letters)
+
+
+def _one(draw: Callable[[], float], letters: str) -> str:
+    return letters[int(draw() * len(letters))]
+
+
+def _joined(form: str, suffix: str, *, voices: bool) -> str:
+    """A form with a suffix more; voices: whether a stop at its end is voiced before a vowel."""
+    if not suffix:
+        return form
+    ends_in_vowel = form[-1] in VOWELS
+    if suffix.startswith("("):
+        letter, rest = suffix[1], suffix[3:]
+        between = not ends_in_vowel if letter == "I" else ends_in_vowel
+        suffix = (letter if between else "") + rest
+    if voices and suffix[0] in "AI" and form[-1] in VOICED:
+        form = form[:-1] + VOICED[form[-1]]
+    for letter in suffix:
+        last = next(each for each in reversed(form) if each in VOWELS)
+        spelled = {"A": "a" if last in BACK else "e", "I": HIGH[last], "D": "t" if form[-1] in VOICELESS else "d"}
+        form += spelled.get(letter, letter)
+    return form
