@@ -55,7 +55,6 @@ FOLDERS = {
             "config",
             "corpus_config",
             "image_config",
-            "table_keys",
             "errors",
             "credentials",
         ),
