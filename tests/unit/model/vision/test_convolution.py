@@ -131,6 +131,26 @@ def test_an_image_reads_the_same_in_every_batch() -> None:
         torch.testing.assert_close(tokens(ours, torch.cat([some, others]))[:3], alone, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 4, 12])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_a_strided_convolution_is_that_of_torch_in_fp32(kernel: int, channels: int) -> None:
+    """Forward and backward, many times: a write past a buffer (oneDNN's, on AVX2) ends the process or changes these."""
+    conv = Conv(channels, 8, kernel, stride=2)
+    for seed in range(60):
+        torch.manual_seed(seed)
+        maps = torch.randn(10, channels, 8, 8).contiguous(memory_format=torch.channels_last)
+        weight = conv.weight.detach().double().requires_grad_()
+        reference = nn.functional.conv2d(maps.double(), weight, None, 2, kernel // 2)  # float64: not oneDNN's
+        reference.square().sum().backward()
+        conv.weight.grad = None
+        found = conv(maps.requires_grad_())
+        found.square().sum().backward()
+        assert conv.weight.grad is not None
+        assert weight.grad is not None
+        torch.testing.assert_close(found.double(), reference, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(conv.weight.grad.double(), weight.grad, rtol=1e-4, atol=1e-3)
+
+
 def test_low_precision_rounds_as_torch_does() -> None:
     shape = ImageShape(12, 12, 3)
     ours = convolution((8, 16), 1, 1, shape, torch.bfloat16).train()
