@@ -6,15 +6,28 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
+from tfm.data.table_keys import problem_of_table
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
-    "text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "huggingface", "generated", "imagefolder", "idx"
+    "text",
+    "tsv",
+    "csv",
+    "jsonl",
+    "parquet",
+    "labelled",
+    "conllu",
+    "conll",
+    "huggingface",
+    "generated",
+    "imagefolder",
+    "idx",
 ]
 Generator = Literal[
     "grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs",
     "inflection", "spelling", "scenes",
 ]  # fmt: skip
+Quoting = Literal["raw", "double", "backslash"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
@@ -30,9 +43,10 @@ class CorpusConfig(BaseModel):
     """One corpus of sentence pairs.
 
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
-    several, by a glob), `source` and `target` name its columns (tsv without a header: their numbers, from 0).
+    several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0).
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
-    of a sentence, the target one of its columns (upos).
+    of a sentence, the target one of its columns (upos). conll: a word a line, its columns by number; the source is the
+    first, the target the last.
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
     `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
     imagefolder: `path` is a folder of images, `target` a column of its tables (label). idx: `path` is a file of images,
@@ -50,7 +64,11 @@ class CorpusConfig(BaseModel):
     )
     target: str = "target"
     image: str | None = Field(None, description="huggingface: the column of images, which are then the sources")
-    classes: tuple[str, ...] = Field((), description="idx: the names of the labels 0, 1, ...; none: their numbers")
+    classes: tuple[str, ...] = Field(
+        (),
+        description="the names of labels that are integers, 0, 1, ...; none: those that the data have (ClassLabel of "
+        "Hugging Face), else their numbers",
+    )
     references: tuple[str, ...] | None = Field(
         None,
         description="test sets: files or columns with further references, in addition to `target`; of images in every "
@@ -63,6 +81,17 @@ class CorpusConfig(BaseModel):
         None,
         description="jsonl, parquet, huggingface: a list of texts is one text with spaces between (words: none of them "
         "may be empty or contain a space) or, as target of a test set, its references; none: refused",
+    )
+    delimiter: str | None = Field(
+        None, description="csv: what is between cells; none: what the file has, a comma, tab, semicolon or |"
+    )
+    quoting: Quoting | None = Field(
+        None,
+        description="csv, tsv: quotation marks are text (raw), are around cells and doubled within (double: "
+        '"a ""b"""), or have a backslash before them within ("a \\"b\\""); none: as the file has them',
+    )
+    header: bool | None = Field(
+        None, description="csv, tsv: whether the first row names the columns; none: unless they are named by numbers"
     )
     split: str | None = None
     size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
@@ -175,7 +204,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _images_fit(self) -> "CorpusConfig":
-        if (problem := image_corpus_problem(self)) is not None:
+        if (problem := image_corpus_problem(self) or problem_of_table(self)) is not None:
             raise ValueError(problem)
         return self
 
@@ -210,7 +239,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _references_are_there(self) -> "CorpusConfig":
-        if self.references and self.format in ("labelled", "conllu", "generated"):
+        if self.references and self.format in ("labelled", "conllu", "conll", "generated"):
             raise ValueError(f'`references`: format "{self.format}" has one for each segment')
         if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
             raise ValueError(f'`lists`: format "{self.format}" has no lists')

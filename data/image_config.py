@@ -1,7 +1,7 @@
 """[data.images] of a recipe: the shape of images and how training varies them; and which keys of a corpus of images
 have no meaning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +11,8 @@ IMAGES_FILE = "images.json"
 
 IMAGE_FORMATS = ("imagefolder", "idx")
 """The formats that hold images alone."""
+WITH_CLASSES = ("idx", "jsonl", "parquet", "huggingface", "imagefolder")
+"""The formats whose labels may be integers."""
 KEYS_NOT_FOR_IMAGES: Mapping[str, str] = {
     "source": "the source of a corpus of images is the image",
     "merge_references": "all captions of an image are together anyway",
@@ -20,12 +22,15 @@ KEYS_NOT_FOR_IMAGES: Mapping[str, str] = {
 }
 
 
-UNSET_IMAGE_KEYS: tuple[dict[str, Any], ...] = ({"images": None}, {"image": None}, {"classes": []})
-"""What a dumped config has of these keys where there are no images."""
+UNSET_IMAGE_KEYS: tuple[dict[str, Any], ...] = (
+    *({"images": None}, {"image": None}, {"classes": []}),
+    *({"delimiter": None}, {"quoting": None}, {"header": None}),
+)
+"""What a dumped config has of these keys where they say nothing."""
 
 
 def without_images(dumped: Any) -> Any:
-    """A dumped config without keys of images that say nothing: what was made before there were any stays fresh."""
+    """A dumped config without keys that say nothing, so that what was made before there were any stays fresh."""
     if isinstance(dumped, dict):
         return {key: without_images(each) for key, each in dumped.items() if {key: each} not in UNSET_IMAGE_KEYS}
     return [without_images(each) for each in dumped] if isinstance(dumped, list) else dumped
@@ -49,10 +54,13 @@ class ImagesConfig(BaseModel):
 
 def image_corpus_problem(corpus: Any) -> str | None:
     """What of a corpus (a CorpusConfig) does not go with its images, or with having none; None where all does."""
+    if (problem := _problem_of_classes(corpus.classes)) is not None:
+        return problem
     if corpus.image is not None and corpus.format != "huggingface":
         return f'`image` is a column of format "huggingface"; format "{corpus.format}" has none'
-    if corpus.classes and corpus.format != "idx":
-        return f'`classes` are for format "idx", whose labels are numbers, not for "{corpus.format}"'
+    if corpus.classes and corpus.format not in WITH_CLASSES:
+        of = ", ".join(WITH_CLASSES)
+        return f'`classes` are for formats whose labels may be integers ({of}), not for "{corpus.format}"'
     if not corpus.has_images:
         return None
     if corpus.format == "idx" and "target" not in corpus.model_fields_set:
@@ -67,14 +75,19 @@ def image_corpus_problem(corpus: Any) -> str | None:
     return None
 
 
-def _problem_of_names(corpus: Any) -> str | None:
-    """Classes that are not one name each, as labels are read: without white space around; and columns named twice."""
-    names = [name.strip() for name in corpus.classes]
+def _problem_of_classes(classes: Sequence[str]) -> str | None:
+    """Classes that are not one name each, as labels are read: without white space around."""
+    names = [name.strip() for name in classes]
     for name in names:
         if not name or "\n" in name or "\r" in name:
             return f"`classes`: each name must be one line of text, and {name!r} is none"
         if names.count(name) > 1:
             return f"`classes`: {name!r} is the name of two labels: give each its own"
+    return None
+
+
+def _problem_of_names(corpus: Any) -> str | None:
+    """Columns that are named twice."""
     columns = [corpus.target, *(corpus.references or ())]
     if corpus.image in columns:
         return f'`image` and `target` or `references` name the same column, "{corpus.image}"'

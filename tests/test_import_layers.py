@@ -55,6 +55,7 @@ FOLDERS = {
             "config",
             "corpus_config",
             "image_config",
+            "table_keys",
             "errors",
             "credentials",
         ),

@@ -17,7 +17,7 @@ from tokenizers import models
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import split_words
+from tfm.tokenizer.labels import WITHIN, split_words
 from tfm.tokenizer.languages import are_codes
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import Sampler
@@ -86,7 +86,7 @@ class CodePoints(Tokenizer):
         return [
             [
                 _numbers(normalized).tolist() or [UNK_ID]
-                for place, word in enumerate(split_words(text))
+                for place, word in enumerate(word.replace(WITHIN, " ") for word in split_words(text))
                 for normalized in [self._later(f" {replace_surrogates(word)}") if place else self.normalize(word)]
             ]
             for text in texts

@@ -22,6 +22,11 @@ NORMALIZERS: dict[LabelKind, Normalizer] = {
 _SPACES = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
 
 
+WITHIN = "\u2423"
+"""Stands for a space within a word, where spaces separate words that have a tag each; the word's pieces are those of
+the word with the space."""
+
+
 def split_words(text: str) -> list[str]:
     """The parts of a text between spaces: its words as in the corpus, or its tags."""
     return [word for word in text.translate(_SPACES).split(" ") if word]

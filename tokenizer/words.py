@@ -14,7 +14,7 @@ import tokenizers
 from numpy.typing import NDArray
 
 from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.labels import split_words
+from tfm.tokenizer.labels import WITHIN, split_words
 from tfm.tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, replace_surrogates
 from tfm.tokenizer.special import UNK_ID
 
@@ -147,9 +147,10 @@ def _spelled(part: Any) -> Any:
 class WordPieces:
     """Sentences to the ids of their words, by one tokenizer, for tasks that predict something for each word.
 
-    Words are separated by the spaces of the text. The pieces of a word are all that the tokenizer makes of it,
-    including spaces and unknown pieces; a word that normalisation leaves empty is one unknown piece. Otherwise the ids
-    are those of the whole text, if the tokenizer does not look across spaces, as none of ours does.
+    Words are separated by the spaces of the text, and WITHIN is a space in one of them. The pieces of a word are all
+    that the tokenizer makes of it, including spaces and unknown pieces; a word that normalisation leaves empty is one
+    unknown piece. Otherwise the ids are those of the whole text, if the tokenizer does not look across spaces, as none
+    of ours does.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
@@ -161,6 +162,7 @@ class WordPieces:
         if len(self._known) > MAX_WORDS:
             self._known.clear()
         sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
+        sentences = [[word.replace(WITHIN, " ") for word in sentence] for sentence in sentences]
         new = {word: None for sentence in sentences for word in sentence if word not in self._known}
         for whole, words in (
             (self._first, [word for word in new if word[0] != " "]),

@@ -70,7 +70,7 @@ def _of_file(file: Path) -> str:
 
 def _imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     columns = (corpus.target, *(corpus.references or ()))
-    found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table)
+    found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table, corpus.classes)
     left_out(others)
     return iter(found)
 
@@ -81,7 +81,8 @@ def _idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: 
 
 def _huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     columns = (corpus.target, *(corpus.references or ()))
-    return read_image_column(str(corpus.path), corpus.split, str(corpus.image), columns, online=online)
+    image, classes = str(corpus.image), corpus.classes
+    return read_image_column(str(corpus.path), corpus.split, image, columns, classes, online=online)
 
 
 def _generated(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:

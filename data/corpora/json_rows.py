@@ -1,10 +1,10 @@
-"""JSON files with an object a row: one a line (JSON Lines), or all in one array."""
+"""JSON files with an object a row: one a line (JSON Lines), or all in one array, which may be in an object."""
 
 import codecs
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +12,78 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
+from tfm.data.formats.class_labels import Names, name_of
 from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines, open_maybe_gzip
 
 READ_AT_ONCE = 1 << 20
 _BETWEEN = re.compile(r"[\s,]*")
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_WRAPPED = re.compile(
+    rf"\s*+\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[-+.\w]++)\s*+,)*+\s*+{_STRING}\s*+:\s*+(?P<array>\[)\s*+\{{",
+    re.DOTALL,
+)
+"""An object whose first value that is none of text, number or null is an array of objects."""
 
 
-def read_json(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
-    """The rows of a file that is an array of objects, or has one a line; objects in an array count as lines."""
+def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Iterator[Row]:
+    """The rows of a file with an object a line, or whose objects are in an array, which may be in an object.
+
+    Args:
+        path: the file.
+        corpus: which keys are read.
+        class_names: the names of classes that the data set stores as integers, per key.
+
+    Raises:
+        DataError: naming the line, or the number of the object in the array.
+    """
+    array = _array_in(path)
+    rows = _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
+    for number, row in rows:
+        yield _row(row, corpus, path, number, class_names or {})
+
+
+def _array_in(path: Path) -> tuple[int, bool] | None:
+    """Where the array of a file begins, in characters, and whether an object is around it; None: a line is an object.
+
+    The array is all of the file (`[{...}]`), or in an object behind short values (`{"version": 1, "data": [{...}]}`).
+    """
     with open_maybe_gzip(path) as stream:
-        is_array = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    if not is_array:
-        yield from _read_lines(path, corpus)
-        return
-    for number, row in enumerate(_array_items(path), 1):
-        yield _row(row, corpus, path, number)
+        head = stream.read(READ_AT_ONCE)
+    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "ignore")
+    if (match := re.match(r"\s*\[", text)) is not None:
+        return match.end() - 1, False
+    match = _WRAPPED.match(text)
+    if match is None:
+        return None
+    first, _, rest = text.lstrip().partition("\n")
+    is_row = (rest.strip() or len(head) == READ_AT_ONCE) and _is_json(first)
+    return None if is_row else (match.start("array"), True)
 
 
-def _read_lines(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
-    """The rows of a file with a JSON object a line; blank lines are none."""
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _line_items(path: Path) -> Iterator[tuple[int, object]]:
+    """The object of each line, with its number; blank lines have none."""
     for number, line in enumerate(open_lines(path), 1):
         if line.strip():
             try:
                 row = _DECODER.decode(line)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"not JSON: {error}", file=path, line=number) from None
-            yield _row(row, corpus, path, number)
+            yield number, row
 
 
-def _array_items(path: Path) -> Iterator[object]:
-    """The objects of an array, decoded one by one, so that the file need not fit into memory."""
+def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object]:
+    """The objects of an array, decoded one by one, so that the file need not fit into memory.
+
+    begin: where its `[` is. is_wrapped: whether the array is in an object.
+    """
     text, place, number, is_whole, is_inside = "", 0, 1, False, False
     with open_maybe_gzip(path) as stream:
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
@@ -52,7 +94,7 @@ def _array_items(path: Path) -> Iterator[object]:
                 text = text[place:] + decode(block, is_whole)
             except UnicodeDecodeError as error:
                 raise DataError(f"not UTF-8 ({error.reason}); convert it to UTF-8", file=path) from None
-            place, is_inside = (0 if is_inside else text.index("[") + 1), True
+            place, is_inside = (0 if is_inside else begin + 1), True
             while True:
                 place = _end_of_separators(text, place)
                 if place == len(text) or text[place] != "{":
@@ -73,10 +115,27 @@ def _array_items(path: Path) -> Iterator[object]:
         if text[place : place + 1] != "]":
             raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
         rest = text[place + 1 :].encode() + stream.read(READ_AT_ONCE)
+        if is_wrapped:
+            _check_end_of_object(rest + stream.read(READ_AT_ONCE), path)
+            return
         while rest:
             if rest.strip():
                 raise DataError("the array has an end, and more follows: make it one array", file=path)
             rest = stream.read(READ_AT_ONCE)
+
+
+def _check_end_of_object(rest: bytes, path: Path) -> None:
+    """Raise DataError if what is behind an array in an object is not its end, or holds another array of objects."""
+    remedy = "keep one array of objects in a file"
+    if len(rest) >= READ_AT_ONCE:
+        raise DataError(f"the array has an end, and much more follows: {remedy}", file=path)
+    try:
+        others = json.loads('{"":0' + rest.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise DataError("the array has an end, and what follows does not end its object", file=path) from None
+    for key, value in others.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            raise DataError(f"{key!r:.60} is a second array of objects: {remedy}", file=path)
 
 
 def _end_of_separators(text: str, place: int) -> int:
@@ -97,23 +156,27 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def _row(row: object, corpus: CorpusConfig, path: Path, number: int) -> Row:
+def _row(row: object, corpus: CorpusConfig, path: Path, number: int, class_names: Names) -> Row:
     source, *targets = column_names(corpus)
     first = "" if source is None else cell_text(_value(row, source, path, number), source, corpus, path, number)
-    return (
-        first,
-        *[
-            text
-            for each in targets
-            if each is not None
-            for text in cell_references(_value(row, each, path, number), each, corpus, path, number)
-        ],
-    )
+    texts: list[str] = []
+    for column in targets:
+        if column is not None:
+            classes = corpus.classes or class_names.get(column, ())
+            texts += cell_references(_value(row, column, path, number, classes), column, corpus, path, number)
+    return first, *texts
 
 
-def _value(row: object, column: str, path: Path, line: int) -> str | list[str]:
-    """The text or texts at a key; `a.b` is key b of the object at key a, and b may be one of `translation`, as on the
-    Hub. null is an empty text."""
+def _value(row: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None) -> str | list[str]:
+    """The text or texts at a key; null is an empty text.
+
+    Args:
+        row: the object.
+        column: the key; `a.b` is key b of the object at key a, and b may be one of `translation`, as on the Hub.
+        path, line: the place, for messages.
+        classes: of a target: integers and truth values stand for classes that are called so, or have no names if there
+            are none of these. None: they are refused.
+    """
     value: object = row
     nested = row.get("translation") if isinstance(row, dict) else None
     if isinstance(row, dict) and column not in row and isinstance(nested, dict) and column in nested:
@@ -124,11 +187,13 @@ def _value(row: object, column: str, path: Path, line: int) -> str | list[str]:
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
     if isinstance(value, list):
-        return [_text_of(each, column, path, line) for each in value]
-    return _text_of(value, column, path, line)
+        return [_text_of(each, column, path, line, classes) for each in value]
+    return _text_of(value, column, path, line, classes)
 
 
-def _text_of(value: object, column: str, path: Path, line: int) -> str:
+def _text_of(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None) -> str:
+    if isinstance(value, int) and classes is not None:
+        return name_of(value, classes, column=column, file=path, row=line)
     if value is not None and not isinstance(value, str):
         raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
     text = one_line(value or "")

@@ -15,18 +15,22 @@ from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.portions import Corpus, Portion, Reread
 from tfm.data.corpora.references import Row, group_references
+from tfm.data.corpora.remarks import remark
 from tfm.data.corpora.splits import Splits, resolve
 from tfm.data.corpora.table_cells import column_names, rows_of_tables, top_columns
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
+from tfm.data.formats.class_labels import Names
+from tfm.data.formats.conll.columns import read_conll
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_gzip
 from tfm.data.synthetic import registry
+from tfm.tokenizer.labels import WITHIN
 
 __all__ = [
     "READERS",
@@ -43,6 +47,7 @@ __all__ = [
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 Rows: TypeAlias = Iterator[Row]
+Identity: TypeAlias = tuple[str, Path | None, str]
 
 
 def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
@@ -74,7 +79,7 @@ def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     return group_references(wanted) if corpus.merge_references else wanted
 
 
-def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[tuple[str, Path | None, str]]:
+def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identity]:
     """What a corpus is made of, as (label, file or None, fingerprint): the same fingerprints mean the same text."""
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
@@ -85,18 +90,21 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[tuple[
     if corpus.format == "huggingface":
         split = huggingface.open_split(_path(corpus), corpus.split, online=online)
         if isinstance(split, DataFiles):
-            contents = [(str(path), path, _sha256(path)) for path in split.files]
-            return contents + [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
+            contents: list[Identity] = [(str(path), path, _sha256(path)) for path in split.files]
+            contents += [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
+            named = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
+            return contents + ([(f"classes of {_path(corpus)}", None, repr(named))] if named else [])
         with huggingface.corruption_as_data_error(_path(corpus), "whole dataset"):
             return [(describe(corpus), None, huggingface.digest(split, top_columns(corpus, split.column_names)))]
     return [(str(path), path, _sha256(path)) for path in files(corpus)]
 
 
 def by_words(corpus: Corpus) -> Corpus:
-    """The same corpus; if lists are joined, their texts must be words, so that each keeps its tag."""
+    """The same corpus, whose words keep their tags: texts in lists are words, and spaces within words are WITHIN."""
     if isinstance(corpus, Portion):
         return replace(corpus, corpora=tuple(map(by_words, corpus.corpora)))
-    return corpus.model_copy(update={"lists": "words"}) if corpus.lists == "join" else corpus
+    has_words = corpus.lists == "join" or corpus.format in ("conllu", "conll")
+    return corpus.model_copy(update={"lists": "words"}) if has_words else corpus
 
 
 def describe(corpus: Corpus) -> str:
@@ -158,15 +166,15 @@ def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, 
         yield from read(path, corpus)
 
 
-def _parquet(path: Path, corpus: CorpusConfig) -> Rows:
+def _parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with open_maybe_gzip(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
-        yield from rows_of_tables(tables, corpus, str(path))
+        yield from rows_of_tables(tables, corpus, str(path), class_names)
 
 
-def _arrow(path: Path, corpus: CorpusConfig) -> Rows:
+def _arrow(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with huggingface.corruption_as_data_error(path, "whole Arrow file"):
-        yield from rows_of_tables(read_arrow(path), corpus, str(path))
+        yield from rows_of_tables(read_arrow(path), corpus, str(path), class_names)
 
 
 def _lines(path: Path, corpus: CorpusConfig) -> Rows:
@@ -180,12 +188,17 @@ def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
-        read = partial(read_csv, separator=split.separator) if split.separator else OF_FILES[split.kind]
+        read = OF_FILES[split.kind]
+        if split.separator:
+            read = partial(read_csv, separator=split.separator)
+        elif split.class_names and split.kind in ("jsonl", "parquet", "arrow"):
+            read = partial(read, class_names=split.class_names)
         for file in split.files:
             yield from read(file, corpus)
         return
     with huggingface.corruption_as_data_error(path, "whole dataset"):
-        yield from rows_of_tables(split.with_format("arrow").iter(batch_size=1000), corpus, path)
+        tables = split.with_format("arrow").iter(batch_size=1000)
+        yield from rows_of_tables(tables, corpus, path, huggingface.class_names(split))
 
 
 def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool) -> Pairs:
@@ -194,6 +207,11 @@ def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], c
     for path in files(corpus):
         for row in read(path, columns):
             yield "" if corpus.source is None else row[0], row[-1]
+
+
+def _of_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> Pairs:
+    """The same of a format with a word a line, in which words may contain spaces."""
+    return _columns(partial(read, within=WITHIN if corpus.lists == "words" else " "), corpus, online)
 
 
 def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
@@ -215,7 +233,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-OF_FILES: Mapping[str, Callable[[Path, CorpusConfig], Rows]] = {
+OF_FILES: Mapping[str, Callable[..., Rows]] = {
     "tsv": read_tsv,
     "csv": read_csv,
     "jsonl": read_json,
@@ -230,7 +248,8 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "jsonl": partial(_of_files, read_json),
     "parquet": partial(_of_files, _parquet),
     "labelled": partial(_columns, read_labelled),
-    "conllu": partial(_columns, read_conllu),
+    "conllu": partial(_of_words, read_conllu),
+    "conll": partial(_of_words, partial(read_conll, remark=remark)),
     "huggingface": _huggingface,
     "generated": _generated,
     "imagefolder": _captions,

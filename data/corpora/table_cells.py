@@ -1,17 +1,22 @@
 """Cells to texts: columns of Arrow tables, lists of texts in a cell, and which are source and references."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.row_sizes import parts_of
+from tfm.data.formats.class_labels import Names, name_of, names_in_schema
+from tfm.data.formats.row_sizes import as_plain, parts_of
 from tfm.data.lines import one_line
+
+MAX_DEPTH = 4
+"""How deep fields of structs are looked up."""
 
 
 def column_names(corpus: CorpusConfig) -> list[str | None]:
@@ -50,27 +55,50 @@ def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     return [name for name in names if {name, name.split(".")[0]} & wanted]
 
 
-def rows_of_tables(tables: Iterable[pa.Table], corpus: CorpusConfig, path: str) -> Iterator[Row]:
+def rows_of_tables(
+    tables: Iterable[pa.Table], corpus: CorpusConfig, path: str, class_names: Names | None = None
+) -> Iterator[Row]:
     """The rows of tables with the same columns: source, target and further references.
 
     Each table is cut into parts before its values become Python's, so that memory is bounded by that of the largest
-    table. Raises DataError for a row that is longer than a line may be.
+    table.
+
+    Args:
+        tables: the tables, the first of which may be empty.
+        corpus: which columns are read.
+        path: what messages name.
+        class_names: the names of classes that are stored as integers; those in the metadata of a table come first.
+
+    Raises:
+        DataError: a row is longer than a line may be, or a column holds something else than text, lists of texts or,
+            for a target, classes.
     """
     first_row = 1
     for table in tables:
         table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
-        names = [name for name in column_names(corpus) if name is not None]
-        columns = [_table_column(table, name, path) for name in names]
+        classes = {**(class_names or {}), **names_in_schema(table.schema)}
+        columns = [
+            _table_column(table, name, path, is_target=place > 0)
+            for place, name in enumerate(column_names(corpus))
+            if name is not None
+        ]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
         for part in parts_of(texts, path, first_row):
-            yield from _rows(part, corpus, path, first_row)
+            yield from _rows(part, corpus, path, first_row, classes)
             first_row += len(part)
 
 
-def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int) -> Iterator[Row]:
+def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, classes: Names) -> Iterator[Row]:
     names = column_names(corpus)
-    values = map(_values, part.columns)
-    columns = [[""] * len(part) if name is None else next(values) for name in names]
+    columns: list[list[str] | list[list[str]]] = []
+    given = iter(part.columns)
+    for name in names:
+        if name is None:
+            columns.append([""] * len(part))
+            continue
+        of_classes = corpus.classes or classes.get(name)
+        named = partial(_named, names=of_classes, column=name, file=path)
+        columns.append(_values(next(given), first_row, named))
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
     cells_of = enumerate(zip(*columns, strict=True), first_row)
@@ -86,28 +114,47 @@ def _row(
     return cell_text(cells[0], str(names[0]), corpus, path, number), *chain.from_iterable(texts)
 
 
-def _table_column(table: pa.Table, name: str, path: str) -> pa.ChunkedArray:
-    """A column of texts, or of lists of them; `a.b`, and `b` within a column `translation` (as on the Hub), is a
-    field of a struct."""
-    if name not in table.column_names:
+def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> pa.ChunkedArray:
+    """A column of texts, of classes, or of lists of them; `a.b.c`, and `c` within a column `translation` (as on the
+    Hub), is a field of structs."""
+    for _ in range(MAX_DEPTH):
+        if name in table.column_names or not any(pa.types.is_struct(field.type) for field in table.schema):
+            break
         table = table.flatten()
     found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
     if found is None:
         raise DataError(f"there is no column {name!r}; it has {format_names(table.column_names)}", file=path)
     if table.column_names.count(found) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
-    column = table.column(found)
+    column = as_plain(table.column(found))
     value_type = column.type.value_type if _is_list(column.type) else column.type
     value_type = value_type.value_type if pa.types.is_dictionary(value_type) else value_type
-    if not (pa.types.is_string(value_type) or pa.types.is_large_string(value_type)):
+    is_text = (
+        pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
+    )
+    is_class = pa.types.is_integer(value_type) or pa.types.is_boolean(value_type)
+    if not is_text and not (is_class and is_target):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
     return column
 
 
-def _values(column: pa.ChunkedArray) -> list[str] | list[list[str]]:
+def _values(column: pa.ChunkedArray, first_row: int, named: Callable[[Any, int], str]) -> list[str] | list[list[str]]:
+    """The cells of a column as texts. named: gives the name of a class by its value and row."""
+    of = column.type.value_type if _is_list(column.type) else column.type
+    of = of.value_type if pa.types.is_dictionary(of) else of
+    cell = _text if not (pa.types.is_integer(of) or pa.types.is_boolean(of)) else named
+    rows = enumerate(column.to_pylist(), first_row)
     if _is_list(column.type):
-        return [[one_line(each or "") for each in value or ()] for value in column.to_pylist()]
-    return [one_line(value or "") for value in column.to_pylist()]
+        return [[cell(each, row) for each in value or ()] for row, value in rows]
+    return [cell(value, row) for row, value in rows]
+
+
+def _text(value: str | None, row: int) -> str:
+    return one_line(value or "")
+
+
+def _named(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
+    return name_of(value, names, column=column, file=file, row=row)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -1,6 +1,6 @@
 """CoNLL-U files: sentences as words and tags from their columns (universaldependencies.org/format.html).
 
-Spaces within a form or its lemma (5 000), which the format allows, become `_`, so that each word keeps its tag.
+A form or its lemma may contain spaces (5 000).
 """
 
 import re
@@ -19,11 +19,19 @@ LABELS, UNSPECIFIED = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
 
 
-def read_conllu(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def read_conllu(path: Path, columns: Sequence[str], within: str = " ") -> Iterator[tuple[str, ...]]:
     """For each sentence its words' values in each of `columns`, joined by spaces.
 
-    Multiword tokens (1-2) and empty nodes (1.1) are no words. Raises DataError naming file and line; also of a word
-    without a label in the last column, the target, where no tree (head) is asked for.
+    Multiword tokens (1-2) and empty nodes (1.1) are no words.
+
+    Args:
+        path: the file.
+        columns: names, of COLUMNS.
+        within: what stands for a space within a form or lemma.
+
+    Raises:
+        DataError: naming file and line; also of a word without a label in the last column, the target, where no tree
+            (head) is asked for.
     """
     words: list[list[str]] = []
     size = 0
@@ -35,7 +43,7 @@ def read_conllu(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
         if line:
-            words += _word(line, columns, path, number)
+            words += _word(line, columns, within, path, number)
         elif words:
             yield _joined(words)
             words = []
@@ -47,10 +55,9 @@ def _joined(words: list[list[str]]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in zip(*words, strict=True))
 
 
-def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[list[str]]:
+def _word(line: str, columns: Sequence[str], within: str, path: Path, number: int) -> list[list[str]]:
     """The values of the one word of a line; none of a line that is no word."""
     cells = line.split("\t")
-    cells[1:3] = ["_".join(cell.split()) or cell for cell in cells[1:3]]
     if len(cells) != NUM_COLUMNS:
         problem = f"has {len(cells)} columns; CoNLL-U has {NUM_COLUMNS}, with a tab between them"
         raise DataError(problem, file=path, line=number)
@@ -63,7 +70,8 @@ def _word(line: str, columns: Sequence[str], path: Path, number: int) -> list[li
         if value == UNSPECIFIED and column == columns[-1] and column in LABELS and "head" not in columns:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
             raise DataError(problem, file=path, line=number)
-        if not value or any(character.isspace() for character in value):
+        may_have_space = COLUMNS[column] in (PLACES["form"], PLACES["lemma"])
+        if not value.strip() or (not may_have_space and any(character.isspace() for character in value)):
             problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"
             raise DataError(problem, file=path, line=number)
-    return [values]
+    return [[within.join(value.split()) for value in values]]

@@ -8,11 +8,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_names
+from tfm.data.formats.class_labels import Names, names_in_card
 from tfm.data.formats.yaml_documents import Node, parse_yaml
 from tfm.data.safe_files import path_inside, read_bounded
 
@@ -42,12 +43,13 @@ class DataFiles:
     """The files of one split.
 
     kind: how they are read, one of KINDS. separator: of the columns of csv and tsv, if the card says one; the files are
-    then csv with it.
+    then csv with it. class_names: those that the card has of classes that are stored as integers.
     """
 
     kind: str
     files: tuple[Path, ...]
     separator: str = ""
+    class_names: Names = field(default_factory=dict)
 
 
 def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
@@ -76,7 +78,10 @@ def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str
     else:
         named = by_their_names([name.removeprefix(prefix) for name in files if _kind_of(name) is not None])
         named = {split: [prefix + name for name in names] for split, names in named.items()}
-    return _of_one_kind(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
+    found = _of_one_kind(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
+    name = config.get("config_name", configuration)
+    class_names = names_in_card(_front(folder, CARD), None if name is None else str(name))
+    return {split: replace(each, class_names=class_names) for split, each in found.items()}
 
 
 def inside(folder: Path, name: object, file: Path) -> Path:
@@ -153,21 +158,26 @@ def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
 
 def _configurations(folder: Path) -> list[Mapping[str, Node]]:
     for name in (SETTINGS, CARD):
-        if not os.path.lexists(folder / name):
-            continue
-        file = inside(folder, name, folder / name)
-        try:
-            text = read_bounded(file, follow_symlinks=True).decode("utf-8")
-            if name == CARD:
-                front = re.match(r"\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL)
-                text = front[1] if front else ""
-            document = parse_yaml(text)
-        except ValueError as error:
-            raise DataError(str(error), file=file) from None
+        document = _front(folder, name)
         configs = document.get("configs") if isinstance(document, dict) else None
         if isinstance(configs, list) and configs:
             return [each for each in configs if isinstance(each, dict)]
     return []
+
+
+def _front(folder: Path, name: str) -> Node:
+    """The YAML of the settings, or at the top of the card; empty if there is none."""
+    if not os.path.lexists(folder / name):
+        return ""
+    file = inside(folder, name, folder / name)
+    try:
+        text = read_bounded(file, follow_symlinks=True).decode("utf-8")
+        if name == CARD:
+            front = re.match(r"\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL)
+            text = front[1] if front else ""
+        return parse_yaml(text)
+    except ValueError as error:
+        raise DataError(str(error), file=file) from None
 
 
 def _patterns(said: Node | None, file: Path) -> dict[str, list[str]] | None:

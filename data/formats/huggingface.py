@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from tfm.data.errors import DataError, format_names
+from tfm.data.formats.class_labels import Names, names_in_features
 from tfm.data.formats.hub_folder import DataFiles, splits_of_folder
 from tfm.data.formats.saved_dataset import check_saved, splits_of_saved
 
@@ -105,12 +106,21 @@ def open_split(path: str, split: str | None, *, online: bool = False) -> Split:
     return splits[split]
 
 
+def class_names(split: Split) -> Names:
+    """The names of classes that a split stores as integers, per column."""
+    if isinstance(split, DataFiles):
+        return split.class_names
+    return names_in_features(split.features.to_dict() if split.features is not None else None)
+
+
 def digest(dataset: Any, columns: Collection[str]) -> str:
     """sha256, in hex, of the contents of some columns of a `datasets.Dataset`, independent of where it is stored.
 
     (Its own `_fingerprint` says how it was made, and does not change when the file is edited.)
     """
     found = hashlib.sha256(f"{len(dataset)} rows".encode())
+    if names := {name: each for name, each in class_names(dataset).items() if name in columns}:
+        found.update(repr(names).encode("utf-8", "surrogatepass"))
     wanted = [name for name in dataset.column_names if name in columns]
     if wanted:
         for table in dataset.select_columns(wanted).with_format("arrow").iter(batch_size=DIGEST_BATCH_ROWS):

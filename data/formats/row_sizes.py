@@ -61,7 +61,18 @@ def row_sizes(table: pa.Table) -> Ints:
     return total
 
 
+def as_plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The same values without views, and lists of a fixed size as those of any size; of others the array itself."""
+    kind = array.type
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if any(test(kind) for test in (pa.types.is_fixed_size_list, pa.types.is_list_view, pa.types.is_large_list_view)):
+        return array.cast(pa.large_list(kind.value_type))
+    return array
+
+
 def _sizes(array: pa.Array) -> Ints:
+    array = as_plain(array)
     kind = array.type
     if pa.types.is_dictionary(kind):
         places = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
+from tfm.data.formats.class_labels import name_of, names_in_features
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
@@ -21,11 +22,26 @@ IMAGES_AT_ONCE = 16
 
 
 def read_image_column(
-    path: str, split: str | None, image: str, columns: Sequence[str], *, online: bool = False
+    path: str,
+    split: str | None,
+    image: str,
+    columns: Sequence[str],
+    classes: Sequence[str] = (),
+    *,
+    online: bool = False,
 ) -> Iterator[CaptionedImage]:
     """The images of a column, each with its captions: a text, or a list of texts, of each of `columns`, or a class.
 
-    online: whether the dataset may be downloaded. Raises DataError naming the dataset, and the row (from 1).
+    Args:
+        path: a folder, or the name of a dataset.
+        split: which split; None: the only one.
+        image: the column of images.
+        columns: those of captions or classes.
+        classes: the names of classes that are integers; empty: those that the dataset has.
+        online: whether the dataset may be downloaded.
+
+    Raises:
+        DataError: naming the dataset, and the row (from 1).
     """
     import datasets  # takes a second
 
@@ -39,12 +55,14 @@ def read_image_column(
         else:
             features = opened_split.features
         _check_columns(features, image, columns, path)
+        named = {**huggingface.class_names(opened_split), **names_in_features(features.to_dict())}
+        named |= dict.fromkeys(columns, classes) if classes else {}
         number = 0
         for table in chain([head], tables):
             for row in _records(table.select(wanted)):
                 number += 1
                 name = f"{path}, row {number}"
-                texts = [text for column in columns for text in _texts(row[column], features[column], column, name)]
+                texts = [text for each in columns for text in _texts(row[each], each, named.get(each), path, number)]
                 content = _content(row[image], name, Path(path))
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
 
@@ -106,15 +124,15 @@ def _cache() -> Path:
     return Path(datasets.config.HF_CACHE_HOME)
 
 
-def _texts(value: Any, feature: Any, column: str, name: str) -> list[str]:
-    """The texts of a cell; a number that stands for a class is its name."""
-    names = getattr(feature, "names", None)
-    if names is not None:
-        if value is None or not 0 <= value < len(names):
-            raise DataError(f"has no class in {column!r}", file=name)
-        return [names[value]]
+def _texts(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:
+    """The texts of a cell; an integer is the name of a class."""
     found = value if isinstance(value, list) else [value]
+    texts = []
     for text in found:
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"{column!r} holds {str(text)[:40]}, not text", file=name)
-    return [one_line(text or "") for text in found]
+        if isinstance(text, int) or (text is None and names):
+            texts.append(name_of(-1 if text is None else text, names, column=column, file=path, row=row))
+        elif text is not None and not isinstance(text, str):
+            raise DataError(f"{column!r} holds {str(text)[:40]}, not text", file=f"{path}, row {row}")
+        else:
+            texts.append(one_line(text or ""))
+    return texts

@@ -21,7 +21,7 @@ TABLES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 
 
 def read_imagefolder(
-    folder: Path, columns: Sequence[str], read_table: TableReader
+    folder: Path, columns: Sequence[str], read_table: TableReader, classes: Sequence[str] = ()
 ) -> tuple[list[CaptionedImage], list[str]]:
     """The images of a folder with their captions, and the names of files in it that are none of them.
 
@@ -32,7 +32,9 @@ def read_imagefolder(
     """
     files = [file for _, file in files_of(folder)]
     tables = [file for file in files if file.name in TABLES]
-    found = _of_tables(folder, tables, columns, read_table) if tables else _of_folders(folder, files, columns)
+    if classes and not tables:
+        raise DataError("its labels are the names of folders, not integers: remove `classes`", file=folder)
+    found = _of_tables(folder, tables, columns, read_table, classes) if tables else _of_folders(folder, files, columns)
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
     if not found:
@@ -71,7 +73,7 @@ def _is_hidden(name: PurePath) -> bool:
 
 
 def _of_tables(
-    folder: Path, tables: Sequence[Path], columns: Sequence[str], read_table: TableReader
+    folder: Path, tables: Sequence[Path], columns: Sequence[str], read_table: TableReader, classes: Sequence[str]
 ) -> list[CaptionedImage]:
     if not columns:
         raise DataError("say which of its columns hold the captions, or the label", file=tables[0])
@@ -81,12 +83,12 @@ def _of_tables(
             raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
     captions: dict[Path, list[str]] = {}
     for table in tables:
-        for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns)), 1):
+        for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns, classes)), 1):
             captions.setdefault(_named(folder, table, number, name), []).extend(texts)
     return [_image(folder, file, tuple(texts)) for file, texts in captions.items()]
 
 
-def _as_corpus(table: Path, columns: Sequence[str]) -> CorpusConfig:
+def _as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> CorpusConfig:
     """A table as a corpus of texts: the sources are file names, the targets captions."""
     first, *more = columns
     kind = table.suffix.removeprefix(".")
@@ -96,6 +98,7 @@ def _as_corpus(table: Path, columns: Sequence[str]) -> CorpusConfig:
         "source": FILE_NAME,
         "target": first,
         "references": tuple(more) or None,
+        "classes": () if kind == "csv" else tuple(classes),
     }
     return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
 

@@ -126,15 +126,15 @@ class ShortAttention(torch.autograd.Function):
         query, key, value, weights = ctx.saved_tensors
         batch, heads = grad.shape[:2]
         grad = grad.reshape(batch * heads, -1, grad.shape[3])
-        for_value = weights.transpose(1, 2) @ grad
-        for_weights = grad @ value.transpose(1, 2)
-        for_logits = for_weights.sub_((for_weights * weights).sum(-1, keepdim=True)).mul_(weights)
-        for_logits.mul_(query.shape[-1] ** -0.5)
-        for_query, for_key = for_logits @ key, for_logits.transpose(1, 2) @ query
+        grad_value = weights.transpose(1, 2) @ grad
+        grad_weights = grad @ value.transpose(1, 2)
+        grad_logits = grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True)).mul_(weights)
+        grad_logits.mul_(query.shape[-1] ** -0.5)
+        grad_query, grad_key = grad_logits @ key, grad_logits.transpose(1, 2) @ query
         return (
             *(
                 heads_per_group.view(batch, heads, -1, heads_per_group.shape[-1])
-                for heads_per_group in (for_query, for_key, for_value)
+                for heads_per_group in (grad_query, grad_key, grad_value)
             ),
             None,
         )

@@ -65,9 +65,9 @@ class _LowPrecisionReluLayer(torch.autograd.Function):
         low_x, between, low_inner, low_outer = ctx.saved_tensors
         low_grad = pad_rows(grad, low_x.dtype)  # rows of zeros, where rows were topped up, add nothing below
         of_between = torch.ops.aten.threshold_backward(low_grad @ low_outer, between, 0)
-        for_x = (of_between @ low_inner)[: len(grad)]
+        grad_x = (of_between @ low_inner)[: len(grad)]
         sums = (of_between.t() @ low_x, of_between.sum(0), low_grad.t() @ between)
-        return *(each.to(ctx.out_dtype) for each in (for_x, *sums)), grad.sum(0), None
+        return *(each.to(ctx.out_dtype) for each in (grad_x, *sums)), grad.sum(0), None
 
 
 class FeedForward(nn.Module):

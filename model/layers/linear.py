@@ -57,9 +57,9 @@ class _LowPrecisionProduct(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         low_x, low_weight = ctx.saved_tensors
         low_grad = pad_rows(grad, low_x.dtype)
-        for_x = (low_grad @ low_weight)[: len(grad)].to(ctx.out_dtype) if ctx.needs_input_grad[0] else None
-        for_weight = (low_grad.t() @ low_x).to(ctx.out_dtype) if ctx.needs_input_grad[1] else None
-        return for_x, for_weight, grad.sum(0) if ctx.has_bias else None, None
+        grad_x = (low_grad @ low_weight)[: len(grad)].to(ctx.out_dtype) if ctx.needs_input_grad[0] else None
+        grad_weight = (low_grad.t() @ low_x).to(ctx.out_dtype) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_weight, grad.sum(0) if ctx.has_bias else None, None
 
 
 @cache

@@ -8,6 +8,7 @@ from tfm.data.errors import DataError
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
 from tfm.data.synthetic import registry
+from tfm.tokenizer.labels import WITHIN
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN = "_"  # a cell of CoNLL-U that says nothing
@@ -54,7 +55,7 @@ def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
                 texts, of, before, how = zip(*words, strict=True)
                 yield Sentence(" ".join(texts), of, before, how)
         elif tagged:
-            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel")):
+            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), WITHIN):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)
                 governors = _governors(ids, heads, columns[0], file)
                 yield Sentence(" ".join(text), tuple(tags), governors, tuple(relations))

@@ -14,6 +14,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import images
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import over_budget, preflight
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import by_words, describe, resolve, rows
 from tfm.data.corpora.splits import cut_note, has_stretches, unused_note
 from tfm.data.dataset.directions import Direction, Directions, temperature_weights
@@ -70,7 +71,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     splits = resolve(data)
     if note := unused_note(data, splits):
         reporter.warn(note)
-    with publish(stage_plan, command=command) as draft, ExitStack() as files:
+    with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
         sizes = preflight(splits, online=data.online).values()
         if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
             reporter.warn(note)
@@ -113,6 +114,8 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         if data.images is None:
             draft.figures["padding"] = report["batches"]["padding"]
         unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
+    for remark in remarks:
+        reporter.line(remark)
     for table in tables(report):
         reporter.table(*table)
     if data.images is None:

@@ -1,7 +1,7 @@
 """The tokenize stage: raw text to a recipe's tokenizer, shared or one for each side, measured on held-out text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -9,7 +9,8 @@ from tfm.data.artifact_tokenizers import load_file, load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.sources import describe, open_lines, pairs, resolve
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import by_words, describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
 from tfm.data.image_config import without_images
 from tfm.data.lines import chunk_rows
@@ -65,7 +66,9 @@ def tokenize(
     if is_fresh(stage_plan, reporter):
         return
     splits = resolve(data)
-    with publish(stage_plan, command=command) as draft:
+    if config.names == "tags":
+        splits = replace(splits, train=tuple(map(by_words, splits.train)), valid=tuple(map(by_words, splits.valid)))
+    with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
         preflight(splits, online=data.online)
         tokenizers = _take(config)
         trainers: dict[str, Trainer] = {}
@@ -79,6 +82,8 @@ def tokenize(
         draft.figures.update(_learned(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
         _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
+    for remark in remarks:
+        reporter.line(remark)
     reporter.line(f"tokenizer: {out}")
 
 

@@ -39,7 +39,7 @@ class _TwoCrossEntropies(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         passes, low_weight = (first, second), weight.to(dtype)
         low_passes = [pad_rows(each, dtype) if dtype != each.dtype else each for each in passes]
-        for_passes, for_weight = [torch.empty_like(each) for each in passes], torch.zeros_like(weight)
+        grad_passes, grad_weight = [torch.empty_like(each) for each in passes], torch.zeros_like(weight)
         own = [first.new_empty(len(first), 1) for _ in passes]
         cost, nll = first.new_empty(len(first)), first.new_empty(len(first))
         for begin in range(0, len(first), CHUNK):
@@ -59,21 +59,21 @@ class _TwoCrossEntropies(torch.autograd.Function):
                 error[size:] = 0.0  # rows that only fill up
                 low_error = error.to(dtype)
                 own[number][chunk] = of_target
-                for_passes[number][chunk] = (low_error @ low_weight)[:size]
-                for_weight += low_error.t() @ low[number]
+                grad_passes[number][chunk] = (low_error @ low_weight)[:size]
+                grad_weight += low_error.t() @ low[number]
         chosen = weight.index_select(0, targets)
-        for hidden, for_hidden, of_target in zip(passes, for_passes, own, strict=True):
-            for_hidden.addcmul_(of_target, chosen)
-            for_weight.index_add_(0, targets, hidden * of_target)
-        ctx.save_for_backward(*for_passes, for_weight)
+        for hidden, grad_hidden, of_target in zip(passes, grad_passes, own, strict=True):
+            grad_hidden.addcmul_(of_target, chosen)
+            grad_weight.index_add_(0, targets, hidden * of_target)
+        ctx.save_for_backward(*grad_passes, grad_weight)
         total, nll = ((each if counts is None else each * counts).sum() for each in (cost, nll))
         ctx.mark_non_differentiable(nll)
         return total, nll
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        for_first, for_second, for_weight = ctx.saved_tensors
-        return for_first * grad, for_second * grad, for_weight * grad, None, None, None, None, None
+        grad_first, grad_second, grad_weight = ctx.saved_tensors
+        return grad_first * grad, grad_second * grad, grad_weight * grad, None, None, None, None, None
 
 
 def _errors(log_p: list[Tensor], smoothing: float, alpha: float) -> tuple[list[Tensor], Tensor]:

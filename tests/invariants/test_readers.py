@@ -110,8 +110,20 @@ def check_labelled(file: Path, content: bytes, found: list[tuple[str, str]]) -> 
 def check_conllu(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
     cells = [line.split("\t") for line in lines_of(content) if line and not line.startswith("#")]
     words = [row for row in cells if row[0].isdecimal()]
-    assert [word for source, _ in found for word in source.split(" ")] == ["_".join(row[1].split()) for row in words]
+    assert [word for source, _ in found for word in source.split(" ")] == [
+        form for row in words for form in row[1].split()
+    ]
     assert [tag for _, target in found for tag in target.split(" ")] == [row[3] for row in words]
+
+
+def check_conll(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    lines = [line for line in lines_of(content) if line.strip()]
+    first = next((line for line in lines if not line.startswith(("#", "-DOCSTART-"))), "")
+    rows = [line.split("\t") if "\t" in first else line.split() for line in lines]
+    width = len(first.split("\t") if "\t" in first else first.split())
+    words = [row for row in rows if row[0] != "-DOCSTART-" and (len(row) == width or not row[0].startswith("#"))]
+    assert " ".join(source for source, _ in found).split() == [part for row in words for part in row[0].split()]
+    assert " ".join(target for _, target in found).split() == [part for row in words for part in row[-1].split()]
 
 
 def parquet() -> bytes:
@@ -132,11 +144,14 @@ class Format:
 
 FORMATS = {
     "text": Format("txt", TEXT.encode(), {}, check_text),
-    "tsv": Format("tsv", b"eins\tone\t1\nzwei\ttwo\t2\n", {"source": "0", "target": "1"}, check_tsv),
+    "tsv": Format("tsv", b"eins\tone\t1\nzwei\ttwo\t2\n", {"source": "0", "target": "1", "quoting": "raw"}, check_tsv),
+    "quoted": Format("tsv", b'source\ttarget\n"a ""b"""\t"a\nhouse"\n\nzwei\ttwo\n', {"format": "tsv"}, check_csv),
+    "escaped": Format("csv", b'source;target\n"a \\"b\\"";"a;\nhouse"\n\nzwei;two\n', {"format": "csv"}, check_csv),
     "csv": Format("csv", b'source,target\n"ein ""Haus""","a\nhouse"\nzwei,two\n', {}, check_csv),
     "jsonl": Format("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), {}, check_jsonl),
     "parquet": Format("parquet", parquet(), {}, check_parquet),
     "labelled": Format("txt", b"1 ein Haus\n__label__gut so , so\n\n0\n", {}, check_labelled),
+    "conll": Format("txt", "-DOCSTART- O\n\nAnna B-PER\nBerg I-PER\n. O\n\n\nÜber O\n".encode(), {}, check_conll),
     "conllu": Format("conllu", CONLLU.encode(), {}, check_conllu),
 }
 
@@ -149,7 +164,7 @@ def read_corpus(name: str, content: bytes, folder: Path, *, packed: bool = False
     places = {"source": str(file), "target": str(file)} if name == "text" else {"path": str(file), **form.config}
     error = None
     try:
-        found = list(pairs(CorpusConfig.model_validate({"format": name, **places})))
+        found = list(pairs(CorpusConfig.model_validate({"format": name} | places)))
     except DataError as caught:
         error = str(caught)
     if error is not None:

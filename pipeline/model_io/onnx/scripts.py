@@ -142,7 +142,7 @@ SPACES = str.maketrans(dict.fromkeys(CONFIG["spaces"], " "))
 
 def encode(line):
     """The ids of each word of a line; a word of which nothing is left is one unknown piece."""
-    words = [word for word in line.translate(SPACES).split(" ") if word]
+    words = [word.replace("\\u2423", " ") for word in line.translate(SPACES).split(" ") if word]
     spelled = [(LATER, f" {word}") if place else (SOURCE, word) for place, word in enumerate(words)]
     encoded = [encoded_ids(tokens, word) for tokens, word in spelled]
     return [ids or [CONFIG["unknown"]] for ids in encoded]

@@ -210,6 +210,12 @@ def write_all(format_: Format, folder: Path) -> dict[str, Any]:
                 "source": "form",
                 "target": "upos",
             }
+        case "conll":
+            columns = [
+                [f"{word} {'B' if number % 2 else 'I'}-X{number}" for word in text.split()]
+                for number, (text, _) in enumerate(LINES)
+            ]
+            return {"path": write(path, [line for block in columns for line in (*block, "")])}
         case "huggingface":
             table = datasets.Dataset.from_dict({"source": sources, "target": targets})
             datasets.DatasetDict(train=table).save_to_disk(str(path))

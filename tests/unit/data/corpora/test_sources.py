@@ -86,7 +86,7 @@ def test_parquet(tmp_path, name):
     with pytest.raises(DataError, match=r"no column 'fr'; it has "):
         read(format="parquet", path=str(tmp_path / name), source="fr", target="en")
     with pytest.raises(DataError, match="'n' holds int64, not text"):
-        read(format="parquet", path=str(tmp_path / name), source="en", target="n")
+        read(format="parquet", path=str(tmp_path / name), source="n", target="en")
 
 
 def test_a_glob_reads_files_in_order_of_name(tmp_path):

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import by_words, pairs
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
 
 
 def word(number: str, form: str, lemma: str = "_", upos: str = "X", xpos: str = "_", deprel: str = "dep") -> str:
@@ -93,12 +95,20 @@ def test_a_space_in_a_column_that_is_not_read_does_not_matter(tmp_path: Path) ->
     assert read(file) == [("a", "X")]
 
 
-def test_a_space_in_a_word_becomes_another_character_so_that_tags_are_not_shifted(tmp_path: Path) -> None:
+def test_a_word_with_a_space_is_the_word_as_it_is_and_keeps_its_tag(tmp_path: Path) -> None:
     spaces = ("5 000", "5\u00a0000", "chủ\u2009tịch", "a  b c")
     file = write(tmp_path, [*(word(str(number), form, lemma=form) for number, form in enumerate(spaces, 1)), ""])
-    words = "5_000 5_000 chủ_tịch a_b_c"
+    words = "5 000 5 000 chủ tịch a b c"
     assert read(file) == [(words, "X X X X")]
     assert read(file, target="lemma") == [(words, words)]
+    corpus = by_words(CorpusConfig(format="conllu", path=str(file)))
+    ((tagged, tags),) = pairs(corpus)
+    assert tagged == "5␣000 5␣000 chủ␣tịch a␣b␣c"
+    assert tags == "X X X X"
+    tokenizer = train([words], TokenizerConfig(kind="char", min_frequency=1))
+    whole, apart = tokenizer.encode_words([tagged])[0], tokenizer.encode_words([words])[0]
+    assert len(whole) == 4
+    assert [each for one in whole for each in one] == [each for one in apart for each in one] == tokenizer.encode(words)
 
 
 def test_preflight_reads_it_through(tmp_path: Path, file: Path) -> None:

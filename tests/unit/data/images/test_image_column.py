@@ -46,8 +46,15 @@ def test_a_class_is_its_name(tmp_path: Path) -> None:
     path = saved(tmp_path, {"image": CELLS, "label": [1, 0]}, label=names)
     assert [each.captions for each in read_image_column(path, "train", "image", ["label"])] == [("собака",), ("CAT",)]
     path = saved(tmp_path / "b", {"image": CELLS, "label": [1, -1]}, label=names)
-    with pytest.raises(DataError, match="set, row 2: has no class in 'label'"):
+    with pytest.raises(DataError, match="set: row 2: column 'label' holds -1: it says that the row has no class"):
         list(read_image_column(path, None, "image", ["label"]))
+
+
+def test_integers_are_classes(tmp_path: Path) -> None:
+    path = saved(tmp_path, {"image": CELLS, "label": [1, 0]}, label=datasets.Value("int8"))
+    assert [each.captions for each in read_image_column(path, "train", "image", ["label"])] == [("1",), ("0",)]
+    found = read_image_column(path, "train", "image", ["label"], ("cat", "dog"))
+    assert [each.captions for each in found] == [("dog",), ("cat",)]
 
 
 def test_images_may_lie_in_files(tmp_path: Path) -> None:
@@ -65,13 +72,14 @@ def test_a_damaged_image_is_no_matter_of_datasets(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    columns = {"image": [*CELLS, None], "text": ["x"] * 3, "number": [1, 2, 3]}
-    path = saved(tmp_path, columns, text=TEXT, number=datasets.Value("int64"))
+    columns = {"image": [*CELLS, None], "text": ["x"] * 3, "number": [1, 2, 3], "ratio": [0.5] * 3}
+    of_ratio = datasets.Value("float64")
+    path = saved(tmp_path, columns, text=TEXT, number=datasets.Value("int64"), ratio=of_ratio)
     for image, caption, said in (
-        ("picture", "text", "there is no column 'picture'; it has image, text, number"),
+        ("picture", "text", "there is no column 'picture'; it has image, text, number, ratio"),
         ("image", "caption", "there is no column 'caption'"),
         ("text", "text", "column 'text' does not hold images"),
-        ("image", "number", "row 1: 'number' holds 1, not text"),
+        ("image", "ratio", "row 1: 'ratio' holds 0.5, not text"),
         ("image", "text", "row 3: has no image"),
     ):
         with pytest.raises(DataError, match=said):

@@ -380,7 +380,7 @@ HUB = {"format": "huggingface", "path": "x", "image": "image"}
         ({"train": {"format": "imagefolder", "path": "x", "merge_references": True}}, "`merge_references`: all"),
         ({"train": {"format": "idx", "path": "x"}}, "needs `target`, the file of the labels"),
         ({"train": {"format": "tsv", "path": "x", "image": "picture"}}, "`image` is a column"),
-        ({"train": {"format": "imagefolder", "path": "x", "classes": ["a"]}}, "`classes` are for format"),
+        ({"train": {"format": "csv", "path": "x", "classes": ["a"]}}, "`classes` are for format"),
         ({"train": {**IDX, "classes": ["a", "b", " a"]}}, "'a' is the name of two labels"),
         ({"train": {**IDX, "classes": ["a", " "]}}, "one line of text, and '' is none"),
         ({"train": {**IDX, "classes": ["a", "b\nc"]}}, "is none"),

@@ -1,0 +1,176 @@
+"""How a file of cells is written: what is between the cells, and what quotation marks in it are.
+
+A recipe says it by `delimiter` and `quoting`; else the file does, and what was recognised is remarked.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from tfm.data.corpora.remarks import remark
+from tfm.data.corpus_config import Quoting
+from tfm.data.errors import DataError
+from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
+
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+CR = "\udc0d"
+"""Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
+surrogate pair, which no file in UTF-8 has."""
+DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
+STRONG_FIRST = ("\t", "|", ";", ",")
+"""Without a header, the delimiter that texts have least often is tried first."""
+NUM_SAMPLED = 200
+Rows = Iterator[tuple[int, list[str]]]
+
+
+def split_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
+    """The cells of each row that is not empty, with the number of its last line.
+
+    Raises:
+        DataError: naming the line; a quotation mark is missing or out of place.
+    """
+    if quoting == "raw":
+        return ((number, line.split(delimiter)) for number, line in enumerate(open_lines(path), 1))
+    return _quoted_rows(path, delimiter, quoting)
+
+
+def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> str:
+    """The delimiter with which a CSV file has the columns that are asked for, and as many cells in each row.
+
+    Args:
+        path: the file.
+        columns: names in its header or, without one, numbers from 0.
+        is_headed: whether its first row names the columns.
+
+    Returns:
+        One of `DELIMITERS`; a comma if none fits.
+    """
+    for delimiter in DELIMITERS if is_headed else STRONG_FIRST:
+        if _fits(path, delimiter, columns, is_headed=is_headed):
+            if delimiter != ",":
+                remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
+            return delimiter
+    return ","
+
+
+def find_csv_quoting(path: Path, delimiter: str) -> Quoting:
+    """Whether a CSV file doubles quotation marks within cells, as most do, or has a backslash before each."""
+    if not any(b"\\" in block for block in line_blocks(path)):
+        return "double"
+    if not _is_even(path, delimiter, "backslash") or (
+        _is_even(path, delimiter, "double") and not _are_all_escaped(path, delimiter)
+    ):
+        return "double"
+    remark(path, 'backslashes are read as escapes (quoting = "backslash")')
+    return "backslash"
+
+
+def find_tsv_quoting(path: Path) -> Quoting:
+    """Whether quotation marks around the cells of a file with tabs are CSV's, or text.
+
+    They are CSV's if every cell that begins with one ends with one, has those between them doubled, and all rows have
+    as many cells as the first; as pandas and spreadsheets write them.
+    """
+    is_quoted, is_even, width = False, True, 0
+    for number, line in enumerate(open_lines(path), 1):
+        cells = line.split("\t")
+        width = width or len(cells)
+        is_even &= len(cells) == width or not line
+        for cell in cells:
+            if not cell.startswith('"'):
+                continue
+            if QUOTED.fullmatch(cell):
+                is_quoted = True
+            elif QUOTED.match(cell) or len(cells) == width:  # else it may go on behind a tab or in the next line
+                if is_quoted:
+                    remark(
+                        path, f'quotation marks are kept as text, since those of line {number} are (quoting = "raw")'
+                    )
+                return "raw"
+            else:
+                is_quoted = True
+    if not is_quoted or not (is_even or _is_even(path, "\t", "double")):
+        return "raw"
+    remark(path, 'quotation marks around cells are removed, as in CSV (quoting = "double"; "raw" keeps them)')
+    return "double"
+
+
+def _fits(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
+    """Whether the first rows are of the same length with this delimiter, and have these columns."""
+    try:
+        rows = [row for _, row in islice(_quoted_rows(path, delimiter, "double"), NUM_SAMPLED)]
+    except DataError:
+        try:
+            rows = [row for _, row in islice(_quoted_rows(path, delimiter, "backslash"), NUM_SAMPLED)]
+        except DataError:
+            return False
+    rows = [row for row in rows if row]
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        return False
+    if is_headed:
+        return {*columns} <= {*rows[0]}
+    return len(rows[0]) > max(map(int, columns), default=0)
+
+
+def _is_even(path: Path, delimiter: str, quoting: Quoting) -> bool:
+    """Whether a whole file is read so without an error, each row with as many cells as the first."""
+    try:
+        rows = (row for _, row in _quoted_rows(path, delimiter, quoting) if row)
+        width = len(next(rows, []))
+        return all(len(row) == width for row in rows)
+    except DataError:
+        return False
+
+
+def _are_all_escaped(path: Path, delimiter: str) -> bool:
+    """Whether cells have quotation marks, and each of them a backslash before it."""
+    cells = (cell for _, row in _quoted_rows(path, delimiter, "double") for cell in row if '"' in cell)
+    is_one = False
+    for cell in cells:
+        is_one = cell.count('"') == cell.count('\\"')
+        if not is_one:
+            return False
+    return is_one
+
+
+def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    size = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal size
+        for number, line in enumerate(open_lines(path), 1):
+            size += len(line) + 1
+            if size > MAX_LINE_BYTES:  # quotation marks may join lines without end
+                problem = f"its row is longer than {MAX_LINE_BYTES:,} characters; is a quotation mark missing?"
+                raise DataError(problem, file=path, line=number)
+            yield line.replace("\r", CR) + "\n"
+
+    escape = "\\" if quoting == "backslash" else None
+    table = csv.reader(lines(), strict=True, delimiter=delimiter, escapechar=escape)
+    try:
+        for row in table:
+            size = 0
+            yield table.line_num, [cell.replace(CR, "\r") for cell in row]
+    except csv.Error as error:
+        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
+
+
+def without_blank(path: Path, rows: Iterable[tuple[int, list[str]]], blank: Sequence[list[str]], skipped: int) -> Rows:
+    """The rows without those of blank lines, which are counted.
+
+    Args:
+        path: the file, for the remark.
+        rows: its rows.
+        blank: how a blank line is read.
+        skipped: how many were skipped before.
+    """
+    for number, row in rows:
+        if row in blank:
+            skipped += 1
+        else:
+            yield number, row
+    if skipped:
+        remark(path, f"{skipped:,} blank lines were skipped" if skipped > 1 else "1 blank line was skipped")

@@ -1,0 +1,29 @@
+"""What readers find in files that a user should know and that is no error: a delimiter that was recognised, lines that
+were skipped.
+
+Readers are generators far below the stages; a stage collects what they remark while it reads.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+_COLLECTED: ContextVar[dict[str, None] | None] = ContextVar("_COLLECTED", default=None)
+
+
+def remark(file: Path | str, text: str) -> None:
+    """Add a remark about a file to those that are collected; one that was made before is not made again."""
+    if (collected := _COLLECTED.get()) is not None:
+        collected[f"{file}: {text}"] = None
+
+
+@contextmanager
+def collect_remarks() -> Iterator[dict[str, None]]:
+    """Collect what readers remark within this context, in order and each remark once."""
+    collected: dict[str, None] = {}
+    token = _COLLECTED.set(collected)
+    try:
+        yield collected
+    finally:
+        _COLLECTED.reset(token)

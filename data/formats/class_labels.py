@@ -1,0 +1,107 @@
+"""Names of classes that a data set stores as integers, as `ClassLabel` of Hugging Face `datasets` describes them.
+
+The description is in the metadata of a Parquet or Arrow file, in dataset_info.json, or in the card of a folder
+(README.md).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from tfm.data.errors import DataError
+from tfm.data.json_documents import parse_json
+
+Names: TypeAlias = Mapping[str, Sequence[str]]
+"""The names of the classes 0, 1, ... per column."""
+KEY = b"huggingface"
+LISTS = ("Sequence", "List", "LargeList")
+
+
+def names_in_features(features: object) -> dict[str, tuple[str, ...]]:
+    """The names of each column of classes, or of lists of classes.
+
+    features: as `Features.to_dict()` has them, and so dataset_info.json and the metadata of files.
+    """
+    if not isinstance(features, Mapping):
+        return {}
+    found = {column: _names(feature) for column, feature in features.items()}
+    return {str(column): names for column, names in found.items() if names is not None}
+
+
+def names_in_schema(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
+    """The names of each column of classes, from the metadata of an Arrow schema. Raises ValueError if it is damaged."""
+    text = (schema.metadata or {}).get(KEY)
+    if text is None:
+        return {}
+    info = parse_json(text).get("info")
+    return names_in_features(info.get("features") if isinstance(info, Mapping) else None)
+
+
+def names_in_card(front: object, configuration: str | None) -> dict[str, tuple[str, ...]]:
+    """The names of each column of classes, from the `dataset_info` of a card.
+
+    Args:
+        front: the YAML at the top of the card.
+        configuration: which one is read; none: the only one.
+    """
+    info = front.get("dataset_info") if isinstance(front, Mapping) else None
+    several = [each for each in (info if isinstance(info, list) else [info]) if isinstance(each, Mapping)]
+    wanted = [each for each in several if configuration in (None, each.get("config_name", configuration))]
+    if len(wanted) != 1:
+        return {}
+    features = wanted[0].get("features")
+    found = dict(_in_card(feature) for feature in features if isinstance(feature, Mapping)) if features else {}
+    return {column: names for column, names in found.items() if names}
+
+
+def name_of(value: int | None, names: Sequence[str] | None, *, column: str, file: Path | str, row: int) -> str:
+    """The name of a class; none is an empty text.
+
+    Args:
+        value: the integer or truth value that stands for it.
+        names: the names of the classes 0, 1, ...; none: their numbers, or true and false.
+        column, file, row: the place, for messages; rows count from 1.
+
+    Raises:
+        DataError: there are names, and the number has none; -1 says that a row has no class.
+    """
+    if value is None:
+        return ""
+    if not names:
+        return str(value).lower()
+    if not 0 <= value < len(names):
+        why = "it says that the row has no class" if value == -1 else f"its classes are 0 to {len(names) - 1}"
+        raise DataError(f"row {row}: column {column!r} holds {value}: {why}", file=file)
+    return names[value]
+
+
+def _names(feature: object) -> tuple[str, ...] | None:
+    """The names of a feature that is a class or a list of them."""
+    if isinstance(feature, list) and len(feature) == 1:  # as older versions describe a list
+        return _names(feature[0])
+    if not isinstance(feature, Mapping):
+        return None
+    if feature.get("_type") in LISTS:
+        return _names(feature.get("feature"))
+    names = feature.get("names")
+    if feature.get("_type") != "ClassLabel" or not isinstance(names, list):
+        return None
+    return tuple(map(str, names))
+
+
+def _in_card(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """A column and the names of its classes, if it has any; a card has them as {'0': neg, '1': pos}."""
+    held = next((feature[key] for key in ("dtype", "sequence", "list") if key in feature), None)
+    held = held.get("dtype", held) if isinstance(held, Mapping) else None
+    classes = held.get("class_label") if isinstance(held, Mapping) else None
+    names = classes.get("names") if isinstance(classes, Mapping) else None
+    return str(feature.get("name")), tuple(_in_order(names))
+
+
+def _in_order(names: object) -> Iterator[str]:
+    if isinstance(names, list):
+        yield from map(str, names)
+    elif isinstance(names, Mapping) and sorted(names, key=str) == sorted(map(str, range(len(names)))):
+        yield from (str(names[str(number)]) for number in range(len(names)))

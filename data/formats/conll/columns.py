@@ -1,0 +1,92 @@
+"""Files with a word a line and its labels in columns, as CoNLL-2003 and many sets of named entities have them.
+
+Columns are separated by tabs or spaces, sentences by blank lines. CoNLL-U, whose ten columns have names, is in
+`conllu`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tfm.data.errors import DataError
+from tfm.data.formats.conll.schemes import SchemeCheck
+from tfm.data.lines import MAX_LINE_BYTES, open_lines
+
+DOCUMENT = "-DOCSTART-"
+FIRST, LAST = "source", "target"
+"""What columns are called unless their number is given: the word is in the first one, its label in the last."""
+
+
+def read_conll(
+    path: Path, columns: Sequence[str], within: str = " ", remark: Callable[[Path, str], None] | None = None
+) -> Iterator[tuple[str, ...]]:
+    """For each sentence its words' values in each of `columns`, joined by spaces.
+
+    Args:
+        path: the file.
+        columns: numbers from 0, or FIRST and LAST.
+        within: what stands for a space within a value, which files with tabs may have.
+        remark: is told the scheme of the tags in the last of the columns, and how often they break it.
+
+    Raises:
+        DataError: naming the line; it has another number of columns than the first one, or an empty cell.
+    """
+    is_tabbed, width = _shape(path)
+    places = [_place(path, column, width) for column in columns]
+    check = SchemeCheck()
+    words: list[list[str]] = []
+    lines: list[int] = []
+    size = 0
+
+    def sentence() -> tuple[str, ...]:
+        values = list(zip(*words, strict=True))
+        check.add(values[-1], lines)
+        words.clear()
+        lines.clear()
+        return tuple(" ".join(column) for column in values)
+
+    for number, line in enumerate(open_lines(path), 1):
+        cells = line.split("\t") if is_tabbed else line.split()
+        if not line.strip() or cells[0] == DOCUMENT:
+            size = 0
+            if words:
+                yield sentence()
+            continue
+        if line.startswith("#") and len(cells) != width:
+            continue
+        size += len(line)
+        if size > MAX_LINE_BYTES:
+            problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
+            raise DataError(problem, file=path, line=number)
+        words.append(_values(cells, places, width, within, path, number))
+        lines.append(number)
+    if words:
+        yield sentence()
+    if remark is not None and (text := check.in_words()) is not None:
+        remark(path, text)
+
+
+def _shape(path: Path) -> tuple[bool, int]:
+    """Whether tabs separate the columns of a file, and their number, by its first word."""
+    for line in open_lines(path):
+        if line.strip() and not line.startswith(("#", DOCUMENT)):
+            is_tabbed = "\t" in line
+            return is_tabbed, len(line.split("\t") if is_tabbed else line.split())
+    return False, 1
+
+
+def _place(path: Path, column: str, width: int) -> int:
+    place = {FIRST: 0, LAST: width - 1}.get(column)
+    place = int(column) if place is None else place
+    if place >= width:
+        raise DataError(f"there is no column {place}; its first word has {width}, counted from 0", file=path)
+    return place
+
+
+def _values(cells: Sequence[str], places: Sequence[int], width: int, within: str, path: Path, number: int) -> list[str]:
+    if len(cells) != width:
+        problem = f"has {len(cells)} columns, but the first word has {width}: a blank line separates sentences"
+        raise DataError(problem, file=path, line=number)
+    values = [within.join(cells[place].split()) for place in places]
+    if empty := [place for place, value in zip(places, values, strict=True) if not value]:
+        raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=number)
+    return values

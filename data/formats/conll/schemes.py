@@ -1,0 +1,91 @@
+"""Tags of spans, one a word (B-PER, I-PER, O): which scheme a corpus follows, and where it breaks it.
+
+Schemes: IOB1 (Ramshaw and Marcus 1995; B only between two spans of one type), IOB2 or BIO (B begins each span), IOBES
+and, with other letters, BILOU and BMES (E ends a span, S is one of a single word).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+TAG = re.compile(r"(?:([BIESLUM])-(.+)|O)")
+LETTERS: Mapping[str, Mapping[str, str]] = {
+    "IOBES": {},
+    "BILOU": {"L": "E", "U": "S"},
+    "BMES": {"M": "I"},
+}
+"""By scheme that has an end of spans: its letters as those of IOBES."""
+END = "the end of the sentence"
+
+
+@dataclass
+class Breaks:
+    """How often a scheme is broken, and where first: the line and the two tags."""
+
+    count: int = 0
+    first: tuple[int, str, str] | None = None
+
+
+@dataclass
+class SchemeCheck:
+    """Reads the tags of sentences and counts, for each scheme, what it does not allow."""
+
+    is_tagged: bool = True
+    letters: set[str] = field(default_factory=set)
+    breaks: dict[str, Breaks] = field(default_factory=lambda: {name: Breaks() for name in ("IOB2", "IOB1", *LETTERS)})
+
+    def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:
+        """Count a sentence. lines: the line of each tag."""
+        parsed = [TAG.fullmatch(tag) for tag in tags]
+        if not self.is_tagged or None in parsed:
+            self.is_tagged = False
+            return
+        spans = [("O", "") if match is None or match[1] is None else (match[1], match[2]) for match in parsed]
+        self.letters.update(letter for letter, _ in spans)
+        begin = ("O", "")
+        for place, (before, span) in enumerate(zip([begin, *spans], [*spans, begin], strict=True)):
+            names = (
+                tags[place - 1] if place else "the beginning of the sentence",
+                tags[place] if place < len(tags) else END,
+            )
+            line = lines[min(place, len(lines) - 1)]
+            for scheme, breaks in self.breaks.items():
+                if not _may_follow(scheme, before, span):
+                    breaks.count += 1
+                    breaks.first = breaks.first or (line, *names)
+
+    @property
+    def scheme(self) -> str | None:
+        """The scheme of the tags that were read: by their letters, and of IOB1 and IOB2 the one they break less."""
+        if not self.is_tagged or self.letters <= {"O"}:
+            return None
+        if self.letters & {"L", "U"}:
+            return "BILOU"
+        if "M" in self.letters:
+            return "BMES"
+        if self.letters & {"E", "S"}:
+            return "IOBES"
+        return "IOB1" if self.breaks["IOB1"].count < self.breaks["IOB2"].count else "IOB2"
+
+    def in_words(self) -> str | None:
+        """The scheme and its breaks in a line; None if there is no scheme."""
+        if (scheme := self.scheme) is None:
+            return None
+        breaks = self.breaks[scheme]
+        if breaks.first is None:
+            return f"its tags are {scheme}, without invalid transitions"
+        line, before, tag = breaks.first
+        how_many = f"{breaks.count:,} invalid transition{'s' if breaks.count > 1 else ''}"
+        return f"its tags are {scheme}, with {how_many}, the first in line {line}: {before} to {tag}"
+
+
+def _may_follow(scheme: str, before: tuple[str, str], tag: tuple[str, str]) -> bool:
+    """Whether a tag may follow another, each as letter and type; O also stands before and behind a sentence."""
+    if scheme == "IOB2":
+        return tag[0] != "I" or (before[0] in "BI" and before[1] == tag[1])
+    if scheme == "IOB1":
+        return tag[0] != "B" or (before[0] in "BI" and before[1] == tag[1])
+    last, first = (LETTERS[scheme].get(letter, letter) for letter in (before[0], tag[0]))
+    if last in "BI":
+        return first in "IE" and before[1] == tag[1]
+    return first in "OBS"

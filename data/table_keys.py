@@ -1,0 +1,23 @@
+"""Keys of a corpus that say how a file of cells is written, and which formats have none."""
+
+from typing import Any
+
+KEYS = {"delimiter": ("csv",), "quoting": ("tsv", "csv"), "header": ("tsv", "csv")}
+"""By key the formats that it is for."""
+
+
+def problem_of_table(corpus: Any) -> str | None:
+    """What of the keys of a corpus (a CorpusConfig) does not go with its format; None if all does."""
+    for key, formats in KEYS.items():
+        if getattr(corpus, key) is not None and corpus.format not in formats:
+            of = " and ".join(formats)
+            return f'`{key}` is for format {of}, not for "{corpus.format}": remove it'
+    if corpus.delimiter is not None and (len(corpus.delimiter) != 1 or corpus.delimiter in '\r\n"\\ '):
+        return f"`delimiter` is one character between cells, and {corpus.delimiter!r} is none"
+    sides = (corpus.source, corpus.target, *(corpus.references or ()))
+    named = [each for each in sides if each is not None and not each.isdecimal()]
+    if corpus.format == "conll" and (wrong := [each for each in named if each not in ("source", "target")]):
+        return f'format "conll" has columns by number, from 0, and none is called "{wrong[0]}"'
+    if corpus.header is False and named:
+        return f'`header = false`: without names, columns are numbers from 0, and "{named[0]}" is none'
+    return None

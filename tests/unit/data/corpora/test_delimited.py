@@ -1,0 +1,157 @@
+"""TSV and CSV as pandas, spreadsheets, databases and people write them."""
+
+import csv
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+
+HEADED = {"source": "text", "target": "label"}
+BY_NUMBER = {"source": 0, "target": 1}
+
+
+def read(file: Path, content: str | None = None, **keys: Any) -> list[tuple[str, str]]:
+    """The pairs of a file, by names of columns unless said otherwise."""
+    if content is not None:
+        file.write_bytes(content.encode())
+    about = {"format": file.suffix[1:], "path": str(file), **(keys if "source" in keys else {**HEADED, **keys})}
+    return list(pairs(CorpusConfig.model_validate(about)))
+
+
+def remarks(file: Path, content: str, **keys: Any) -> list[str]:
+    with collect_remarks() as found:
+        read(file, content, **keys)
+    return [each.removeprefix(f"{file}: ") for each in found]
+
+
+ROWS = [('He said "no" twice.', "neg"), ("plain; text, too", "pos"), ('"whole"', "neg"), ("tab\there", "x|y"),
+        ("two\nlines", "\\ and \\n"), ("", "empty")]  # fmt: skip
+ONE_LINE = [tuple(cell.replace("\n", " ") for cell in row) for row in ROWS]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_what_pandas_writes(tmp_path: Path, name: str, delimiter: str, quoting: Any) -> None:
+    if name == "a.tsv" and delimiter != "\t":
+        return
+    frame = pd.DataFrame(ROWS, columns=["text", "label"])
+    text = frame.to_csv(index=False, sep=delimiter, quoting=quoting)
+    assert read(tmp_path / name, text) == ONE_LINE
+    text = frame.to_csv(index=False, header=False, sep=delimiter, quoting=quoting)
+    assert read(tmp_path / name, text, **BY_NUMBER) == ONE_LINE
+    escaped = frame.to_csv(index=False, sep=delimiter, quoting=quoting, doublequote=False, escapechar="\\")
+    key = {"quoting": "backslash"} if name == "a.tsv" else {}
+    assert read(tmp_path / name, escaped, **key) == ONE_LINE
+
+
+def test_quotation_marks_of_a_tsv_are_text_where_one_cell_has_them_otherwise(tmp_path: Path) -> None:
+    raw = 'text\tlabel\n"Hallo", sagte er.\tx\n"Ja."\ty\n'
+    assert read(tmp_path / "a.tsv", raw) == [('"Hallo", sagte er.', "x"), ('"Ja."', "y")]
+    assert remarks(tmp_path / "a.tsv", raw) == []
+    mixed = 'text\tlabel\n"Ja."\ty\n"Hallo", sagte er.\tx\n'
+    assert read(tmp_path / "a.tsv", mixed) == [('"Ja."', "y"), ('"Hallo", sagte er.', "x")]
+    (said,) = remarks(tmp_path / "a.tsv", mixed)
+    assert "kept as text, since those of line 3 are" in said
+    opened = 'text\tlabel\n"A quotation begins\tx\nand ends."\ty\n'  # never one cell of two lines
+    assert read(tmp_path / "a.tsv", opened) == [('"A quotation begins', "x"), ('and ends."', "y")]
+
+
+def test_quotation_marks_of_a_tsv_are_removed_where_all_are_those_of_csv_and_that_is_said(tmp_path: Path) -> None:
+    quoted = 'text\tlabel\n"He said ""no""."\tneg\nplain\tpos\n'
+    assert read(tmp_path / "a.tsv", quoted) == [('He said "no".', "neg"), ("plain", "pos")]
+    (said,) = remarks(tmp_path / "a.tsv", quoted)
+    assert "are removed" in said
+    assert read(tmp_path / "a.tsv", quoted, quoting="raw")[0] == ('"He said ""no""."', "neg")
+    assert remarks(tmp_path / "a.tsv", quoted, quoting="double") == []
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")])
+def test_the_delimiter_of_a_csv_is_found_and_said_or_given(tmp_path: Path, delimiter: str, name: str) -> None:
+    text = f"text{delimiter}label\na, b{delimiter}x\nc{delimiter}y, z\n"
+    assert read(tmp_path / "a.csv", text) == [("a, b", "x"), ("c", "y, z")]
+    assert remarks(tmp_path / "a.csv", text) == [f"cells are read as separated by {name} (delimiter = {delimiter!r})"]
+    assert read(tmp_path / "a.csv", delimiter=delimiter) == [("a, b", "x"), ("c", "y, z")]
+    with pytest.raises(DataError, match="there is no column 'text'"):
+        read(tmp_path / "a.csv", delimiter=",")
+
+
+def test_columns_by_number_without_a_header_and_behind_one(tmp_path: Path) -> None:
+    text = '"3","Fears, again","Unions"\n"4","E-mail ""scam""","Police"\n'
+    wanted = [("Fears, again", "3"), ('E-mail "scam"', "4")]
+    assert read(tmp_path / "a.csv", text, source=1, target=0) == wanted
+    for name, mark in (("a.csv", ","), ("a.tsv", "\t")):
+        headed = f"l{mark}t{mark}t\n" + f"x{mark}one{mark}two\n"
+        assert read(tmp_path / name, headed, source=2, target=0, header=True) == [("two", "x")]
+        with pytest.raises(DataError, match="column 't' twice"):
+            read(tmp_path / name, source="t", target="l")
+
+
+def test_blank_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    for name, mark in (("a.csv", ","), ("a.tsv", "\t")):
+        text = f"\ntext{mark}label\n\n\na{mark}x\n\n"
+        assert read(tmp_path / name, text) == [("a", "x")]
+        assert remarks(tmp_path / name, text) == ["4 blank lines were skipped"]
+        assert remarks(tmp_path / name, f"a{mark}x\n\n", **BY_NUMBER) == ["1 blank line was skipped"]
+    lines = {"source": None, "target": "0"}
+    assert read(tmp_path / "a.tsv", "a\n\nb\n", **lines) == [("", "a"), ("", ""), ("", "b")]
+
+
+def test_a_carriage_return_and_a_cell_of_any_length(tmp_path: Path) -> None:
+    long = "word " * 60_000
+    text = f'text,label\nfoo\rbar,x\n"{long}",y\n"a\r\nb",z\r\nc\r,w\n'
+    assert read(tmp_path / "a.csv", text) == [("foo\rbar", "x"), (long, "y"), ("a b", "z"), ("c\r", "w")]
+    with pytest.raises(DataError, match="its lines end in CR alone"):
+        read(tmp_path / "a.csv", "text,label\ra,b\rc,d\r")
+
+
+def test_backslashes_are_text_unless_a_file_cannot_be_read_so(tmp_path: Path) -> None:
+    text = 'text,label\nC:\\dir\\,x\n"a\\b",y\n'
+    assert read(tmp_path / "a.csv", text) == [("C:\\dir\\", "x"), ("a\\b", "y")]
+    escaped = 'text,label\n"He said \\"no\\".",x\na\\, b,y\n'
+    assert read(tmp_path / "a.csv", escaped) == [('He said "no".', "x"), ("a, b", "y")]
+    assert remarks(tmp_path / "a.csv", escaped) == ['backslashes are read as escapes (quoting = "backslash")']
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"format": "tsv", "delimiter": ";"}, "`delimiter` is for format csv"),
+        ({"format": "jsonl", "quoting": "raw"}, "`quoting` is for format tsv and csv"),
+        ({"format": "parquet", "header": True}, "`header` is for format tsv and csv"),
+        ({"format": "csv", "delimiter": ", "}, "one character"),
+        ({"format": "csv", "delimiter": '"'}, "one character"),
+        ({"format": "csv", "header": False}, "columns are numbers"),
+    ],
+)
+def test_keys_that_do_not_fit(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CorpusConfig.model_validate({"path": "a", **keys})
+
+
+def test_random_tables_as_pandas_and_csv_read_them(tmp_path: Path) -> None:
+    draw = random.Random(49)
+    for _ in range(150):
+        rows = [["".join(draw.choices('ab,;|\t"\\ü\u2028\n', k=draw.randint(1, 6))) for _ in range(3)]
+                for _ in range(draw.randint(1, 5))]  # fmt: skip
+        delimiter = draw.choice(",;\t|")
+        written = io.StringIO()
+        csv.writer(written, delimiter=delimiter, lineterminator=draw.choice(["\n", "\r\n"])).writerows(rows)
+        keys = {"source": 0, "target": 2, "delimiter": delimiter, "quoting": "double"}
+        found = read(tmp_path / "a.csv", written.getvalue(), **keys)
+        assert found == [(row[0].replace("\n", " "), row[2].replace("\n", " ")) for row in rows]
+        theirs = pd.read_csv(
+            io.StringIO(written.getvalue()), sep=delimiter, header=None, dtype=str, keep_default_na=False
+        )
+        assert found == [(a.replace("\n", " "), b.replace("\n", " ")) for a, _, b in theirs.itertuples(index=False)]
+        if delimiter == "\t":
+            (tmp_path / "a.tsv").write_text(written.getvalue(), "utf-8", newline="")
+            assert read(tmp_path / "a.tsv", source=0, target=2, quoting="double") == found

@@ -1,0 +1,136 @@
+"""A word a line with labels in columns: CoNLL-2003 and its like, and the schemes of their tags."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import by_words, pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.formats.conll.schemes import SchemeCheck
+
+CONLL_2003 = """-DOCSTART- -X- O O
+
+EU NNP I-NP I-ORG
+rejects VBZ I-VP O
+German JJ I-NP I-MISC
+
+Peter NNP I-NP I-PER
+Blackburn NNP I-NP I-PER
+# . O O
+"""
+
+
+def read(file: Path, text: str, **keys: Any) -> list[tuple[str, str]]:
+    file.write_text(text, "utf-8", newline="")
+    return list(pairs(CorpusConfig.model_validate({"format": "conll", "path": str(file), **keys})))
+
+
+def said(file: Path, text: str) -> list[str]:
+    with collect_remarks() as found:
+        read(file, text)
+    return [each.removeprefix(f"{file}: ") for each in found]
+
+
+def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    words = ["EU rejects German", "Peter Blackburn #"]
+    assert read(file, CONLL_2003) == list(zip(words, ["I-ORG O I-MISC", "I-PER I-PER O"], strict=True))
+    assert read(file, CONLL_2003, target=1) == list(zip(words, ["NNP VBZ JJ", "NNP NNP ."], strict=True))
+    assert [text for _, text in read(file, CONLL_2003, source=None, target=0)] == words
+    assert said(file, CONLL_2003) == ["its tags are IOB1, without invalid transitions"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
+    text = "# id 1\nNew York\tB-LOC\nist\tO\n \n\nda\tO\n".replace("\n", end)
+    assert read(tmp_path / "a", text) == [("New York ist", "B-LOC O"), ("da", "O")]
+    corpus = by_words(CorpusConfig(format="conll", path=str(tmp_path / "a")))
+    assert list(pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a O\nb\n", "line 2: has 1 columns, but the first word has 2"),
+        ("a O\nb B x\n", "line 2: has 3 columns"),
+        ("a\tO\nb\t\n", "line 2: its column 1 is empty"),
+        ("a O\n\nb O", None),
+    ],
+)
+def test_every_word_has_as_many_columns(tmp_path: Path, text: str, message: str | None) -> None:
+    if message is None:
+        assert read(tmp_path / "a", text) == [("a", "O"), ("b", "O")]
+        return
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a", text)
+
+
+def test_columns_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no column 2; its first word has 2"):
+        read(tmp_path / "a", "a O\n", target=2)
+    with pytest.raises(ValueError, match='none is called "ner"'):
+        CorpusConfig.model_validate({"format": "conll", "path": "a", "target": "ner"})
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "breaks"),
+    [
+        ("O B-X I-X O B-X B-Y", "IOB2", 0),
+        ("O I-X I-X B-X I-Y O", "IOB1", 0),
+        ("I-X I-X O I-Y", "IOB1", 0),
+        ("B-X I-Y O I-X B-Z B-X I-X", "IOB2", 2),
+        ("B-X I-X E-X S-Y O", "IOBES", 0),
+        ("B-X O E-X S-Y I-Y", "IOBES", 4),
+        ("B-X", "IOB2", 0),
+        ("B-X I-X L-X U-Y O", "BILOU", 0),
+        ("B-X M-X E-X S-Y O", "BMES", 0),
+        ("S-X B-X", "IOBES", 1),
+        ("O O", None, 0),
+        ("NN VB", None, 0),
+        ("B-X NN", None, 0),
+        ("B-", None, 0),
+    ],
+)
+def test_schemes_are_recognised_and_their_breaks_counted(tags: str, scheme: str | None, breaks: int) -> None:
+    check = SchemeCheck()
+    check.add(tags.split(), range(1, 1 + len(tags.split())))
+    assert check.scheme == scheme
+    if scheme is not None:
+        assert check.breaks[scheme].count == breaks
+
+
+def test_breaks_are_shown(tmp_path: Path) -> None:
+    (text,) = said(tmp_path / "a", "a B-PER\nb I-PER\n\nc I-LOC\nd O\ne B-PER\n\nf B-X\n")
+    assert text == (
+        "its tags are IOB2, with 1 invalid transition, the first in line 4: the beginning of the sentence to I-LOC"
+    )
+
+
+def test_random_spans_in_each_scheme_have_no_breaks() -> None:
+    """Written by spans, as another reads them: what this counts is none."""
+    draw = random.Random(49)
+    for scheme in ("IOB1", "IOB2", "IOBES", "BILOU", "BMES"):
+        check = SchemeCheck()
+        for _ in range(200):
+            tags: list[str] = []
+            before = ""
+            for _ in range(draw.randint(1, 6)):
+                kind, length = draw.choice(["", "X", "Y"]), draw.randint(1, 4)
+                if not kind:
+                    tags += ["O"] * length
+                elif scheme == "IOB1":
+                    tags += [("B-" if kind == before else "I-") + kind, *[f"I-{kind}"] * (length - 1)]
+                elif scheme == "IOB2":
+                    tags += [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
+                else:
+                    inner, last, single = {"IOBES": "IES", "BILOU": "ILU", "BMES": "MES"}[scheme]
+                    whole = [f"B-{kind}", *[f"{inner}-{kind}"] * (length - 2), f"{last}-{kind}"]
+                    tags += whole if length > 1 else [f"{single}-{kind}"]
+                before = kind
+            check.add(tags, range(len(tags)))
+        assert check.scheme == scheme
+        assert check.breaks[scheme].count == 0
