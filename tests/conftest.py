@@ -49,7 +49,23 @@ def _curves_in_outline() -> Iterator[None]:
 TABLES = {"promise": PROMISES, "meaning": MEANINGS}  # by mark
 
 
+def mark_further_cases_slow(items: Sequence[pytest.Item]) -> None:
+    """Leave `few(n)` cases of a parametrized test, spread over all of them, to the quick suite."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few") is not None and item.get_closest_marker("slow") is None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for several in cases.values():
+        num_quick = several[0].get_closest_marker("few").args[0]  # type: ignore[union-attr]
+        quick = {place * len(several) // num_quick for place in range(num_quick)}
+        for place, item in enumerate(several):
+            if place not in quick:
+                item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    mark_further_cases_slow(items)
     for item in items:
         for kind, sentences in TABLES.items():
             for mark in item.iter_markers(kind):

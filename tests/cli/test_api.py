@@ -19,6 +19,7 @@ def model(stages: Stages) -> in_python.Model:
     return in_python.load(stages.folder, device="cpu")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("flags", "settings"),
     [

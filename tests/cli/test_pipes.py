@@ -114,6 +114,7 @@ def test_a_terminal_is_told_what_is_expected_and_answered_at_once(stages: Stages
     os.close(ours)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("full", [False, True])
 def test_talk_that_nobody_reads_stops_and_the_work_goes_on(
     corpora: Path, tmp_path: Path, full: bool, record_property: Any

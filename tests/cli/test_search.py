@@ -289,6 +289,7 @@ def _trials_in(file: Path) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["valid.de", "train.en"])
 def test_a_search_does_not_go_on_over_other_contents(recipe: Path, corpora: Path, name: str, tmp_path: Path) -> None:
     """A file is rewritten between two calls, with its size and its time: no trial of both is ranked."""

@@ -43,6 +43,7 @@ def aligned(folder: Path, stages: Stages, source: bytes, target: bytes) -> Any:
     return tfm(*words, "--out", folder / "dataset")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("insult", WITHIN)
 def test_what_is_no_line_end_moves_no_line(insult: str, stages: Stages, tmp_path: Path) -> None:
     content = insulted(WITHIN[insult])

@@ -208,6 +208,7 @@ def warnings_of(done: Result) -> str:
     return " ".join(done.err.split())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("block", [None, 16])
 def test_a_language_model_is_scored_by_how_probable_it_finds_texts(block: int | None) -> None:
     settings = LINES if block is None else (*LINES, f"model.block={block}", "data.batch_tokens=64")

@@ -39,6 +39,7 @@ def test_resumed_it_is_the_same_to_the_bit(kept: str, dataset: Path, tmp_path: P
     assert result(tmp_path / "resumed") == result(tmp_path / "straight")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kept", KEPT)
 def test_what_is_published_has_the_statistics_of_training(kept: str, dataset: Path, tmp_path: Path) -> None:
     made = run(dataset, tmp_path, training(**KEPT[kept]), model=BATCH)

@@ -252,6 +252,7 @@ def plain_greedy(model, source, config):
             ids += (token,)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("beam", [*(pytest.param(beam, marks=pytest.mark.slow) for beam in (1, 2)), 5])
 def test_a_hypothesis_does_not_depend_on_its_batch(model, beam):
     sources = draw_sources(12)
@@ -275,6 +276,7 @@ def test_the_cache_changes_nothing(seed, beam):
     assert_same(decode(model, sources, config), decode(Uncached(model), sources, config))
 
 
+@pytest.mark.few(3)
 def test_beam_1_is_greedy(model):
     sources = draw_sources(16, seed=2)
     config = DecodingConfig(beam=1)
@@ -289,6 +291,7 @@ def test_beam_1_is_greedy(model):
     assert_same(searched, plain)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("limits", [pytest.param({}, marks=pytest.mark.slow), {"max_length": 3}, {"min_length": 5}])
 def test_the_reported_score_is_the_forced_score(model, limits):
     sources = draw_sources(5, seed=3)
@@ -363,6 +366,7 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
     assert_same(found, plain)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("make", [transformer, partial(transformer, norm="post"), decoder_only, recurrent])
 @pytest.mark.parametrize(
     "how",
@@ -410,6 +414,7 @@ def test_hypotheses_do_not_depend_on_how_many_sentences_there_are(precision, mon
     assert set(is_taken) == {precision == "bf16"}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_lengths_and_prefixes_are_kept(model, beam):
     sources = draw_sources(8, seed=6)
@@ -479,6 +484,7 @@ def draw_phrases(num, seed, most=3):
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 4, "n_best": 4}, {"strategy": "sample", "n_best": 2}])
 def test_nothing_forbidden_comes_up(kinds, how):
     model, sources = kinds, draw_sources(10, seed=10)
@@ -574,6 +580,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_that_may_be(seed, lon
     assert [each.score for each in kept] == pytest.approx(sorted(scores.values(), reverse=True), abs=1e-9)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 3, "n_best": 3}, {"strategy": "sample", "n_best": 2}])
 @pytest.mark.parametrize("make", [transformer, decoder_only, recurrent])
 def test_an_ensemble_of_a_model_with_itself_is_the_model(make, how):

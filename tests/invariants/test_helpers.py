@@ -233,6 +233,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_training_that_is_resumed_ends_as_one_that_never_stopped(variant: str, dataset: Path, tmp_path: Path) -> None:
     config = {**SHORT, **VARIANTS[variant]}

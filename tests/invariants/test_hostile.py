@@ -16,6 +16,7 @@ from tests import hostile
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.damage import listing
 from tests.peak_memory import peak_of
+from tests.quick import NUM_THIRDS, third, thirds
 from tests.tiny_artifact import rewritten, signed
 from tfm.data.safe_files import MAX_BYTES
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal
@@ -90,13 +91,16 @@ TRANSLATE = ("translate", Path("runs/tiny"), Path("test.de"))
 EVALUATE = ("evaluate", "--model", Path("runs/tiny"), "--source", Path("test.de"), "--reference", Path("test.en"))
 
 
-def test_weights(base: Path, record_property: Record) -> None:
+@thirds
+def test_weights(base: Path, number: int, record_property: Record) -> None:
     commands = (TRANSLATE, EVALUATE, ("translate", "--recipe", "tiny.toml"))
-    all_refused(base, "model", "model.safetensors", hostile.WEIGHTS, *commands, record=record_property)
+    weights = third(hostile.WEIGHTS, number)
+    all_refused(base, "model", "model.safetensors", weights, *commands, record=record_property)
 
 
-def test_configurations(base: Path, record_property: Record) -> None:
-    all_refused(base, "model", "config.json", hostile.CONFIGS, TRANSLATE, record=record_property)
+@thirds
+def test_configurations(base: Path, number: int, record_property: Record) -> None:
+    all_refused(base, "model", "config.json", third(hostile.CONFIGS, number), TRANSLATE, record=record_property)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +178,10 @@ def checkpoint(run: Path) -> Path:
 ENTRY = {"size": 0, "sha256": hashlib.sha256(b"").hexdigest()}
 
 
+@thirds
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors"])
 def test_tensors_of_checkpoints(
-    base: Path, checkpoint: Path, tmp_path: Path, name: str, record_property: Record
+    base: Path, checkpoint: Path, tmp_path: Path, name: str, number: int, record_property: Record
 ) -> None:
     marker, original = tmp_path / "it ran", (checkpoint / name).read_bytes()
     tensors = safetensors.torch.load(original)
@@ -190,15 +195,16 @@ def test_tensors_of_checkpoints(
     }
     if name.startswith("optimizer"):
         del files["nothing in it"]  # that is what SGD leaves
-    for data in files.values():
+    for data in third(files, number).values():
         (checkpoint / name).write_bytes(data)
         resealed(checkpoint)
         refused(base, "train", "--recipe", "tiny.toml", names="training")
     assert not marker.exists()
-    record_property("files", len(files))
+    record_property("files", len(files) // NUM_THIRDS)
 
 
-def test_states_of_checkpoints(base: Path, checkpoint: Path, record_property: Record) -> None:
+@thirds
+def test_states_of_checkpoints(base: Path, checkpoint: Path, number: int, record_property: Record) -> None:
     original = (checkpoint / "state.json").read_bytes()
     state = json.loads(original)["state"]
     files: list[bytes] = [b"", b"3", b"[]", hostile.DEEP, hostile.DEEP_OBJECT, b"\xff", b" " * (MAX_BYTES + 1)]
@@ -213,14 +219,14 @@ def test_states_of_checkpoints(base: Path, checkpoint: Path, record_property: Re
         {"state": {}},
         {"state": []},
     ]  # fmt: skip
-    for data in files:
+    for data in files[number::NUM_THIRDS]:
         (checkpoint / "state.json").write_bytes(data)
         refused(base, "train", "--recipe", "tiny.toml", names="training")
-    for change in changes:
+    for change in changes[number::NUM_THIRDS]:
         (checkpoint / "state.json").write_bytes(original)
         resealed(checkpoint, **change)
         refused(base, "train", "--recipe", "tiny.toml", names="training")
-    record_property("files", len(files) + len(changes))
+    record_property("files", (len(files) + len(changes)) // NUM_THIRDS)
 
 
 def test_names_and_lineages_in_manifests(base: Path, run: Path, record_property: Record) -> None:

@@ -12,6 +12,7 @@ import tfm as tfm_api
 from tests import hostile
 from tests.cli.user import tfm
 from tests.huggingface_models import published
+from tests.quick import third, thirds
 from tests.tiny_artifact import signed
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.adapter import ABOUT, WEIGHTS, AdapterSettings, save_adapter
@@ -55,7 +56,8 @@ def test_an_adapter_is_read_by_each_door(model: Path) -> None:
         assert tfm(*words).code == 0
 
 
-def test_weights_of_adapters(model: Path, tmp_path: Path, record_property: Record) -> None:
+@thirds
+def test_weights_of_adapters(model: Path, tmp_path: Path, number: int, record_property: Record) -> None:
     marker = tmp_path / "it ran"
     known = {"nothing in it", "a name of a million characters"}  # the first adapts nothing
     others = {
@@ -64,7 +66,7 @@ def test_weights_of_adapters(model: Path, tmp_path: Path, record_property: Recor
         "wide": safetensors.torch.save({f"{LAYER}.a": torch.ones(2, 5), f"{LAYER}.b": torch.ones(5, 2)}),
         "numbers": safetensors.torch.save({f"{LAYER}.a": torch.ones(()), f"{LAYER}.b": torch.ones(())}),
     }
-    for kind, data in {**hostile.WEIGHTS, **hostile.pickles(marker), **others}.items():
+    for kind, data in third({**hostile.WEIGHTS, **hostile.pickles(marker), **others}, number).items():
         if kind not in known:
             (model / WEIGHTS).write_bytes(data)
             with pytest.raises(DataError, match="model"):
@@ -74,6 +76,7 @@ def test_weights_of_adapters(model: Path, tmp_path: Path, record_property: Recor
     assert not marker.exists()
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("value", [-1, 0, 10**400, float("nan"), float("inf"), None, [], {}, "x"], ids=range(9))
 @pytest.mark.parametrize("key", ["rank", "alpha"])
 def test_settings_of_adapters(model: Path, key: str, value: object) -> None:

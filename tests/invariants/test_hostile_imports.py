@@ -13,6 +13,7 @@ from tests import hostile, hostile_imports
 from tests.cli.user import tfm
 from tests.huggingface_models import KINDS, published
 from tests.peak_memory import peak_of
+from tests.quick import third, thirds
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.registry import IMPORTED
@@ -86,6 +87,7 @@ def some(changes: Iterator[tuple[str, dict[str, object]]], name: str) -> list[tu
     return list(changes)[NAMES.index(name) :: 23]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_of_configs(name: str, made: Callable[[str], Path], base: Path, record_property: Record) -> None:
     folder = copied(made(name), base)
@@ -124,10 +126,11 @@ def test_documents_that_are_none(file: str, made: Callable[[str], Path], base: P
         record_property("files", 1)
 
 
-def test_weights(made: Callable[[str], Path], base: Path, tmp_path: Path, record_property: Record) -> None:
+@thirds
+def test_weights(made: Callable[[str], Path], base: Path, tmp_path: Path, number: int, record_property: Record) -> None:
     folder = copied(made("GPT2LMHeadModel"), base)
     marker = tmp_path / "it ran"
-    for data in (*hostile.WEIGHTS.values(), *hostile.pickles(marker).values()):
+    for data in third({**hostile.WEIGHTS, **hostile.pickles(marker)}, number).values():
         (folder / "model.safetensors").write_bytes(data)
         refused(base)
         record_property("files", 1)

@@ -86,6 +86,7 @@ def close(found: Tensor, want: Tensor) -> None:
     torch.testing.assert_close(found, want, rtol=0, atol=1e-10)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("architecture", CAUSAL)
 @pytest.mark.parametrize("part", PARTS)
 def test_cached_equals_uncached_through_any_reordering(
@@ -110,6 +111,7 @@ def test_cached_equals_uncached_through_any_reordering(
             close(predict(slice(row, row + 1)), model.log_probs(hidden[-1:]))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("architecture", mostly_slow(CAUSAL, "transformer"))
 @pytest.mark.parametrize("part", PARTS)
 def test_the_cache_changes_nothing_in_beam_search(part: str, architecture: str) -> None:

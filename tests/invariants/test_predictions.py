@@ -53,6 +53,7 @@ def split_of(task: str, seed: int) -> Split:
     return Split(Column.from_lists(sources), Column.from_lists(targets), np.ones(30), words=words)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("architecture", "name", "more"),
     [

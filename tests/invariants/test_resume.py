@@ -81,6 +81,7 @@ def straight(
     return config, out
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("step", "number"), [(6, signal.SIGTERM), pytest.param(7, signal.SIGINT, marks=pytest.mark.slow)]
 )
@@ -95,6 +96,7 @@ def test_stopped_and_resumed_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("nth", [pytest.param(3, marks=pytest.mark.slow), 14])
 def test_killed_while_saving_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
@@ -117,6 +119,7 @@ def test_killed_while_saving_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
+@pytest.mark.few(1)
 def test_killed_while_validating_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +141,7 @@ def test_killed_while_validating_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
+@pytest.mark.few(1)
 def test_stopped_while_validating_leaves_at_once_and_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def check(tokenizer: Tokenizer, text: str, *, spells_all: bool) -> None:
         assert tokenizer.decode(ids) == tokenizer.normalize(text)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 @searching
 @given(text=nasty_texts, normalization=forms, lowercase=st.booleans())
@@ -128,6 +129,7 @@ def test_normalised_text_is_clean_and_stays_as_it_is(text: str, normalization: N
     assert not any(character in once for character in "\t\n\r\x85\u2028\u2029")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 @searching
 @given(texts=st.lists(nasty_texts | any_text, max_size=6), normalization=forms, lowercase=st.booleans())

@@ -98,6 +98,7 @@ ABSOLUTE_OR_ROTARY = ("none", "sinusoidal", "learned", "rotary")
 SHARED_KEYS = StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, value_dim=5, feed_forward_dim=36)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     "changes",
     [

@@ -423,6 +423,7 @@ def test_cached_equals_uncached_through_any_reordering(variant: dict[str, Any]) 
             close(predict(slice(row, row + 1)), model.output(hidden[-1:]).log_softmax(-1))
 
 
+@pytest.mark.few(3)
 @variants
 def test_all_gradients_are_those_of_the_equations(variant: dict[str, Any]) -> None:
     model = network(variant, dims=(2, 2), layers=(1, 1)).train()
@@ -500,6 +501,7 @@ def test_attention_weights_are_seen_in_one_place(attention: RecurrentAttention) 
     close(weights.sum(-1), torch.ones(1, 2, 3, dtype=F64))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[3], VARIANTS[4]], ids=str)
 def test_hypotheses_do_not_depend_on_their_batch(variant: dict[str, Any]) -> None:
     model = network(variant, tie="none")

@@ -86,6 +86,7 @@ def test_it_is_stored_and_a_resumed_training_does_not_search(dataset: Path, tmp_
     assert settings(tmp_path) == first
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("normalization", ["layer", "batch"])
 def test_the_search_leaves_no_trace(normalization: str, dataset: Path, tmp_path: Path, memory_for: Any) -> None:
     memory_for(3000)

@@ -63,6 +63,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_new_pieces_are_means_and_logits_of_old_ones_are_the_same(
     kind: str, dataset: Path, tmp_path: Path

@@ -245,6 +245,7 @@ def published(out: Path) -> tuple[object, dict[str, bytes]]:
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize("first", [5, 6])
 def test_a_moved_end_gives_the_model_of_that_end_from_the_beginning(
@@ -271,6 +272,7 @@ def test_a_moved_end_gives_the_model_of_that_end_from_the_beginning(
     assert kept(tmp_path / "moved") == kept(tmp_path / "once")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize("stop", [1, 7])
 def test_a_training_that_was_stopped_can_end_there(

@@ -194,6 +194,7 @@ def test_a_recipe_names_its_products(tmp_path):
         load_recipe(tmp_path / "r.toml", ["training.init_from=none"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("average", ["last", "best"])
 def test_the_mean_of_merged_models_is_the_mean_of_the_models_that_it_names(dataset, tmp_path, average):
     """In float64, beside the sum W + alpha / r * B A of each checkpoint, written out."""
