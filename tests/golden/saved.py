@@ -51,7 +51,7 @@ def keys_of(schema: dict[str, object], definitions: dict[str, object], before: s
 
 def tensors() -> dict[str, dict[str, str]]:
     """The names and shapes of the tensors of each kind of model."""
-    models: dict[str, dict[str, Any]] = {**{name: changes for name, (_, changes) in KINDS.items()}, **FURTHER}
+    models: dict[str, Any] = {**{name: changes for name, (_, changes) in KINDS.items()}, **FURTHER}
     return {
         name: {key: " x ".join(map(str, each.shape)) for key, each in tiny_model(**changes).model.state_dict().items()}
         for name, changes in models.items()
