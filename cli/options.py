@@ -59,11 +59,11 @@ Prefixes = Annotated[
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="LANGUAGE", help="Of a model of several languages: translate into it (deu)."),
+    typer.Option("--to", metavar="LANGUAGE", help="Target language (deu), for multilingual models."),
 ]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="LANGUAGE", help="The language of the text (eng), for a model that is to be told."),
+    typer.Option("--from", metavar="LANGUAGE", help="Source language (eng), for models that need it."),
 ]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]

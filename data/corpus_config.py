@@ -230,7 +230,9 @@ class CorpusConfig(BaseModel):
         if (self.source_language is None) != (self.target_language is None):
             raise ValueError("give both `source_language` and `target_language`, or neither")
         if self.languages is not None and not self.has_source:
-            raise ValueError("texts without a source are not translated: omit `source_language` and `target_language`")
+            raise ValueError(
+                "texts without a source are not translated: remove `source_language` and `target_language`"
+            )
         if self.languages is not None and self.format == "generated" and self.path == "languages":
             for name, code in (("source", self.source_language), ("target", self.target_language)):
                 if code != getattr(self, name):

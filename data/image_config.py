@@ -71,7 +71,7 @@ def image_corpus_problem(corpus: Any) -> str | None:
         return problem
     for key, why in KEYS_NOT_FOR_IMAGES.items():
         if getattr(corpus, key) != type(corpus).model_fields[key].default:
-            return f"`{key}`: {why}: omit it"
+            return f"`{key}`: {why}: remove it"
     return None
 
 
@@ -92,7 +92,7 @@ def _problem_of_names(corpus: Any) -> str | None:
     if corpus.image in columns:
         return f'`image` and `target` or `references` name the same column, "{corpus.image}"'
     twice = next((column for column in columns if columns.count(column) > 1), None)
-    return None if twice is None else f'`target` and `references` name the column "{twice}" twice: omit one'
+    return None if twice is None else f'`target` and `references` name the column "{twice}" twice: remove one'
 
 
 def problem_of_data(data: Any, named: Mapping[str, Any]) -> str | None:

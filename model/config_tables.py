@@ -76,10 +76,10 @@ class RotaryConfig(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> "RotaryConfig":
         if self.original_length is not None and self.factor == 1:
-            raise ValueError("original_length says which pairs `factor` slows, and that is 1: set it, or omit both")
+            raise ValueError("original_length says which pairs `factor` slows, and that is 1: set it, or remove both")
         for name in ("low_frequency_factor", "high_frequency_factor"):
             if self.original_length is None and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name} is counted within original_length: set it, or omit {name}")
+                raise ValueError(f"{name} is counted within original_length: set it, or remove {name}")
         if self.low_frequency_factor >= self.high_frequency_factor:
             raise ValueError(
                 f"low_frequency_factor ({self.low_frequency_factor}) must be less than high_frequency_factor "

@@ -132,8 +132,7 @@ class EvaluationConfig(BaseModel):
     stride: int | None = Field(
         None,
         ge=1,
-        description="language models: how many tokens after the one before a window of a long text begins, the rest of "
-        "it being context; none: windows side by side, without context",
+        description="language models: distance in tokens between overlapping windows of a long text; none: no overlap",
     )
     tests: Literal["always", "final"] = Field(
         "always",

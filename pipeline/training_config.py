@@ -179,14 +179,14 @@ class TrainingConfig(BaseModel):
     )
     accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation)")
     batch_growth: BatchGrowthConfig | None = Field(
-        None, description="accumulate grows as training goes on, where others lower the learning rate; none: it stays"
+        None, description="increase accumulate during training, instead of decaying the learning rate; none: constant"
     )
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     r_drop: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="R-Drop: read each batch twice with other dropout, and add so many times how far both are apart",
+        description="R-Drop weight: run each batch twice with different dropout, add this times their KL divergence",
     )
     bpe_dropout: float | None = Field(
         None, gt=0, lt=1, description="kind bpe: other pieces at each update, by leaving out this share of merges"
@@ -242,7 +242,7 @@ class TrainingConfig(BaseModel):
             raise ValueError("training.lora adapts a model that was trained: give training.init_from (--init-from)")
         if self.image_statistics != "model" and self.init_from is None:
             raise ValueError(
-                'training.image_statistics = "dataset" replaces those of a model that training starts from: omit it, '
+                'training.image_statistics = "dataset" replaces those of a model that training starts from: remove it, '
                 "or give training.init_from (--init-from)"
             )
         return self
@@ -268,7 +268,7 @@ class TrainingConfig(BaseModel):
         if self.r_drop is not None:
             return (
                 f"training.r_drop = {self.r_drop} compares the probabilities of every piece, which model.adaptive "
-                "avoids computing: omit it"
+                "avoids computing: remove it"
             )
         if not self.label_smoothing:
             return None
@@ -283,7 +283,7 @@ class TrainingConfig(BaseModel):
         if self.accumulate > 1:
             return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
         if self.batch_growth is not None:
-            return f"{why}, at once: omit training.batch_growth, by which an update takes several batches"
+            return f"{why}, at once: remove training.batch_growth, by which an update takes several batches"
         if num_processes > 1:
             return f"{why}: it needs one process, not {num_processes}"
         if self.r_drop is not None:

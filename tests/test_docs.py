@@ -232,7 +232,7 @@ SHOWN = {
     "tokenizer.vocab_sise": ("tokenizer.vocab_sise = 1", ()),
     'tokenizer.kind = "bpee"': ('tokenizer.kind = "bpee"', ()),
     "--set model.encoder.heads=3": ("", ("model.encoder.heads=3",)),
-    'model.norm = "post" changes nothing': ('model = { norm = "post", architecture = "recurrent" }', ()),
+    'model.norm = "post" has no effect': ('model = { norm = "post", architecture = "recurrent" }', ()),
 }
 """Errors of docs/recipes.md, by what they hold: the recipe, and what is set."""
 

@@ -97,12 +97,12 @@ class TokenizerConfig(BaseModel):
         if self.file is None:
             return self
         if self.source_from is not None:
-            raise ValueError("`file` and `source_from` both name the tokenizer of the source: omit one")
+            raise ValueError("`file` and `source_from` both name the tokenizer of the source: remove one")
         used = GROWTH_KEYS if self.grow is not None else ()
         idle = [name for name in LEARNING_KEYS if name in self.model_fields_set and name not in used]
         if self.shared and idle:
             why = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
-            raise ValueError(f"`file` {why}: omit {', '.join(idle)}")
+            raise ValueError(f"`file` {why}: remove {', '.join(idle)}")
         return self
 
     @model_validator(mode="after")
@@ -115,7 +115,9 @@ class TokenizerConfig(BaseModel):
                 f"{with_sentinels}"
             )
         if self.sentinels and self.kind == "codepoint":
-            raise ValueError("`sentinels` are pieces that a model writes, and none writes kind `codepoint`: omit them")
+            raise ValueError(
+                "`sentinels` are pieces that a model writes, and none writes kind `codepoint`: remove them"
+            )
         if self.sentinels and room < 8:
             raise ValueError(f"`sentinels` ({self.sentinels}) leave too little of vocab_size ({self.vocab_size})")
         if self.sentinels and not self.shared:
@@ -133,11 +135,11 @@ class TokenizerConfig(BaseModel):
         idle = [name for name in OF_SOURCE if getattr(self, name) is not None]
         if taken is not None and idle:
             raise ValueError(
-                f"`{taken}` has the source's tokenizer, with its own normalisation: omit {', '.join(idle)}"
+                f"`{taken}` has the source's tokenizer, with its own normalisation: remove {', '.join(idle)}"
             )
         idle = [name for name in OF_TARGET if getattr(self, name) is not None]
         if self.names is not None and idle:
-            raise ValueError(f'target_kind = "{self.names}" is of names, never normalised: omit {", ".join(idle)}')
+            raise ValueError(f'target_kind = "{self.names}" is of names, never normalised: remove {", ".join(idle)}')
         return self
 
     def problem_with(self, languages: Collection[str]) -> str | None:

@@ -40,7 +40,7 @@ def compare(
         typer.Option(
             "--test",
             metavar="NAME",
-            help='The test set to show (the main one); valid: what evaluation.tests = "final" scores.',
+            help="Test set to show (default: the main one), or valid for the validation split.",
         ),
     ] = None,
     metric: Annotated[
@@ -56,7 +56,7 @@ def compare(
         ),
     ] = None,
     each: Annotated[
-        bool, typer.Option("--each", help="Show each run; default: runs that differ in their seed alone share a row.")
+        bool, typer.Option("--each", help="One row per run. Default: runs that differ only in the seed share a row.")
     ] = False,
     plot: Annotated[
         Path | None,

@@ -37,7 +37,9 @@ def evaluate(
     model: Annotated[
         Path | None,
         typer.Option(
-            "--model", metavar="DIR", help="Model that translates --source; without one it reads --reference."
+            "--model",
+            metavar="DIR",
+            help="Model to evaluate; it translates --source, or without that scores --reference.",
         ),
     ] = None,
     ensemble: Annotated[

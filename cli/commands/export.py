@@ -23,7 +23,7 @@ def export(
         str | None, typer.Option("--license", "--licence", metavar="ID", help="Model card: the license (apache-2.0).")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Model card: the model's name; that of DIR.")
+        str | None, typer.Option("--name", metavar="NAME", help="Model card: the model's name (default: that of DIR).")
     ] = None,
     quantize: Annotated[
         Literal["int8"] | None, typer.Option("--quantize", help="ONNX: the matrices in 8 bits.")

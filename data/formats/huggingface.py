@@ -56,7 +56,9 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
     if (saved := splits_of_saved(folder)) is None:
         return splits_of_folder(folder, configuration or None)
     if configuration:
-        raise DataError(f"was written by save_to_disk and has no configurations: omit :{configuration:.80}", file=name)
+        raise DataError(
+            f"was written by save_to_disk and has no configurations: remove :{configuration:.80}", file=name
+        )
     # Never cached: a file may be replaced by one of the same size and time.
     with _opening(path, online=False) as datasets:
         return _load(datasets, saved)

@@ -67,7 +67,7 @@ def adaptive_tie(config: ModelFields) -> str | None:
 
 def adaptive_bias(config: ModelFields) -> str | None:
     if config.adaptive is not None and config.output_bias:
-        return "adaptive has no bias of each piece: omit output_bias"
+        return "adaptive has no bias of each piece: remove output_bias"
     return None
 
 

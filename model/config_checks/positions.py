@@ -80,5 +80,5 @@ def positions_of_self_attention(config: ModelFields) -> str | None:
 
 def window_of_mixing(config: ModelFields) -> str | None:
     if config.mixing == "recurrent" and config.window is not None:
-        return f'mixing = "recurrent" has no window ({config.window}): omit model.window'
+        return f'mixing = "recurrent" has no window ({config.window}): remove model.window'
     return None

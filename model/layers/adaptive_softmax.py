@@ -43,7 +43,7 @@ def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]
     if config.cutoffs and config.cutoffs[-1] >= vocab:
         raise ValueError(
             f"model.adaptive.cutoffs: a cluster begins at id {config.cutoffs[-1]}, and the vocabulary has {vocab} "
-            "pieces: lower it, or omit it"
+            "pieces: lower it, or remove it"
         )
     cutoffs, ends = (0, *config.cutoffs), (*config.cutoffs, vocab)
     pairs = enumerate(zip(cutoffs, ends, strict=True))

@@ -34,7 +34,7 @@ class Decoding(TypedDict, total=False):
 def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingConfig:
     """The checked settings. Raises RecipeError, which names the setting, for one that is none or does not fit."""
     if beam not in (None, DecodingConfig.model_fields["beam"].default) and given.get("strategy") == "sample":
-        raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': omit one of the two")
+        raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': remove one of the two")
     values = {"beam": beam, **given}
     return from_flags(DecodingConfig, {key: _plain(value) for key, value in values.items()})
 

@@ -73,7 +73,7 @@ class HeadReport:
         """All heads, and where there are tags, the attention of each by tag."""
         who = ("attention", "layer", "head")
         title = f"What heads do in {self.sentences:,} sentences: percent of attention, entropy in bits"
-        columns = (*who, *PLACES, "separators", "entropy", "% of most")
+        columns = (*who, *PLACES, "separators", "entropy", "% of max")
         tables = [Table(title, columns, [(*_who(each), *_places(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:

@@ -127,7 +127,7 @@ class SyntaxSums:
 
 
 Row: TypeAlias = tuple[object, ...]
-COLUMNS = ("relation", "asks for", "words", "attention", "layer", "head", "% right", "offset", "% of offset")
+COLUMNS = ("relation", "predicts", "words", "attention", "layer", "head", "accuracy %", "offset", "offset accuracy %")
 
 
 def rows(relations: Iterable[Relation]) -> list[Row]:

@@ -38,7 +38,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     images = RowImages.from_pixels(preparation.pixels(file)[None], preparation)
     if not translates(loaded):
         if target is not None:
-            raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: omit it")
+            raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")
         return _reading(loaded, file, images, None)
     if target is None:
         (found,) = hypotheses(loaded, images, config)

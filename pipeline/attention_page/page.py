@@ -64,7 +64,7 @@ PANEL = """<p class="sentence">{texts}</p>
 <div id="panel" role="tabpanel" aria-labelledby="which">
 <p><label>layer <select id="layer"></select></label><label>head <select id="head"></select></label>
 <span class="note" id="which"></span></p>
-<p class="note">A row is a token that asks, a column a token it may attend to; colour is the share of its attention.
+<p class="note">Rows are queries, columns are keys; colour shows the attention weight.
 Point at a row, or go to a token with Tab and the arrow keys. {space} is a space.</p>
 <p id="said" aria-live="polite"></p>
 {image}<div id="views">

@@ -55,7 +55,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
     ids = encoded(loaded, source)
     if not translates(loaded):
         if target is not None:
-            raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: omit it")
+            raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: remove it")
         return reading(loaded, source, ids, None)
     if target is None:
         (found,) = hypotheses(loaded, [ids], config)

@@ -23,9 +23,9 @@ UNITS: Mapping[str, Callable[[SegmentFigures], int | None]] = {
     "word_perplexity": lambda segment: segment.words,
 }
 """What a perplexity is by: predictions, or words."""
-NO_TEXTS = "no interval: what was said of each segment is not there"
-NO_FIGURES = "no interval: scores/ have no figures of each segment; remove scores/ and run `tfm evaluate` again"
-NOT_BY_SEGMENT = "no interval: it is not known of each segment"
+NO_TEXTS = "no interval: the output for each segment is missing"
+NO_FIGURES = "no interval: scores/ has no figures per segment. Delete it and run `tfm evaluate` again"
+NOT_BY_SEGMENT = "no interval: this metric has no figures per segment"
 ANOTHER_VALUE = (
     "not tested: {:.4f} in scores/, but {:.4f} from the segments; remove scores/ and run `tfm evaluate` again"
 )

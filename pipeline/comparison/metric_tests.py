@@ -21,9 +21,9 @@ NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
 ONE_SEGMENT = "not tested: there is one segment alone"
-ONE_SEED = "not tested: with one seed nothing is known of how much seeds matter; `--each` tests each run"
+ONE_SEED = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
 
-HOLDS_ZERO = "p is below 0.05, but the 95 % interval of the difference holds 0: take it for undecided"
+HOLDS_ZERO = "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class TestSetUsage:
 
     def __str__(self) -> str:
         more = f", and by {', '.join(self.unlisted)}, which the ledger does not have" if self.unlisted else ""
-        return f"{self.test}: this test set was looked at {in_words(self.entries)}{more} ({self.folder})"
+        return f"{self.test}: this test set was scored {in_words(self.entries)}{more} ({self.folder})"
 
 
 def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list[TestSetUsage]:

@@ -59,7 +59,7 @@ def target_log_probs(
         if len(target) > limit:
             raise DataError(
                 f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
-                "it has no probability; omit it or train with a larger model.max_length"
+                "it has no probability; remove it or train with a larger model.max_length"
             )
     pairs = _pairs(sources, targets, limit)
     if isinstance(sources, RowImages):

@@ -104,8 +104,8 @@ class TextGenerator:
             raise RecipeError(reason)
         if self.searches and reader.through_ends:
             raise RecipeError(
-                "beam search needs a text that ends, and this one continues after the ends of lines: sample it "
-                '(decoding.strategy = "sample"), or end it with the line (--no-through-ends)'
+                "beam search needs an end, but this text continues past line ends. Use sampling "
+                '(decoding.strategy = "sample"), or --no-through-ends'
             )
 
     def shown(self, prompt: str) -> str:
@@ -221,8 +221,8 @@ class TextGenerator:
         longest = self._longest(prompt)
         if longest < (self._config.max_length or TOKENS) and max(lengths) >= longest:
             self._reporter.warn(
-                f"a text stops after {longest} pieces: with its prompt of {len(prompt)} it reaches the model's maximum "
-                "length"
+                f"output cut after {longest} tokens: with the prompt ({len(prompt)} tokens) it reached the model's "
+                "maximum length"
             )
 
 

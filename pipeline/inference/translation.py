@@ -133,7 +133,7 @@ def _check_asked_of_labels(
         what = "prefixes" if prefixes is not None else "forced words"
         raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {what}")
     if searched := sorted(config.model_fields_set - {"n_best"}):
-        problem = f"decoding.{searched[0]} changes nothing: the model gives labels, which no search finds: omit it"
+        problem = f"decoding.{searched[0]} has no effect: this model predicts labels, without a search. Remove it"
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 

@@ -293,7 +293,10 @@ def _of_strengths(found: Choices, given: Sequence[Preference]) -> list[str]:
     if len(apart) > 1:
         return [f"never compared, so that no order between them follows: {_grouped(apart)}"]
     if len(bounded) > 1:
-        return [f"one of these won every comparison with another; only the prior bounds it: {_grouped(bounded)}"]
+        return [
+            f"in {_grouped(bounded)} one group won every comparison with another: how far apart they are is not "
+            "measured, only limited by the prior"
+        ]
     return []
 
 

@@ -191,10 +191,10 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
 def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
     """Raise DataError unless the weights found are just those of the model, in names and shapes."""
     if missing := sorted(own.keys() ^ found.keys()):
-        raise DataError(f"its weights do not fit this model: {missing[0]:.80} is in one of them only", file=path)
+        raise DataError(f"its weights do not match the model: {missing[0]:.80} is missing or unexpected", file=path)
     for name, wanted in own.items():
         if wanted != found[name]:
-            problem = f"its weights do not fit this model: {name} is {found[name]}, not {wanted}"
+            problem = f"its weights do not match the model: {name} is {found[name]}, not {wanted}"
             raise DataError(problem, file=path)
 
 

@@ -261,8 +261,8 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
         if before and not again:
             times = "once" if len(before) == 1 else f"{len(before)} times"
             raise RecipeError(
-                f"{name} was scored by --final {times} already, last of the run {before[-1].run} "
-                f"({before[-1].when[:10]}): a test set is used once\nto look at it again all the same, add --again"
+                f"{name} was already scored {times} with --final (last: run {before[-1].run}, {before[-1].when[:10]}). "
+                "A test set should be used only once;\nadd --again to score it anyway"
             )
 
 

@@ -32,9 +32,9 @@ def check_names(task: str, tokenizer: TokenizerConfig) -> None:
         return
     why = f'model.task = "{task}": labels are names, in a vocabulary of their own'
     if tokenizer.shared:
-        raise ValueError(f"{why}: omit tokenizer.shared, or set it to false")
+        raise ValueError(f"{why}: remove tokenizer.shared, or set it to false")
     raise ValueError(
-        f'{why}, never split or normalised: omit tokenizer.target_kind, which is then "{names}", not '
+        f'{why}, never split or normalised: remove tokenizer.target_kind, which is then "{names}", not '
         f'"{tokenizer.target_kind}"'
     )
 

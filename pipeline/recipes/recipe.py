@@ -109,7 +109,7 @@ class Recipe(BaseModel):
             if "label_smoothing" in training.model_fields_set and training.label_smoothing:
                 raise ValueError("training.label_smoothing needs a softmax, which word_vectors.negatives replaces")
         if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
-            raise ValueError("training.init_from sets the embeddings too: omit source_vectors and target_vectors")
+            raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
         if self.model.has_tails and (reason := training.adaptive_problem()) is not None:
             raise ValueError(reason)
         if self.model.normalization == "batch" and (reason := training.batch_norm_problem()) is not None:

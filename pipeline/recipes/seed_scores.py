@@ -50,7 +50,7 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
     )
     for each in new:
         words = ledger.in_words(ledger.of_texts([*before, each], each.texts))
-        reporter.line(f"{each.test}: this test set was looked at {words}")
+        reporter.line(f"{each.test}: this test set was scored {words}")
 
 
 def texts_of_tests(run: RunPaths) -> dict[str, str]:

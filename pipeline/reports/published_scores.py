@@ -75,7 +75,7 @@ def warn_of_failed(content: Mapping[str, Any], external: Sequence[str], out: Pat
     """
     missing = {name for entry in (content, *content["others"].values()) for name in entry["missing"]}
     if failed := [name for name in external if name in missing]:
-        reporter.warn(f"without {', '.join(failed)}: once its command works, remove {out} and evaluate again")
+        reporter.warn(f"scores do not include {', '.join(failed)}. Fix its command, delete {out} and evaluate again")
 
 
 def record_test_use(
@@ -96,7 +96,7 @@ def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -
         return {}
     before = looks(looker.root)
     return {
-        look.test: f"this test set was looked at {in_words(of_texts([*before, look], look.texts))}"
+        look.test: f"this test set was scored {in_words(of_texts([*before, look], look.texts))}"
         for look in _looks(evaluations, looker)
     }
 

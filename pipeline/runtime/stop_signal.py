@@ -78,6 +78,6 @@ def _watch(reader: int, echo: float, talk: bool) -> None:
             if talk:
                 stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
                 with suppress(OSError):  # the terminal is closed
-                    os.write(stderr, b"\nstopping after this step; once more: at once\n")
+                    os.write(stderr, b"\nstopping after this step; press Ctrl-C again to quit immediately\n")
         elif received[0] != signal.SIGHUP and time.monotonic() - asked_at >= echo:
             os._exit(128 + received[0])  # as a shell calls the end by this signal

@@ -42,8 +42,8 @@ class Scorer:
         self.references = references
         evaluation = resolved(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
         for name, reason in too_long_reasons([], references, evaluation).items():
-            omit = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
-            raise DataError(f"validation target: {reason} for {_named(name)}; shorten it, or set {omit}")
+            remedy = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
+            raise DataError(f"validation target: {reason} for {_named(name)}; shorten it, or set {remedy}")
         self.missing = inapplicable_metrics([], references, evaluation)
         self.metrics = tuple(name for name in metrics if name not in self.missing)
         self.evaluation = evaluation.model_copy(update={"metrics": self.metrics})

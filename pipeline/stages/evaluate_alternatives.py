@@ -75,7 +75,7 @@ def evaluate_alternatives(
     entries = [] if looker is None else looks(looker.root)
     for each in sets:
         if how_often := in_words(of_texts(entries, _texts(each, kind))):
-            reporter.line(f"{each.name}: this test set was looked at {how_often}")
+            reporter.line(f"{each.name}: this test set was scored {how_often}")
     return found
 
 

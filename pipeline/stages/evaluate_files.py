@@ -107,7 +107,7 @@ def evaluate_files(
     suited = evaluation_of(task_of(members[0]), config) if members else config
     if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
-            "evaluation.lowercase changes nothing of accuracy, macro_f1 and entity_f1, which mind case: omit it"
+            "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
         )
     looker = looker_of_files(members, hypotheses)
     if out is None:
@@ -133,7 +133,7 @@ def _hypotheses(
 ) -> list[str]:
     """What the model says of each source. Raises DataError for a model that says nothing."""
     if not ABILITIES[loaded.config.task].gives_hypotheses:
-        how = "omit --source, and the model says how probable it finds the text in --reference"
+        how = "remove --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
     starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
     return best_texts(loaded, lines["source"], decoding, reporter, prefixes=starts, forced=lines.get("forced"))

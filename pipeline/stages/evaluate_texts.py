@@ -41,7 +41,7 @@ def evaluate_texts(
     used = {"stride"} if ABILITIES[task].generates else set()
     for name in sorted(config.model_fields_set - used):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
-            raise RecipeError(f"evaluation.{name} changes nothing of the scores of a {task} model: omit it")
+            raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
     names = {_name(file, texts): file for file in texts}
     lines = {name: list(open_lines(file)) for name, file in names.items()}
     for name, file in names.items():

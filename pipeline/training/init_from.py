@@ -54,7 +54,7 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
             raise RecipeError(
                 f"model.{key} = {value!r} is not that of {first.path}, from which training starts "
-                f"({there.get(key, 'it has none')!r}): omit it, and the value of that model is used"
+                f"({there.get(key, 'it has none')!r}): remove it, and the value of that model is used"
             )
     own |= may_differ & model.model_fields_set
     taken = {**given.model_dump(), **{key: value for key, value in model.model_dump().items() if key in own}}
@@ -102,7 +102,7 @@ def keeps_statistics(first: Manifest, dataset: Manifest, asked: str) -> bool:
     if asked != "model" and not has_images:
         raise RecipeError(
             f'training.image_statistics = "{asked}" is for models of images, and {first.path} reads none, or the '
-            "dataset has none: omit it"
+            "dataset has none: remove it"
         )
     return has_images and asked == "model"
 

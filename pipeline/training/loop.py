@@ -204,12 +204,12 @@ class Trainer:
         if progress.not_finite >= MAX_NON_FINITE:
             found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
             raise DataError(f"{found}; {self.recovery_hint()}")
-        self.reporter.warn(f"loss or gradient not finite at {begun.in_words()}: no update from it")
+        self.reporter.warn(f"loss or gradient is not finite at {begun.in_words()}: update skipped")
 
     def recovery_hint(self) -> str:
         """Advice for a training that cannot continue."""
         saved = max(self.checkpoints.steps(), default=None)
-        remedy = "A lower training.schedule.peak or more training.schedule.warmup_steps starts over"
+        remedy = "To start over, lower training.schedule.peak or raise training.schedule.warmup_steps"
         if saved is None:
             return f"there is no checkpoint yet.\n{remedy}"
         return (

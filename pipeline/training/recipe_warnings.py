@@ -33,8 +33,8 @@ def recipe_warnings(
         )
     if growth is not None and growth.steps[-1] >= total_steps:
         yield (
-            f"training.batch_growth.steps: {growth.steps[-1]:,} is not before the last of at most {total_steps:,} "
-            "updates: batches do not grow there; lower it, or train longer"
+            f"training.batch_growth.steps: step {growth.steps[-1]:,} is never followed by an update (at most "
+            f"{total_steps:,}). Lower it, or train longer"
         )
     if parameters > PARAMETERS_PER_TOKEN * tokens:
         yield (

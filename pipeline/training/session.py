@@ -169,9 +169,10 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             worse = Validation.model_validate({**best[0].model_dump(), **found})
             if worse.badness(metric) > best[0].badness(metric):
                 session.reporter.warn(
-                    f"the mean of the kept checkpoints has validation {worse.describe()}, which is worse than step "
-                    f'{best[0].step:,} alone ({best[0].describe()}): training.keep.average = "none" would publish that '
-                    "one, and checkpoints that are closer together make a better mean (training.validation, save_every)"
+                    f"averaging the kept checkpoints made validation worse ({worse.describe()}) than step "
+                    f"{best[0].step:,} alone ({best[0].describe()}). "
+                    'Set training.keep.average = "none", or save checkpoints closer together (training.validation, '
+                    "save_every)"
                 )
         num_adapters = save_trained(draft.folder, session, weights)
         draft.figures.update(

@@ -124,7 +124,7 @@ def open_search(
             raise RecipeError(f'{file}: search.space."{each.key}" cannot be varied: {OTHER_PREDICTIONS}')
     check_method(config, parameters)
     if config.folds is not None and recipe.data.fold is not None:
-        raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: omit one")
+        raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: remove one")
     _refuse_run(root / config.name)
     if create and config.folds is not None:
         _check_folds(recipe.data, config.folds)

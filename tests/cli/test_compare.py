@@ -41,7 +41,7 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     shown = tfm("compare", "runs/tiny", "runs/other", "--plot", "both.svg", "--html", "both.html")
     assert shown.code == 0, shown.err
     assert "none differs from tiny with p < 0.05 by approximate randomisation (10,000 trials)" in shown.err
-    assert "main: this test set was looked at 2 times, by 2 models" in shown.err
+    assert "main: this test set was scored 2 times, by 2 models" in shown.err
     assert "warning" not in shown.err
     lines = shown.out.splitlines()
     assert lines[0] == "2 runs"

@@ -90,7 +90,7 @@ def test_the_page_latex_markdown_and_the_ledger(files: dict[str, list[str]]) -> 
     page = Elements(Path("page.html").read_text("utf-8"))
     for heading in ("Figures", "Is the difference from B real?", "Where they differ: ref"):
         assert heading in page.texts["h2"]
-    assert "ref: this test set was looked at 2 times, by 2 models of this folder" in done.err
+    assert "ref: this test set was scored 2 times, by 2 models of this folder" in done.err
     assert "2 times, by 2 models" in compared(*words).err, "who sees the same again learns nothing new"
     write_lines(Path("one"), files["one"][::-1])
     assert "3 times, by 3 models" in compared(*words).err

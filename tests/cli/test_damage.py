@@ -178,7 +178,7 @@ def test_training_goes_on_from_the_newest_checkpoint_that_is_whole(
     assert result.code == 0, result.err
     said = " ".join(result.err.split())
     assert f"{checkpoints.place(newest).name}/optimizer.safetensors" in said.replace("/ ", "/")
-    assert f"continues after step {older}" in said
+    assert f"resuming after step {older}" in said
     assert (copy / "model" / "model.safetensors").read_bytes() == weights
 
 

@@ -56,7 +56,7 @@ def test_an_external_metric_stands_beside_the_others(words: tuple[str, ...]) -> 
     rows = [json.loads(line) for line in Path("scores/segments.jsonl").read_text("utf-8").splitlines()]
     assert [row["external"] for row in rows] == [{"same": 1.0}, {"same": 1.0}, {"same": 0.25}, {"same": 0.25}]
     assert "references: broken ended with exit code 1: no GPU" in done.err
-    assert "without broken: once its command works, remove scores and evaluate again" in done.err
+    assert "scores do not include broken. Fix its command, delete scores and evaluate again" in done.err
     assert "0.6250" in done.out
     page = Path("scores/report.html").read_text("utf-8")
     for text in ("same</td>", "0.6250", "external:same|nrefs:1|", "ended with exit code 1: no GPU"):
@@ -73,7 +73,7 @@ def test_scores_are_made_again_where_a_command_or_its_script_changed(words: tupl
     before = scores("scores")["metrics"]["same"]
     again = evaluate()
     assert "nothing to do" in again
-    assert "without broken: " in again
+    assert "scores do not include broken" in again
     Path("score.py").write_text(SCRIPT.format(3))
     assert "input external same: score.py changed" in evaluate()
     after = scores("scores")["metrics"]["same"]

@@ -100,12 +100,12 @@ def test_a_second_look_has_to_be_asked_for(here: Path) -> None:
     assert tfm("evaluate", "--final", "runs/short").code == 0
     second = tfm("evaluate", "--final", "runs/long")
     assert second.code == 2
-    assert second.err.splitlines()[-2].startswith("main was scored by --final once already, last of the run short (20")
-    assert second.err.splitlines()[-1] == "to look at it again all the same, add --again"
+    assert second.err.splitlines()[-2].startswith("main was already scored once with --final (last: run short, 20")
+    assert second.err.splitlines()[-1] == "add --again to score it anyway"
     assert not (here / "long" / "translations").exists()
     third = tfm("evaluate", "--final", "runs/long", "--again")
     assert third.code == 0, third.err
-    assert "main: this test set was looked at 2 times, by 2 models of this folder" in third.err
+    assert "main: this test set was scored 2 times, by 2 models of this folder" in third.err
     # by now both have been scored: what is there is shown
     assert tfm("evaluate", "--final", "runs/short").code == 0
     assert len(looks(here)) == 2
@@ -218,7 +218,7 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
     assert (look.run, look.chosen) == ("base-1, base-2", f"final: {chosen}")
     assert not (here / "short" / "scores").exists()
     compared = tfm("compare", "runs/base-1", "runs/base-2", "runs/short")
-    assert "looked at once, by 1 model" in compared.out + compared.err
+    assert "scored once, by 1 model" in compared.out + compared.err
     assert "which the ledger does not have" not in compared.out + compared.err
 
     table = tfm(*words[:-1])

@@ -19,7 +19,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> Path:
         patch.chdir(folder)
         done = tfm("run", "tiny.toml")
     assert done.code == 0, done.err
-    assert "main: this test set was looked at once, by 1 model of this folder" in done.err
+    assert "main: this test set was scored once, by 1 model of this folder" in done.err
     return folder
 
 
@@ -35,7 +35,7 @@ def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Pa
     assert "nothing to do" in tfm("run", "tiny.toml").err
     fresh = tfm("evaluate", "--recipe", "tiny.toml")
     assert [(look.run, look.chosen, look.test) for look in looks(here)] == [("tiny", "recipe", "main")]
-    assert "looked at once, by 1 model of this folder" in fresh.err
+    assert "scored once, by 1 model of this folder" in fresh.err
 
     ways: tuple[tuple[str | Path, ...], ...] = (
         ("--recipe", "tiny.toml", "--metric", "bleu"),
@@ -47,11 +47,11 @@ def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Pa
     for number, words in enumerate(ways, 2):
         done = tfm("evaluate", *words)
         assert done.code == 0, done.err
-        assert f"looked at {number} times, by 1 model of this folder" in done.err
+        assert f"scored {number} times, by 1 model of this folder" in done.err
     found = looks(here)
     assert [look.chosen for look in found] == ["recipe", "recipe", "files", "files", "files", "files"]
     assert len({(look.texts, look.model) for look in found}) == 1
-    assert "looked at 4 times, by 1 model of this folder" in Path("elsewhere/report.html").read_text("utf-8")
+    assert "scored 4 times, by 1 model of this folder" in Path("elsewhere/report.html").read_text("utf-8")
 
 
 def test_a_contrast_set_of_the_references_is_the_same_test_set(here: Path, corpora: Path) -> None:
@@ -59,12 +59,12 @@ def test_a_contrast_set_of_the_references_is_the_same_test_set(here: Path, corpo
     rows = [{"source": one, "right": two, "wrong": f"{two} x"} for one, two in zip(sources, targets, strict=True)]
     Path("contrast.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ("evaluate", "--model", "runs/tiny", "--contrast", "contrast.jsonl")
-    assert "looked at 2 times, by 1 model of this folder" in tfm(*words).err
+    assert "scored 2 times, by 1 model of this folder" in tfm(*words).err
     for _ in range(2):  # the same figures once more are nothing new, published or not
-        assert "looked at 2 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
+        assert "scored 2 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
     questions = [{"context": row["source"], "choices": [row["right"], row["wrong"]], "answer": 0} for row in rows]
     Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
-    assert "looked at once" in tfm("evaluate", "--model", "runs/tiny", "--choices", "questions.jsonl").err
+    assert "scored once" in tfm("evaluate", "--model", "runs/tiny", "--choices", "questions.jsonl").err
     assert [look.test for look in looks(here)] == ["main", "contrast.jsonl", "contrast.jsonl", "questions.jsonl"]
 
 
@@ -73,7 +73,7 @@ def test_scores_made_again_show_nothing_new_and_are_the_same(here: Path) -> None
     before = json.loads((scores / "manifest.json").read_text("utf-8"))["fingerprint"]
     shutil.rmtree(scores)
     done = tfm("evaluate", "--recipe", "tiny.toml")
-    assert "looked at once, by 1 model of this folder" in done.err
+    assert "scored once, by 1 model of this folder" in done.err
     assert json.loads((scores / "manifest.json").read_text("utf-8"))["fingerprint"] == before
     assert len(looks(here)) == 2
 
@@ -98,7 +98,7 @@ def test_a_received_manifest_does_not_say_where_a_look_is_entered(here: Path, co
     assert not list(Path().rglob("ledger.jsonl"))
 
     shutil.copytree(here / "tiny" / "model", "received/run/model")
-    assert "looked at once, by 1 model of this folder" in tfm(*words).err
+    assert "scored once, by 1 model of this folder" in tfm(*words).err
     assert list(Path().rglob("ledger.jsonl")) == [Path("received/ledger.jsonl")]
 
     manifest = Path("received/run/model/manifest.json")
@@ -110,9 +110,9 @@ def test_models_and_ensembles_count_each_by_itself(here: Path, corpora: Path) ->
     shutil.copytree("runs/tiny", "runs/copy")
     texts = ("--source", corpora / "test.de", "--reference", corpora / "test.en", "--metric", "bleu")
     same = tfm("evaluate", "--model", "runs/copy", *texts)
-    assert "looked at 2 times, by 1 model of this folder" in same.err
+    assert "scored 2 times, by 1 model of this folder" in same.err
     both = tfm("evaluate", "--model", "runs/tiny", "--ensemble", "runs/copy", *texts)
-    assert "looked at 3 times, by 2 models of this folder" in both.err
+    assert "scored 3 times, by 2 models of this folder" in both.err
 
 
 def test_a_ledger_that_cannot_be_written_costs_no_score(here: Path) -> None:
@@ -121,4 +121,4 @@ def test_a_ledger_that_cannot_be_written_costs_no_score(here: Path) -> None:
     done = tfm("evaluate", "--recipe", "tiny.toml", "--metric", "bleu")
     assert done.code == 0, done.err
     assert "runs/ledger.jsonl: this look at the test set could not be entered: Is a directory" in done.err
-    assert "main: this test set was looked at once, by 1 model of this folder" in done.err
+    assert "main: this test set was scored once, by 1 model of this folder" in done.err

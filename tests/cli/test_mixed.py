@@ -134,7 +134,7 @@ def test_weights_of_another_size_than_the_vocabulary_are_refused(base: Path) -> 
         ("evaluate", "--model", model, "--source", base / "test.de", "--reference", base / "test.en"),
     ):
         said = refused(base, *words)
-        assert "weights do not fit this model" in said
+        assert "weights do not match the model" in said
         assert str(model) in said
 
 

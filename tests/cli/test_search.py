@@ -135,13 +135,13 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     assert tfm("search", file, *QUICK).code == 0
     assert min(each["value"] for each in trials_of("last")) < made["loss"]  # type: ignore[type-var,index,call-overload,operator]
     refused = tfm("search", file, *QUICK, "--final")
-    assert (refused.code, "was scored by --final once already" in refused.err) == (2, True)
+    assert (refused.code, "was already scored once with --final" in refused.err) == (2, True)
     assert open_artifact(Path("runs/last-final/model")).fingerprint == scored
     assert not Path("runs/last-final/training.old-1").exists()
     Path("runs/last-final").rename("moved")
     refused = tfm("search", file, *QUICK, "--final")
     assert refused.code == 2
-    assert "was scored by --final once already" in refused.err
+    assert "was already scored once with --final" in refused.err
     assert tfm("search", file, *QUICK, "--final", "--again").code == 0
     assert tfm("search", file, *QUICK, "--report", "--final").code == 2
     assert tfm("search", file, *QUICK, "--again").code == 2

@@ -210,7 +210,7 @@ def test_a_tokenizer_from_elsewhere_is_taken(stages: Stages, corpora: Path, tmp_
     assert "file: sha256" in tfm("inspect", tmp_path / "t").out
     refused = tfm("tokenize", "--from", file, corpora / "test.de", "--kind", "char", "--out", tmp_path / "u")
     assert refused.code == 2
-    assert "omit kind" in refused.err
+    assert "remove kind" in refused.err
     other = write_lines(tmp_path / "x.json", ["{}"])
     assert tfm("tokenize", "--from", other, corpora / "test.de", "--out", tmp_path / "u").code == 65
 

@@ -117,7 +117,7 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     ):
         refused = tfm("translate", "runs/labels", "--device", "cpu", *flags, stdin="the drill is old\n")
         assert (refused.code, refused.out) == (2, "")
-        assert f"decoding.{key} changes nothing: the model gives labels" in " ".join(refused.err.split())
+        assert f"decoding.{key} has no effect: this model predicts labels" in " ".join(refused.err.split())
 
 
 def labels_of_files(target: str) -> None:
@@ -130,7 +130,7 @@ def labels_of_files(target: str) -> None:
     assert found["accuracy"]["score"] == (0 if target == "kind" else 75)
     refused = tfm("evaluate", *files, "--metric", "accuracy", "--lowercase")
     assert (refused.code, refused.out) == (2, "")
-    assert "lowercase changes nothing of accuracy" in " ".join(refused.err.split())
+    assert "lowercase has no effect on accuracy" in " ".join(refused.err.split())
     assert tfm("evaluate", *files, "--metric", "accuracy", "--metric", "exact_match", "--lowercase").code == 0
 
 
@@ -274,7 +274,7 @@ def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     assert json.loads(of_text.out)["metrics"].keys() == {"perplexity", "token_accuracy"}
     refused = tfm("evaluate", "--model", "runs/masked", "--reference", "some.txt", "--stride", "3")
     assert refused.code == 2
-    assert "evaluation.stride changes nothing of the scores of a masked_language_model model" in refused.err
+    assert "evaluation.stride has no effect on the scores of a masked_language_model model" in refused.err
     taken = "tokenizer.source_from=runs/masked/tokenizer"
     tuned = run("tuned", (*CLASSES, taken, "training.init_from=runs/masked/model", "training.max_steps=60"))
     assert tuned.code == 0, tuned.err
@@ -346,7 +346,7 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
         ((*CLASSES, "training.early_stopping.metric=bleu"), "there are no translations"),
         (('model.architecture="decoder_only"', "tokenizer.shared=false"), "needs one vocabulary"),
         (("tokenizer.target_kind=word",), "set shared = false"),
-        ((*CLASSES[:2], "tokenizer.shared=true"), "omit tokenizer.shared, or set it to false"),
+        ((*CLASSES[:2], "tokenizer.shared=true"), "remove tokenizer.shared, or set it to false"),
         ((*TAGS, "tokenizer.target_kind=bpe"), "labels are names, in a vocabulary of their own, never split"),
     ],
 )

@@ -57,7 +57,7 @@ def test_what_is_published_has_the_statistics_of_training(kept: str, dataset: Pa
     ("changes", "processes", "reason"),
     [
         ({"accumulate": 3}, 1, "training.accumulate must be 1, not 3"),
-        ({"batch_growth": {"steps": [5]}}, 1, "omit training.batch_growth"),
+        ({"batch_growth": {"steps": [5]}}, 1, "remove training.batch_growth"),
         ({"r_drop": 1.0}, 1, "with training.r_drop a batch is read twice"),
         ({"layout": "flat"}, 1, 'training.layout = "flat" adds filler'),
         ({}, 2, "it needs one process, not 2"),

@@ -295,7 +295,7 @@ def test_processes_are_refused_where_they_cannot_be(
     with pytest.raises(RecipeError, match=r'training\.parallel = "processes": each would have other statistics'):
         run(dataset, tmp_path, training(**SHORT, **TWO), model=batch_norm)
     monkeypatch.setattr(worker_process.sys, "platform", "darwin")
-    with pytest.raises(RecipeError, match=r'are forked on Linux alone, .*; write "threads", or omit it'):
+    with pytest.raises(RecipeError, match=r'are forked on Linux alone, .*; write "threads", or remove it'):
         run(dataset, tmp_path, training(**SHORT, **TWO))
 
 

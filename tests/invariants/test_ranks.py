@@ -196,7 +196,7 @@ def test_the_first_does_what_is_not_training_and_the_others_wait(recipe: Path) -
     shutil.rmtree(recipe / "runs" / "tiny" / "translations")
     code, _, err = ran(recipe, "run", "tiny.toml", "--device", "cpu", "--set", "training.max_steps=12")
     assert code == 0, err
-    assert "continues after step 10" in err
+    assert "resuming after step 10" in err
     assert (recipe / "runs" / "tiny" / "translations" / "manifest.json").exists()
     source = recipe / "test.de"
     code, out, err = ran(recipe, "translate", "runs/tiny", source, "--device", "cpu")

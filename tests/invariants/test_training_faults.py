@@ -87,7 +87,7 @@ def test_what_is_not_finite_changes_nothing(
     ]
     assert unchanged == [4, 5]
     assert [text.partition(", rows")[0] for text in warned] == [
-        f"loss or gradient not finite at step {step} (epoch 1, batch {step}" for step in (4, 5)
+        f"loss or gradient is not finite at step {step} (epoch 1, batch {step}" for step in (4, 5)
     ]
 
 
@@ -241,7 +241,7 @@ def test_asked_twice_it_leaves_at_once_and_resumes(
     config = training(max_steps=12)
     (end,) = ends(start(dataset, tmp_path / "hurried", config, prepare=Hurry(moment, nth, number)), patience=30)
     assert end.code == 128 + number, end.said
-    assert end.said.strip() == "stopping after this step; once more: at once"
+    assert end.said.strip() == "stopping after this step; press Ctrl-C again to quit immediately"
     for out in (tmp_path / "hurried", tmp_path / "straight"):
         (end,) = ends(start(dataset, out, config))
         assert end.code == 0, end.said

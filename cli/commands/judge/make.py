@@ -36,7 +36,7 @@ def make(
             "--each",
             metavar="K",
             min=1,
-            help="Share texts out: K judges see each text, a judge sees each segment once; default: all see all.",
+            help="K judges per text; a judge sees each segment once. Default: everyone judges everything.",
         ),
     ] = None,
     repeats: Annotated[

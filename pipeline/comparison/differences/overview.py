@@ -37,7 +37,7 @@ MAX_SENTENCES = 10
 NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
 UNKNOWN = "{:,} pieces of the training texts of {} are unknown to its tokenizer, and are missing in their words"
 SINGLE_LETTERS = "of scripts without spaces between words each letter is counted as a word"
-NO_TEST_TRANSLATIONS = "{} is left out: its model lies alone, without translations of test sets"
+NO_TEST_TRANSLATIONS = "{} is skipped: there are no translations of test sets beside its model"
 FIRST_RUNS = "sentences are those of the first run of each system"
 
 
@@ -117,7 +117,7 @@ def _on_test(
         for system in systems:
             theirs = system.tests.get(test)
             if why := f"has no translations of {test}" if theirs is None else text_mismatch(theirs, base):
-                told.append(f"{system.name} is left out: {why}")
+                told.append(f"{system.name} is skipped: {why}")
             elif theirs is not None:
                 kept.setdefault(name, []).append(theirs)
     texts = [each for runs in kept.values() for each in runs]

@@ -12,7 +12,9 @@ from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
 from tfm.pipeline.significance.seeds import SeedDifference
 
-PEOPLE = f"people agree: how often people rank two systems as the metric does, where it differs by so much ({SOURCE})"
+PEOPLE = (
+    f"people agree: how often human judges prefer the same system as the metric, if it differs by this much ({SOURCE})"
+)
 
 
 def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:

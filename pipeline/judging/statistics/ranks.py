@@ -31,7 +31,7 @@ def contradictions(name: str, order: Sequence[str], better: Sequence[tuple[str, 
     """Warnings of significant tests that contradict the order of two systems, which then share a rank."""
     return [
         f"{name}: {worse} stands before {one} by {by}, but {test} says that {one} is significantly better: "
-        "take the order of these two for undecided"
+        "treat the order of these two as inconclusive"
         for one, worse in better
         if order.index(worse) < order.index(one)
     ]

@@ -62,8 +62,8 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     ends = settings.get("eos_token_id")
     if isinstance(ends, list) and len(ends) > 1:
         reporter.warn(
-            f"it ends texts with any of the tokens {format_names(ends)}; here {ends[0]} alone ends one, and the others "
-            "are pieces like any other: in config.json put the one first that is to end texts (eos_token_id)"
+            f"the model has several EOS tokens ({format_names(ends)}). tfm uses only the first, {ends[0]}; to use "
+            "another, move it to the front of eos_token_id in config.json"
         )
 
 

@@ -24,14 +24,14 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
     for key, row in _idle(recipe):
         if not _overridden_later(key, row, origins):
             decided = " and ".join(f"{each} = {shown(_plain(value_at(recipe, each)))}" for each in row.where)
-            found.setdefault(key, f"changes nothing with {decided}: {row.why}")
+            found.setdefault(key, f"has no effect with {decided}: {row.why}")
     for key, why in _idle_of_corpora(recipe):
-        found.setdefault(key, f"changes nothing: {why}")
+        found.setdefault(key, f"has no effect: {why}")
     for key, text in found.items():
         place = place_of(tuple(key.split(".")), origins)
         others = [each for each in found if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
-        raise RecipeError(f"{place}: {key} = {shown(_plain(value_at(recipe, key)))} {text}: omit it{more}")
+        raise RecipeError(f"{place}: {key} = {shown(_plain(value_at(recipe, key)))} {text}. Remove it{more}")
 
 
 def value_at(parts: Any, key: str) -> Any:

@@ -37,10 +37,10 @@ def resegmentation_of(context: TaskContext, seed: int) -> Resegmentation | None:
     given = {name: value for name, value in wanted.items() if value is not None}
     for name, value in given.items():
         if ABILITIES[context.model.task].of_words or context.model.block is not None:
-            raise RecipeError(f"training.{name}: {NOT_RESEGMENTED}: omit it")
+            raise RecipeError(f"training.{name}: {NOT_RESEGMENTED}: remove it")
         if not any(side.sampler(**{name: value}) for side in (context.source, context.target)):
             kind = name.partition("_")[0]
-            raise RecipeError(f"training.{name} = {value}: neither side has a tokenizer of kind {kind}: omit it")
+            raise RecipeError(f"training.{name} = {value}: neither side has a tokenizer of kind {kind}: remove it")
     if not given:
         return None
     source = context.source.sampler(**given)

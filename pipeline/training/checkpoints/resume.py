@@ -50,7 +50,8 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     folder.rename(aside)
     past = f"; it has done {progress.step:,} updates already" if changes.keys() <= RESUMABLE_KEYS else ""
     reporter.line(
-        f"training: starts over, since its plan changed ({words}){past}; the previous training is now {aside}"
+        f"training: the recipe changed ({words}){past}, so training starts from scratch. The previous one was moved "
+        f"to {aside}"
     )
     return None
 
@@ -69,8 +70,8 @@ def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, sett
 def resume_message(progress: Progress) -> str:
     """The message for a resumed training, with the settings that were changed."""
     now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
-    with_other = f", with another end ({'; '.join(now)})" if now else ""
-    return f"training: continues after step {progress.step:,}{with_other}"
+    changed = f"; its end changed: {'; '.join(now)}" if now else ""
+    return f"training: resuming after step {progress.step:,}{changed}"
 
 
 def _shown(key: str) -> str:
@@ -156,5 +157,5 @@ def _parallel(
         is_faster = workers_pay_off(model, threads, batch_tokens * config.accumulate)
         return "processes" if reason is None and is_faster else "threads"
     if config.parallel == "processes" and reason is not None:
-        raise RecipeError(f'training.parallel = "processes": {reason}; write "threads", or omit it')
+        raise RecipeError(f'training.parallel = "processes": {reason}; write "threads", or remove it')
     return config.parallel

@@ -147,7 +147,10 @@ def read_progress(checkpoint: Checkpoint) -> Progress:
     try:
         progress = Progress.model_validate(checkpoint.state)
         if progress.step != checkpoint.step:
-            raise DataError(f"checkpoint is of step {progress.step}, as it says", file=checkpoint.folder)
+            raise DataError(
+                f"checkpoint is damaged: its folder and its content name different steps (content: {progress.step})",
+                file=checkpoint.folder,
+            )
         return progress
     except ValidationError as error:
         problem = error.errors()[0]

@@ -50,7 +50,7 @@ def load_checkpoint(
         wanted = shapes_of(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))
         check_fit(wanted, found, checkpoint.folder)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
-        problem = f"checkpoint is of no model that this tfm builds: {str(error).splitlines()[0]:.200}"
+        problem = f"this version of tfm cannot build the checkpoint's model: {str(error).splitlines()[0]:.200}"
         raise DataError(problem, file=checkpoint.folder) from error
     return build_loaded_model(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
 

@@ -79,5 +79,5 @@ def test_a_vocabulary_that_has_no_room_for_them_is_refused() -> None:
         TokenizerConfig(kind="byte", vocab_size=279, sentinels=20)
     with pytest.raises(ValueError, match=r"`sentinels` \(20\) leave too little of vocab_size \(27\)"):
         TokenizerConfig(kind="char", vocab_size=27, sentinels=20)
-    with pytest.raises(ValueError, match="`file` is used unchanged, and nothing is learned: omit sentinels"):
+    with pytest.raises(ValueError, match="`file` is used unchanged, and nothing is learned: remove sentinels"):
         TokenizerConfig(file="tokenizer.json", sentinels=20)

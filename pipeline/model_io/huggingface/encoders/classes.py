@@ -20,8 +20,8 @@ from tfm.pipeline.tasks.abilities import tasks_that
 (LABELS,) = tasks_that(lambda each: each.labels == "label")
 (TAGS,) = tasks_that(lambda each: each.labels == "tags")
 NO_HEAD = (
-    "it has no output layer: what it says of hidden pieces is guessed by its embeddings. Use it with --init-from, or "
-    "look at what its heads attend to"
+    "this checkpoint has no MLM head: masked tokens are predicted from its embeddings alone. Use it with --init-from "
+    "or `tfm attend`"
 )
 
 

@@ -125,8 +125,8 @@ def test_numbers_of_numpy_are_numbers(model):
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ({"to": "deu"}, "it cannot be asked for deu: omit `to`"),
-        ({"source_language": "deu"}, "is not told the language of its sources: omit `source_language`"),
+        ({"to": "deu"}, "it cannot be asked for deu: remove `to`"),
+        ({"source_language": "deu"}, "is not told the language of its sources: remove `source_language`"),
         ({"beam": 0}, "decoding.beam = 0 must be at least 1"),
     ],
     ids=str,

@@ -307,11 +307,15 @@ def test_an_external_metric_is_tested_by_its_numbers_and_its_signature_says_whic
 @pytest.mark.parametrize(
     ("extra", "lines", "why"),
     [
-        ({"perplexity": Score(2.0, "unit:token")}, None, "scores/ have no figures of each segment"),
+        ({"perplexity": Score(2.0, "unit:token")}, None, "scores/ has no figures per segment"),
         ({"perplexity": Score(2.0, "unit:token")}, noted([-1.0] * 120), "2.0000 in scores/, but 1.1"),
-        ({"bits_per_character": Score(2.0, "unit:code-point")}, noted([-1.0] * 120), "not known of each segment"),
-        ({"perplexity": Score(2.0, "unit:token")}, noted([None] * 120), "not known of each segment"),
-        ({"token_accuracy": Score(2.0, "unit:token")}, noted([-1.0] * 120), "not known of each segment"),
+        (
+            {"bits_per_character": Score(2.0, "unit:code-point")},
+            noted([-1.0] * 120),
+            "this metric has no figures per segment",
+        ),
+        ({"perplexity": Score(2.0, "unit:token")}, noted([None] * 120), "this metric has no figures per segment"),
+        ({"token_accuracy": Score(2.0, "unit:token")}, noted([-1.0] * 120), "this metric has no figures per segment"),
     ],
 )
 def test_what_cannot_be_tested_is_said_with_the_reason(
@@ -393,14 +397,14 @@ def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp
 
 
 def test_scored_runs_that_the_ledger_does_not_have_are_named(tmp_path: Path) -> None:
-    """Scored before it was begun, or elsewhere: "looked at once" alone would be wrong."""
+    """Scored before it was begun, or elsewhere: "scored once" alone would be wrong."""
     runs = [run_of(tmp_path / name, said(0.5, place), norm=name) for place, name in enumerate(("pre", "post"))]
     assert list(outcome(runs).looked_at) == [], "where there is no ledger nothing is known"
     model = open_artifact(runs[0] / "model").fingerprint
     append_entries(tmp_path, [LedgerEntry(fingerprint(REFERENCES), "test", model, "pre", "recipe")], NullReporter())
     (look,) = outcome(runs).looked_at
     assert (look.num_models, look.unlisted) == (1, ("post",))
-    assert "looked at once, by 1 model of this folder, and by post, which the ledger does not have (" in str(look)
+    assert "scored once, by 1 model of this folder, and by post, which the ledger does not have (" in str(look)
     append_entries(
         tmp_path,
         [LedgerEntry(fingerprint(REFERENCES), "test", open_artifact(runs[1] / "model").fingerprint, "post", "")],

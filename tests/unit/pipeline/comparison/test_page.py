@@ -108,7 +108,7 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
         cells = [name, "chrF", f"{measured.value:.2f}", "–"]  # of three segments there is no interval
         places = [place for place, text in enumerate(shown.texts["td"]) if text == name]
         assert cells in [shown.texts["td"][place : place + 4] for place in places]
-    assert any(text.startswith("bare is left out") for text in shown.texts["li"])
+    assert any(text.startswith("bare is skipped") for text in shown.texts["li"])
     alone = compare_runs([bare])
     nothing = run_tests(alone, [], NullReporter())
     empty = Elements(comparison_page(alone, nothing, [], table(alone, nothing, [], duration=str), NullReporter()))

@@ -243,7 +243,7 @@ def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
     ids = reader.encode("a dog\n\nthe sea")
     assert ids.count(EOS_ID) == 2
     assert reader.decode(ids) == "a dog\n\nthe sea"
-    with pytest.raises(RecipeError, match="continues after the ends of lines"):
+    with pytest.raises(RecipeError, match="continues past line ends"):
         TextGenerator(reader, DecodingConfig(beam=2), NullReporter())
     TextGenerator(PromptEncoder(running, through_ends=False), DecodingConfig(beam=2), NullReporter()).texts("a dog")
 
@@ -261,7 +261,7 @@ def test_a_text_as_long_as_the_model_reads_is_told(lines):
     for each in TextGenerator(PromptEncoder(lines), config, Heard()).texts(long):
         assert each.num_tokens == room + 1
     assert heard == [
-        f"a text stops after {room} pieces: with its prompt of {23 - room} it reaches the model's maximum length"
+        f"output cut after {room} tokens: with the prompt ({23 - room} tokens) it reached the model's maximum length"
     ]
     list(TextGenerator(PromptEncoder(lines), config.model_copy(update={"n_best": 1}), Heard()).stream(long))
     assert len(heard) == 2

@@ -161,7 +161,10 @@ def test_one_judge_alone(tmp_path: Path, kind: Kind) -> None:
 def test_a_system_that_always_wins_is_told(tmp_path: Path) -> None:
     always = {"good": 0.0, "poor": 0.9}
     found = judged(tmp_path, "pairwise", seed=1, segments=20, judges=[panel.careful] * 2, wrong=always)
-    assert found.notes == ["one of these won every comparison with another; only the prior bounds it: good | poor"]
+    assert found.notes == [
+        "in good | poor one group won every comparison with another: how far apart they are is not measured, "
+        "only limited by the prior"
+    ]
     assert found.choices is not None
     assert found.choices.systems[0].strength.low is None
 

@@ -250,7 +250,7 @@ def test_a_resumed_training_does_not_start_from_the_vectors_again(dataset: Path,
     run(dataset, tmp_path, training(max_steps=5), model=model)
     said = Heard()
     run(dataset, tmp_path, training(max_steps=6), model=model, reporter=said)
-    assert any("continues after step 5" in line for line in said.lines)
+    assert any("resuming after step 5" in line for line in said.lines)
     assert not any("start from" in line for line in said.lines)
 
 

@@ -46,7 +46,7 @@ def test_what_goes_together_is_read(tmp_path: Path) -> None:
         (["tokenizer.target_kind=codepoint"], "is for the source alone"),
         (["tokenizer.shared=true", "tokenizer.target_kind=none"], "tokenizer.shared = false"),
         (["training.layout=flat"], "the shorter sequences of model.canine have no one length"),
-        (["model.canine.upsampling=3"], 'model.canine.upsampling = 3 changes nothing with model.task = "translation"'),
+        (["model.canine.upsampling=3"], 'model.canine.upsampling = 3 has no effect with model.task = "translation"'),
         (["tokenizer.sentinels=3", "tokenizer.shared=true", "tokenizer.target_kind=none"], "none writes kind"),
     ],
 )
@@ -58,6 +58,6 @@ def test_what_does_not_is_refused(tmp_path: Path, sets: list[str], reason: str) 
 
 @pytest.mark.parametrize("key", ["vocab_size=300", "min_frequency=1"])
 def test_nothing_is_learned_of_characters_and_names(tmp_path: Path, key: str) -> None:
-    with pytest.raises(RecipeError, match="nothing is learned: omit it"):
+    with pytest.raises(RecipeError, match="nothing is learned. Remove it"):
         read(tmp_path, LABELS, "model.task=tagging", f"tokenizer.{key}")
     assert read(tmp_path, BASE.replace("byte", "bpe"), f"tokenizer.{key}").model.canine, "the target learns by it"

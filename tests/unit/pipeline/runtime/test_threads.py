@@ -189,7 +189,7 @@ def test_a_resumed_training_keeps_its_threads_unless_it_is_told_another_number(d
     finally:
         torch.set_num_threads(was)
     assert "training began with threads 2 and continues with 1: last digits may differ" in said.warnings
-    assert any("continues after step 6" in line for line in said.lines)
+    assert any("resuming after step 6" in line for line in said.lines)
     assert open_artifact(tmp_path / "model").figures["settings"]["threads"] == 1
     again = Listening()
     run(dataset, tmp_path, training(**short, threads=3), reporter=again)

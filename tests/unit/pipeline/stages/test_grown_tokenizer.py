@@ -101,7 +101,7 @@ def test_what_cannot_be_grown_is_said(old: Tokenizer, data: DataConfig, tmp_path
 
     with pytest.raises(ValidationError, match="name its `file`"):
         TokenizerConfig(grow=3)
-    with pytest.raises(ValidationError, match="`file` says how it is learned: omit kind, vocab_size"):
+    with pytest.raises(ValidationError, match="`file` says how it is learned: remove kind, vocab_size"):
         config_of(tmp_path, grow=3, kind="bpe", vocab_size=99, min_frequency=3)
     with pytest.raises(DataError, match=r"no new piece of it occurs tokenizer\.min_frequency = 99 times"):
         grow(config_of(tmp_path, grow=3, min_frequency=99))

@@ -93,10 +93,10 @@ def test_the_form_of_a_side_is_part_of_the_fingerprint_and_none_changes_nothing(
     [
         ({"shared": True, "source_normalization": "nfd"}, "`source_normalization` needs one vocabulary for each side"),
         ({"shared": True, "target_lowercase": False}, "`target_lowercase` needs one vocabulary for each side"),
-        ({"file": "x.json", "source_normalization": "nfd"}, "omit source_normalization"),
-        ({"source_from": "x", "source_lowercase": True}, "omit source_lowercase"),
-        ({"target_kind": "label", "target_normalization": "nfd"}, "omit target_normalization"),
-        ({"target_kind": "tags", "target_lowercase": True}, "omit target_lowercase"),
+        ({"file": "x.json", "source_normalization": "nfd"}, "remove source_normalization"),
+        ({"source_from": "x", "source_lowercase": True}, "remove source_lowercase"),
+        ({"target_kind": "label", "target_normalization": "nfd"}, "remove target_normalization"),
+        ({"target_kind": "tags", "target_lowercase": True}, "remove target_lowercase"),
     ],
 )
 def test_what_a_side_cannot_have_is_refused(settings: dict[str, Any], words: str) -> None:

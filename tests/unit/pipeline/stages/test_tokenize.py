@@ -286,7 +286,7 @@ def test_what_of_a_tokenizer_from_elsewhere_does_not_fit_is_said(
 
 def test_what_says_how_to_learn_is_refused_where_nothing_is_learned() -> None:
     for key, value in (("kind", "bpe"), ("vocab_size", 99), ("lowercase", False), ("min_frequency", 1)):
-        with pytest.raises(ValueError, match=f"nothing is learned: omit {key}"):
+        with pytest.raises(ValueError, match=f"nothing is learned: remove {key}"):
             TokenizerConfig.model_validate({"file": "x.json", key: value})
-    with pytest.raises(ValueError, match="omit one"):
+    with pytest.raises(ValueError, match="remove one"):
         TokenizerConfig(file="x.json", source_from="y", shared=False)

@@ -307,7 +307,7 @@ def test_a_training_resumes_to_the_same_bits(dataset: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("model.dropout = { residual = 0, embedding = 0 }", "training.r_drop = 1.0 changes nothing"),
+        ("model.dropout = { residual = 0, embedding = 0 }", "training.r_drop = 1.0 has no effect"),
         ('model.architecture = "cbow"\nmodel.task = "word_vectors"', "no dropout, by which two passes would differ"),
         ("model.adaptive = { cutoffs = [100] }\ntraining.label_smoothing = 0", "compares the probabilities of every"),
         ('model.normalization = "batch"', "with training.r_drop a batch is read twice"),

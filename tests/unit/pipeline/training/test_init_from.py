@@ -55,7 +55,7 @@ def test_the_shape_that_a_recipe_does_not_name_is_that_of_the_model(first: Path,
     ],
 )
 def test_another_shape_is_refused_by_its_key(first: Path, named: dict[str, Any], key: str) -> None:
-    with pytest.raises(RecipeError, match=rf"model\.{key}.*omit it"):
+    with pytest.raises(RecipeError, match=rf"model\.{key}.*remove it"):
         config_from_pretrained(open_artifact(first, "train"), ModelConfig.model_validate(named))
 
 

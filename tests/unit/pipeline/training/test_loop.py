@@ -428,7 +428,7 @@ with catch_stop_signals():
         time.sleep(0.3)
     _, said = process.communicate(timeout=5)
     assert process.returncode == 128 + signal.SIGTERM
-    assert said.strip() == "stopping after this step; once more: at once"
+    assert said.strip() == "stopping after this step; press Ctrl-C again to quit immediately"
 
 
 def test_a_signal_passed_on_by_a_launcher_counts_once() -> None:

@@ -92,12 +92,12 @@ def test_systems_with_other_texts_are_left_out_and_named(tmp_path: Path) -> None
     }
     (found,) = differences(rows, trained(tmp_path / "run"), NullReporter())
     assert found.columns == ["base", "other"]
-    told = [note for note in found.notes if "left out:" in note]
+    told = [note for note in found.notes if "skipped:" in note]
     assert told == [
-        "short-1 is left out: main: 2 segments, not 3",
-        "other-2 is left out: main: the reference of line 1 is another text",
-        "none-1 is left out: has no translations of main",
-        "alone is left out: its model lies alone, without translations of test sets",
+        "short-1 is skipped: main: 2 segments, not 3",
+        "other-2 is skipped: main: the reference of line 1 is another text",
+        "none-1 is skipped: has no translations of main",
+        "alone is skipped: there are no translations of test sets beside its model",
     ]
     assert differences({"base": [], "other": rows["other"]}, trained(tmp_path / "bare"), NullReporter()) == []
 

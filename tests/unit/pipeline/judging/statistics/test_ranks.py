@@ -19,7 +19,7 @@ def test_preferences_whose_test_favours_the_weaker_system() -> None:
     (note,) = contradictions("preferences", order, significant(tests), "strength", "the sign test")
     assert note == (
         "preferences: b stands before a by strength, but the sign test says that a is significantly better: "
-        "take the order of these two for undecided"
+        "treat the order of these two as inconclusive"
     )
 
 
