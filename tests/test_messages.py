@@ -1,8 +1,24 @@
-"""Words that users read: a change of any is seen, since all of them stand in one file."""
+"""Words that users read: a change of any is seen, since all of them stand in one file; some words are none of ours."""
+
+import re
+
+import pytest
 
 from tests.golden.messages import FILE, messages
+
+UNCLEAR = (
+    *("omit", "changes? nothing", "as it says", "undecided", "says nothing of", "is not told", "at all", "is none of"),
+    *("no update from", "starts over", "stands before"),
+)
+"""Words that a reader who learned English late reads twice: `remove it`, `has no effect`, `inconclusive` say the same."""
 
 
 def test_every_message_stands_in_the_golden_file() -> None:
     """After a change on purpose `python -m tests.golden.messages` writes it anew."""
     assert messages() == FILE.read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("words", UNCLEAR)
+def test_no_message_has_words_that_are_read_twice(words: str) -> None:
+    unclear = re.compile(rf"\b{words}\b")
+    assert [message for message in messages() if unclear.search(message.partition(": ")[2])] == []

@@ -72,7 +72,7 @@ def _of_page(campaign: Campaign, text: str) -> Iterator[Answer]:
     campaign.check_fingerprint(content.get("campaign"))
     judge = campaign.judge(content.get("judge"))
     if judge is None:
-        raise ValueError(f"{quoted(content.get('judge'))} is none of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"{quoted(content.get('judge'))} is not one of the campaign's {len(campaign.judges)} judges")
     seen: set[object] = set()
     for number, each in enumerate(content["answers"], 1):
         if not isinstance(each, dict) or not {"item", "answer"} <= each.keys():

@@ -153,7 +153,7 @@ def _best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
         raise ValueError(f"{key}: {quoted(given[key])} is no list of labels")
     for label in labels:
         if not isinstance(label, str) or label not in item.by_label:
-            raise ValueError(f"{key}: {quoted(label)} is none of {', '.join(item.by_label)}")
+            raise ValueError(f"{key}: {quoted(label)} is not one of {', '.join(item.by_label)}")
     texts = {item.by_label[label].text for label in labels}
     return frozenset(each.label for each in item.shown if each.text in texts)
 
@@ -176,7 +176,7 @@ def check_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequ
             raise ValueError(f"{what} {name} is missing")
     for name in given:
         if name not in wanted:
-            raise ValueError(f"{what} {quoted(name)} is none of {', '.join(wanted)}")
+            raise ValueError(f"{what} {quoted(name)} is not one of {', '.join(wanted)}")
 
 
 def _number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:

@@ -24,7 +24,7 @@ def tokenizer_for_languages(
     """
     known = list(tokenizer.languages)
     if source_language is not None and not tokenizer.names_texts:
-        raise DataError("is not told the language of its sources: remove --from", file=folder)
+        raise DataError("takes no source language: remove --from", file=folder)
     if not known and to is not None:
         raise DataError(f"was not trained with languages, so it cannot be asked for {to}: remove --to", file=folder)
     if to is None and source_language is None and (not known or (tokenizer.names_texts and languages == "source")):

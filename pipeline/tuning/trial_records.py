@@ -113,7 +113,7 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
     known = {each.key: each for each in parameters}
     for key, value in trial.params.items():
         if key not in known or trial.distributions[key] != known[key].distribution:
-            raise ValueError(f"parameter {key!r:.80} is none of this search, or is drawn from another space")
+            raise ValueError(f"parameter {key!r:.80} is not one of this search, or is drawn from another space")
         if not known[key].has_drawn(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():

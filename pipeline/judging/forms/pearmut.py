@@ -117,7 +117,7 @@ def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, 
 def _answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
     judge = campaign.judge(user)
     if judge is None:
-        raise ValueError(f"user {quoted(user)} is none of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"user {quoted(user)} is not one of the campaign's {len(campaign.judges)} judges")
     if not isinstance(item, dict) or not isinstance(given, dict):
         raise ValueError("an item or its annotation is no object")
     campaign.check_fingerprint(item.get("campaign"))

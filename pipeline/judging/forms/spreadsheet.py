@@ -86,12 +86,12 @@ def _item(campaign: Campaign, row: Mapping[str, str]) -> Item:
     campaign.check_fingerprint(row["campaign"])
     judge = campaign.judge(row["judge"])
     if judge is None:
-        raise ValueError(f"{quoted(row['judge'])} is none of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"{quoted(row['judge'])} is not one of the campaign's {len(campaign.judges)} judges")
     if row["item"] not in judge.item_set:
         raise ValueError(f"item {quoted(row['item'])}: not an item that {judge.name} was asked")
     item = campaign.by_id[row["item"]]
     if row["label"] not in item.by_label:
-        raise ValueError(f"item {item.id}: label {quoted(row['label'])} is none of {', '.join(item.by_label)}")
+        raise ValueError(f"item {item.id}: label {quoted(row['label'])} is not one of {', '.join(item.by_label)}")
     return item
 
 

@@ -85,7 +85,7 @@ def activation_of(name: str) -> str:
     """Our name of an activation there. Raises ValueError where we have none such."""
     ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ACTIVATION_ALIASES
     if name not in ours:
-        raise ValueError(f"the activation {name!r} is none of ours")
+        raise ValueError(f"the activation {name!r} is not known to tfm")
     return ours[name]
 
 

@@ -126,7 +126,7 @@ def test_numbers_of_numpy_are_numbers(model):
     ("asked", "problem"),
     [
         ({"to": "deu"}, "it cannot be asked for deu: remove `to`"),
-        ({"source_language": "deu"}, "is not told the language of its sources: remove `source_language`"),
+        ({"source_language": "deu"}, "takes no source language: remove `source_language`"),
         ({"beam": 0}, "decoding.beam = 0 must be at least 1"),
     ],
     ids=str,

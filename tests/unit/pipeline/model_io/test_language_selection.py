@@ -71,7 +71,7 @@ def test_a_model_that_was_trained_with_no_language_reads_the_text_alone() -> Non
         (NLLB, None, None, "is told the languages of source and target: say which, --to"),
         (NLLB, "fra", "eng", "does not translate into fra; it translates into eng_Latn"),
         (NLLB, "deu", "fra", "does not translate from fra; it translates from eng_Latn"),
-        ((">>deu<<",), "deu", "eng", "is not told the language of its sources: remove --from"),
+        ((">>deu<<",), "deu", "eng", "takes no source language: remove --from"),
         ((">>deu<<",), None, None, "translates into several languages: say which, --to deu"),
         ((), "deu", None, "was not trained with languages, so it cannot be asked for deu: remove --to"),
     ],

@@ -135,7 +135,7 @@ def test_a_preference_is_the_larger_number(tmp_path: Path, kind: Kind, given: st
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"user_id": "brave-fox-1"}, "line 1: user 'brave-fox-1' is none of the campaign's 2 judges"),
+        ({"user_id": "brave-fox-1"}, "line 1: user 'brave-fox-1' is not one of the campaign's 2 judges"),
         ({"user_id": "judge-2"}, "not an item that judge-2 was asked"),
         ({"annotation": [{"A": {"score": None, "sliders": {"adequacy": None, "fluency": 1}}}]}, "adequacy: None is no"),
         ({"annotation": [{"A": None}]}, "A: None is no annotation"),

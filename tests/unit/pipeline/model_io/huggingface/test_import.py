@@ -282,7 +282,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"architectures": ["T5ForConditionalGeneration"]},
         "cannot import T5ForConditionalGeneration, only",
     ),
-    "another activation": ({"activation_function": "quick_gelu"}, "the activation 'quick_gelu' is none of ours"),
+    "another activation": ({"activation_function": "quick_gelu"}, "the activation 'quick_gelu' is not known to tfm"),
     "no width": ({"d_model": None}, "config.json: d_model = null is not a whole number from 1"),
     "another width": ({"encoder_ffn_dim": 7}, "feed_forward.inner.weight is (40, 16), not (7, 16)"),
     "a layer less": ({"decoder_layers": 1}, "has no place in ours, model.decoder.layers.1"),
