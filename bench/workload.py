@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.flops import Work, training
+from tfm.data.arrays import Ints
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.batching.buckets import batches, padding
-from tfm.data.dataset.split import Dataset, Ints
+from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError

@@ -8,6 +8,7 @@ from unicodedata import combining
 
 import numpy as np
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.padding_cost import LengthCounts, cost
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe
@@ -15,7 +16,6 @@ from tfm.data.corpora.splits import shares
 from tfm.data.dataset.duplicate_keys import Keys
 from tfm.data.dataset.examples import Chunk, Side
 from tfm.data.dataset.row_keys import combine_keys
-from tfm.data.dataset.split import Ints
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.errors import printable
 from tfm.tokenizer.special import UNK_ID

@@ -9,8 +9,12 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfm.data.credentials import mask
+
+if TYPE_CHECKING:  # errors are shown without waiting for pydantic
+    from pydantic import ValidationError
 
 
 class TfmError(Exception):
@@ -53,6 +57,14 @@ def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 
     """Names or words from a user's file as an error may list them: on one line, and not without end."""
     text = printable(between.join(map(str, names)))
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."
+
+
+def validation_problem(error: "ValidationError") -> str:
+    """The first problem of a pydantic model: its place, with dots, and the message."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = f"{'.'.join(map(str, first['loc'])):.100}"
+    message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
+    return f"{place}: {message:.200}" if place else message
 
 
 class DataError(TfmError):

@@ -22,6 +22,11 @@ RougeTokenizer = Literal["unicode", "rouge-score"]
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
+def as_tuple(value: object) -> object:
+    """A list of a recipe as a tuple, which strict validation asks for; other values as they are."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class DecodingConfig(BaseModel):
     """How hypotheses are found. Used by `tfm translate`, `tfm generate` and by validation."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from tfm.pipeline.config import STRICT, Device
+from tfm.pipeline.config import STRICT, Device, as_tuple
 
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
@@ -37,11 +37,7 @@ class OptimizerConfig(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd, and muon's matrices")
     weight_decay: float = Field(0.0, ge=0, description="adamw, muon: decoupled; the others: L2, as in torch")
 
-    @field_validator("betas", mode="before")
-    @classmethod
-    def _pair(cls, given: object) -> object:
-        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
-        return tuple(given) if isinstance(given, list) else given
+    _tuple = field_validator("betas", mode="before")(as_tuple)
 
 
 class ScheduleConfig(BaseModel):
@@ -73,11 +69,7 @@ class ValidationConfig(BaseModel):
     )
     beam: int = Field(1, ge=1, description="beam width of that translation")
 
-    @field_validator("metrics", mode="before")
-    @classmethod
-    def _names(cls, given: object) -> object:
-        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
-        return tuple(given) if isinstance(given, list) else given
+    _tuple = field_validator("metrics", mode="before")(as_tuple)
 
     @model_validator(mode="after")
     def _one_clock(self) -> "ValidationConfig":
@@ -117,11 +109,7 @@ class BatchGrowthConfig(BaseModel):
         min_length=1, max_length=20, description="updates after which that happens, ascending"
     )
 
-    @field_validator("steps", mode="before")
-    @classmethod
-    def _numbers(cls, given: object) -> object:
-        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
-        return tuple(given) if isinstance(given, list) else given
+    _tuple = field_validator("steps", mode="before")(as_tuple)
 
     @model_validator(mode="after")
     def _steps_ascend(self) -> "BatchGrowthConfig":
@@ -150,11 +138,7 @@ class LoraConfig(BaseModel):
         "merged", description="merged: W + alpha / rank * B A as one matrix; adapter: beside the model that stayed"
     )
 
-    @field_validator("products", mode="before")
-    @classmethod
-    def _names(cls, given: object) -> object:
-        """A list of a recipe, which TrainingConfig's own validator has made Python's, as strict validation wants it."""
-        return tuple(given) if isinstance(given, list) else given
+    _tuple = field_validator("products", mode="before")(as_tuple)
 
     @property
     def scale(self) -> float:

@@ -46,6 +46,7 @@ FOLDERS = {
     "data": (
         *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
         *(
+            "arrays",
             "typing_errors",
             "scripts",
             "live_input",

@@ -10,7 +10,7 @@ UNCLEAR = (
     *("omit", "changes? nothing", "as it says", "undecided", "says nothing of", "is not told", "at all", "is none of"),
     *("no update from", "starts over", "stands before"),
 )
-"""Words that a reader who learned English late reads twice: `remove it`, `has no effect`, `inconclusive` say the same."""
+"""Words that must be read twice; `remove it`, `has no effect` and `inconclusive` say the same."""
 
 
 def test_every_message_stands_in_the_golden_file() -> None:

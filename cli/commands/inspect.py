@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tfm.cli.streams import print_data, print_json
+from tfm.pipeline.artifacts.canonical_json import flattened
 
 SHOWN_OF_FINGERPRINT = 12
 MAX_SHOWN = 60
@@ -103,16 +104,8 @@ def _named_values(label: str, value: object) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield f"  {label:<11}  {value}"
         return
-    for number, line in enumerate(_flat(value)):
-        yield f"  {'' if number else label:<11}  {line}"
-
-
-def _flat(value: Mapping[str, Any], key: str = "") -> Iterator[str]:
-    for name, each in value.items():
-        if isinstance(each, Mapping):
-            yield from _flat(each, f"{key}{name}.")
-        else:
-            yield f"{key}{name} {f'{each:.6g}' if isinstance(each, float) else each}"
+    for number, (key, each) in enumerate(flattened(value)):
+        yield f"  {'' if number else label:<11}  {key} {f'{each:.6g}' if isinstance(each, float) else each}"
 
 
 def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[str]:

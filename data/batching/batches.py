@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tfm.data.dataset.split import Column, Ids, Ints, Split
+from tfm.data.arrays import Ints
+from tfm.data.dataset.split import Column, Ids, Split
 from tfm.data.images.decoding import Pixels
 from tfm.data.images.preparation import ImageTransform
 from tfm.tokenizer.special import BOS_ID, EOS_ID

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 
-Ints = NDArray[np.int64]
 _DRAW_COPIES, _DRAW_ORDER, _DRAW_CUT = 0, 1, 2
 
 

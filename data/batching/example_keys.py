@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.dataset.split import Ints
+from tfm.data.arrays import Ints
 from tfm.tokenizer.sampled import Keys, hashed
 
 _TEXTS = np.array([0], np.uint64)

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.buckets import epoch_jitter, num_extra_copies, repeat_by_weight, sort_key, split_by_budget
 
-Ints = NDArray[np.int64]
 BLOCK = 1 << 18
 SHIFT = 32
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfm.data.dataset.split import Column, Ints, Split
+from tfm.data.arrays import Ints
+from tfm.data.dataset.split import Column, Split
 from tfm.tokenizer.sampled import Sampler, hashed
 
 

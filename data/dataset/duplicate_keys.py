@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from tfm.data.arrays import Ints
+
 KEYS_PER_BUCKET = 1 << 20
 
 

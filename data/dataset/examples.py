@@ -7,10 +7,11 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.config import LimitsConfig
 from tfm.data.corpora.references import Row
 from tfm.data.dataset.row_keys import combine_keys, image_keys, row_keys
-from tfm.data.dataset.split import Ids, Ints
+from tfm.data.dataset.split import Ids
 from tfm.data.images.decoding import Pixels
 from tfm.data.lines import chunk_rows
 from tfm.tokenizer.tokenizer import Tokenizer

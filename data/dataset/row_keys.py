@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.dataset.split import Ids, Ints
+from tfm.data.arrays import Ints, splitmix64
+from tfm.data.dataset.split import Ids
 from tfm.data.images.decoding import Pixels
 from tfm.data.lines import normalize_whitespace
 from tfm.tokenizer.special import UNK_ID
@@ -32,7 +33,7 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     if is_unknown.any():
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
             keys[row] ^= np.uint64(hash(normalize_whitespace(texts[row])) % 2**64)
-    return _mix64(keys + lengths.astype(np.uint64)).view(np.int64)
+    return splitmix64(keys + lengths.astype(np.uint64)).view(np.int64)
 
 
 def image_keys(rows: Sequence[Pixels]) -> Ints:
@@ -47,23 +48,16 @@ def image_keys(rows: Sequence[Pixels]) -> Ints:
 
 def combine_keys(one: Ints, other: Ints) -> Ints:
     """(rows,) keys of pairs; the order of the two matters."""
-    return _mix64(_mix64(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
+    return splitmix64(splitmix64(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
 
 
 @cache
 def _numbers(count: int) -> _Bits:
     """A number for each id; of more ids the first have the same."""
-    return _mix64(np.arange(count, dtype=np.uint64))
+    return splitmix64(np.arange(count, dtype=np.uint64))
 
 
 @cache
 def _position_factors() -> _Bits:
     """A number for each place in a row; odd, so that none of a product's bits is lost."""
-    return _mix64(np.arange(PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)
-
-
-def _mix64(keys: _Bits) -> _Bits:
-    """Each key with its bits well spread: splitmix64 without its first xor-shift, as keys need no more."""
-    keys = (keys + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
+    return splitmix64(np.arange(PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)

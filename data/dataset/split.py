@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.corpora.references import read_further
 from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
 from tfm.data.dataset.directions import Directions
@@ -17,7 +18,6 @@ from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
 Ids = NDArray[np.int32]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

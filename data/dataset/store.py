@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.dataset.curriculum import read_turns
 from tfm.data.dataset.directions import Directions, read_directions
-from tfm.data.dataset.split import Column, Dataset, Ids, Ints, Split
+from tfm.data.dataset.split import Column, Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_stream import read_stream
 from tfm.data.image_config import IMAGES_FILE

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES
 
-Ints = NDArray[np.int64]
 PART_BYTES = 2**25
 ITEM_BYTES = 64  # of the object that a text in a list becomes
 MAX_UNPACKED_BYTES, MAX_RATIO = 2**29, 1000

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints, as_uniform, splitmix64
 from tfm.data.images.decoding import Pixels
 
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 NUM_DRAWS = 6  # a place each for what is drawn of an image, so that one change does not move another's
 
 
@@ -74,13 +73,5 @@ def uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
     state = np.full((len(rows), NUM_DRAWS), seed % 2**64, np.uint64)
     of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
     for number in (np.uint64(step), of_row, of_place):
-        state = _splitmix64(_splitmix64(state) + number)
-    return (_splitmix64(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _splitmix64(state: Words) -> Words:
-    """splitmix64 (Steele et al. 2014); whole numbers of 64 bits wrap around."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
+        state = splitmix64(splitmix64(state) + number)
+    return as_uniform(splitmix64(state))

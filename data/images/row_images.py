@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tfm.data.arrays import Ints
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.decoding import Pixels
 from tfm.data.images.preparation import ImageTransform
-from tfm.data.images.store import ImageStore, Ints
+from tfm.data.images.store import ImageStore
 
 
 @dataclass(frozen=True)

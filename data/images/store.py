@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.captioned_image import CaptionedImage
@@ -27,7 +27,6 @@ from tfm.data.json_documents import read_json
 
 PIXELS_FILE = "pixels.npy"
 ROWS_FILE = "rows.npy"
-Ints = NDArray[np.int64]
 
 
 class ImageWriter:

@@ -4,20 +4,29 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from torch import Tensor, UntypedStorage
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 T = TypeVar("T")
-_uncounted_changes = 0
+STEPS = "_num_optimizer_steps"
+"""The attribute of a weight that counts the steps of optimizers: torch's fused ones do not raise its version."""
+_num_invalidations = 0
 
 
-def invalidate_derived_weights(*_: object) -> None:
-    """To be called where weights change and torch does not count it in their versions: all that is derived is made
-    anew. Every step of an optimiser calls it, for the fused ones count nothing."""
-    global _uncounted_changes
-    _uncounted_changes += 1
+def invalidate_derived_weights() -> None:
+    """Derive all values anew, after weights were changed in a way that torch does not count in their versions."""
+    global _num_invalidations
+    _num_invalidations += 1
 
 
-register_optimizer_step_post_hook(invalidate_derived_weights)
+def _count_step(optimizer: Optimizer, *_: object) -> None:
+    """Count a step of an optimizer for those of its weights that something is derived from."""
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            if (num_steps := getattr(weight, STEPS, None)) is not None:
+                setattr(weight, STEPS, num_steps + 1)
+
+
+register_optimizer_step_post_hook(_count_step)
 
 
 class DerivedWeights(Generic[T]):
@@ -40,12 +49,16 @@ class DerivedWeights(Generic[T]):
 
     def get_or_make(self, weights: Sequence[Tensor], make: Callable[[], T], *settings: object) -> T:
         """What `make` made of these weights with these settings, or makes now."""
-        seen: list[object] = [_uncounted_changes, settings]
+        seen: list[object] = [_num_invalidations, settings]
         for each in weights:
             seen.append(each.data_ptr())
             seen.append(object() if each.is_inference() else each._version)
+            seen.append(getattr(each, STEPS, 0))
         if seen != self._seen:
             self._made = make()
+            for each in weights:
+                if not hasattr(each, STEPS):
+                    setattr(each, STEPS, 0)
             self._memory = [each.untyped_storage() for each in weights]  # so that no other weights come to lie there
             self._seen = seen
         return cast(T, self._made)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import PurePath
 from typing import TypeAlias, Union
@@ -26,6 +26,15 @@ def to_jsonable(value: object) -> JSON:
     if isinstance(value, (list, tuple)):
         return [to_jsonable(each) for each in value]
     raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
+
+
+def flattened(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The values of nested objects that are not objects, by dotted key."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
+from itertools import groupby
+from os.path import commonprefix
 from typing import Any
 
 import torch
@@ -238,7 +239,7 @@ def score_continuations(
     reader = PromptEncoder(loaded, through_ends=through_ends)
     own = reader.encode(prompt)
     wholes = [reader.encode(prompt + choice) for choice in choices]
-    starts = [_num_shared(own, whole) for whole in wholes]
+    starts = [len(commonprefix((own, whole))) for whole in wholes]  # noqa: RUF071 - of ids, not of paths
     for choice, start, whole in zip(choices, starts, wholes, strict=True):
         if start == len(whole):
             raise DataError(f'the choice "{choice[:40]}" adds no piece to the prompt')
@@ -271,8 +272,3 @@ def _lines(ids: Sequence[int]) -> list[list[int]]:
         else:
             lines[-1].append(piece)
     return lines
-
-
-def _num_shared(some: Sequence[int], others: Sequence[int]) -> int:
-    """How many first pieces two texts share."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tfm.data.errors import validation_problem
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
@@ -200,11 +201,7 @@ def read_campaign(file: Path) -> Campaign:
         parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
         return Campaign.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = f"{'.'.join(map(str, first['loc'])):.100}"
-        said = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
-        problem = printable(f"{place + ': ' if place else ''}{said}")
-        raise DataError(f"is no campaign of tfm: {problem}", file=file) from None
+        raise DataError(f"is no campaign of tfm: {printable(validation_problem(error))}", file=file) from None
     except ValueError as error:
         raise DataError(str(error), file=file) from None
 

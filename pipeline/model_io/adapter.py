@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, validation_problem
 from tfm.data.json_documents import read_json
 from tfm.model.layers.lora import merge_adapters
 from tfm.pipeline.model_io.weight_files import shapes_in
@@ -47,8 +47,6 @@ def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> di
     try:
         about = AdapterSettings.model_validate(read_json(folder / ABOUT, shown=shown / ABOUT))
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise DataError(f"not an adapter: {where}: {problem['msg']}", file=shown / ABOUT) from error
+        raise DataError(f"not an adapter: {validation_problem(error)}", file=shown / ABOUT) from error
     shapes_in(folder / WEIGHTS)  # which bounds what is made of its header
     return merge_adapters(weights, load_file(folder / WEIGHTS), about.factor)

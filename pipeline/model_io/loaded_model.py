@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, validation_problem
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.preparation import ImageTransform, read_preparation
 from tfm.data.json_documents import read_json
@@ -150,9 +150,7 @@ def _parts(
         weights = with_adapter_in(folder, load_file(folder / "model.safetensors"), shown)
         return config, (source, target), weights, images
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise DataError(f"not a model: {where}: {problem['msg']}", file=shown / "config.json") from error
+        raise DataError(f"not a model: {validation_problem(error)}", file=shown / "config.json") from error
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error

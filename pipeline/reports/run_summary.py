@@ -7,7 +7,7 @@ the machine.
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -17,6 +17,7 @@ from typing import Any
 from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
+from tfm.pipeline.artifacts.canonical_json import flattened
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.training_curves import points, read_metrics
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
@@ -90,7 +91,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
         if metrics := metrics_of(run, model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
-    return RunSummary(name, model, dict(_flat(config)), figures, curve, notes, run)
+    return RunSummary(name, model, dict(flattened(config)), figures, curve, notes, run)
 
 
 def _changed(model: Manifest) -> list[str]:
@@ -104,14 +105,6 @@ def name_of(folder: Path) -> str:
     """The name of a run, by its folder or that of its model."""
     whole = Path(os.path.abspath(folder))  # a link's target would be a version of it
     return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
-
-
-def _flat(value: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, object]]:
-    for name, each in value.items():
-        if isinstance(each, Mapping):
-            yield from _flat(each, f"{key}{name}.")
-        else:
-            yield f"{key}{name}", each
 
 
 def _number(content: Mapping[str, Any], name: str) -> float | None:

@@ -8,7 +8,7 @@ with its end token.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
+from os.path import commonprefix
 from typing import Any, TypeAlias
 from unicodedata import category
 
@@ -123,7 +123,7 @@ class _CausalRequests:
         own = self._reader.encode(item.context)
         wholes = [self._reader.encode(item.context + text) for text in item.alternatives]
         alone = [self._reader.encode(text) for text in item.alternatives]
-        start = min(_num_shared(own, whole) for whole in wholes)
+        start = min(len(commonprefix((own, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
         added = [whole[start:] for whole in wholes]
         for texts in (added, alone):
             _check(item, self._name, texts, self._reader.context)
@@ -172,10 +172,6 @@ def _glued(item: Item) -> str | None:
 def _is_of_word(character: str) -> bool:
     """Whether it is a letter, a mark on one, or a number."""
     return bool(character) and category(character)[0] in "LMN"
-
-
-def _num_shared(some: Sequence[int], others: Sequence[int]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False)))
 
 
 def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:

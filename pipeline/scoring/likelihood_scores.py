@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from tfm.data.dataset.split import Column, Ints, Split
+from tfm.data.arrays import Ints
+from tfm.data.dataset.split import Column, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import stride_problem

@@ -15,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_windows
 from tfm.data.batching.buckets import ordered_batches
-from tfm.data.dataset.split import Ids, Ints
+from tfm.data.dataset.split import Ids
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import ROWS, token_log_probs
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large

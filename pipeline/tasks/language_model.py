@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_texts, make_windows
 from tfm.data.batching.buckets import split_by_budget
-from tfm.data.dataset.split import Dataset, Ids, Ints, Split
+from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout

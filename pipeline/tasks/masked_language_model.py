@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch
 from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts, keys_of_tokens, places_of, uniform
-from tfm.data.dataset.split import Ints, Split
+from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, TaskContext, total

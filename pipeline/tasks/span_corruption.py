@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch, TextBatch, make_texts
 from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts
-from tfm.data.dataset.split import Dataset, Ints, Split
+from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
 from tfm.pipeline.tasks.criteria import Criterion, criterion_of

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch
-from tfm.data.dataset.split import Dataset, Ints, Split
+from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout

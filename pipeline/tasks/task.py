@@ -13,10 +13,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import make_pairs
 from tfm.data.batching.buckets import batches, ordered_batches
 from tfm.data.batching.padding_cost import epoch_sizes
-from tfm.data.dataset.split import Dataset, Ints, Split
+from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig

@@ -16,9 +16,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_texts
 from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts, keys_of_tokens, uniform
-from tfm.data.dataset.split import Dataset, Ints, Split
+from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import pairs_within

@@ -5,15 +5,14 @@ have the same architecture, unless that has a head for each task (encoder_only).
 model with an encoder alone, or of an encoder-decoder Transformer.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 from pydantic import ValidationError
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
+from tfm.data.errors import validation_problem
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.artifacts.canonical_json import flattened
 from tfm.pipeline.artifacts.compatibility import check_image_shape, check_source_tokenizer, check_tokenizer, have_images
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
@@ -49,8 +48,8 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
         given, own = encoder_of(given), {*own, "decoder", "tie"}
     may_differ = {*own, *TASK_KEYS, *(() if given.positions == "learned" else ("max_length",))}
-    there = dict(_leaves(given.model_dump()))
-    for key, value in _leaves(model.model_dump(exclude_unset=True)):
+    there = dict(flattened(given.model_dump()))
+    for key, value in flattened(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
             raise RecipeError(
                 f"model.{key} = {value!r} is not that of {first.path}, from which training starts "
@@ -132,14 +131,4 @@ def config_of(first: Manifest) -> ModelConfig:
     try:
         return ModelConfig.model_validate(read_json(first.folder / "config.json", shown=place))
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise DataError(f"not a model: {'.'.join(map(str, problem['loc']))}: {problem['msg']}", file=place) from error
-
-
-def _leaves(value: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, object]]:
-    """The values of a config by dotted key."""
-    for name, each in value.items():
-        if isinstance(each, Mapping):
-            yield from _leaves(each, f"{key}{name}.")
-        else:
-            yield f"{key}{name}", each
+        raise DataError(f"not a model: {validation_problem(error)}", file=place) from error

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from tfm.pipeline.config import STRICT
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import recipe_error
 from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import Metric
 
-STRICT = ConfigDict(frozen=True, extra="forbid")
 Value: TypeAlias = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
 Finite = Annotated[float, Field(allow_inf_nan=False)]

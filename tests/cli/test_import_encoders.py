@@ -104,7 +104,7 @@ def test_an_encoder_starts_a_training_of_another_task(name: str) -> None:
     made(Path("theirs"), name)
     done = tfm("import", "theirs", "--out", "ours")
     assert done.code == 0, done.err
-    assert ("has no output layer" in done.err) == (name == "RobertaModel")
+    assert ("has no MLM head" in done.err) == (name == "RobertaModel")
     if name == "BertForMaskedLM":
         scored = tfm("evaluate", "--model", "ours", "--reference", "train.tsv", "--device", "cpu", "--json")
         assert scored.code == 0, scored.err

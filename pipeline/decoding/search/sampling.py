@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tfm.data.arrays import as_uniform, splitmix64
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.greedy import exact_dtype
@@ -48,11 +49,7 @@ def key_of(seed: int, source: Sequence[int], sample: int) -> int:
 
 def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """(B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of what each key is one of, and the step."""
-    state = keys + steps.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    state = state ^ (state >> np.uint64(31))
-    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return as_uniform(splitmix64(keys + steps.astype(np.uint64)))
 
 
 def draw(

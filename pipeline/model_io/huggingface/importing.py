@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tfm.data.errors import format_names
+from tfm.data.errors import format_names, validation_problem
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
@@ -73,9 +73,7 @@ def _refusing(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = received.folder / CONFIG
-        raise DataError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']:.200}", file=place) from error
+        raise DataError(validation_problem(error), file=received.folder / CONFIG) from error
     except REFUSED as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error

@@ -12,7 +12,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, validation_problem
 from tfm.pipeline.model_io.loaded_model import load_weights, untied
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
@@ -153,9 +153,7 @@ def read_progress(checkpoint: Checkpoint) -> Progress:
             )
         return progress
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise DataError(f"checkpoint is not readable: {where}: {problem['msg']}", file=checkpoint.folder) from error
+        raise DataError(f"checkpoint is not readable: {validation_problem(error)}", file=checkpoint.folder) from error
 
 
 def published_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:

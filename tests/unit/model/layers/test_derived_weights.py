@@ -116,6 +116,15 @@ def test_other_weights_at_an_address_that_was_freed_are_noticed(length: int) -> 
             module.weight.data = torch.randn(1, length)
 
 
+def test_steps_of_an_optimizer_of_other_weights_change_nothing() -> None:
+    derived, other = Derived(nn.Linear(16, 16)), nn.Linear(16, 16)
+    derived.sum()
+    _step(torch.optim.AdamW, fused=True)(other)
+    derived.sum()
+    assert derived.times == 1
+    assert not any(vars(parameter) for parameter in other.parameters()), "and they keep no count"
+
+
 def test_what_is_derived_is_kept_while_nothing_changes() -> None:
     derived = Derived(nn.Linear(16, 16))
     for _ in range(3):

@@ -105,7 +105,7 @@ def test_growth_after_the_end_is_doubted(dataset: Path, tmp_path: Path) -> None:
     config = training(max_steps=2, batch_growth={"steps": [1, 2]}, validation={"every_steps": 2, "bleu": False})
     run(dataset, tmp_path, config, reporter=talk)
     (said,) = [each for each in talk.warnings if "batch_growth" in each]
-    assert "batch_growth.steps: 2 is not before the last of at most 2 updates" in said
+    assert "batch_growth.steps: step 2 is never followed by an update (at most 2)" in said
 
 
 @pytest.mark.parametrize(

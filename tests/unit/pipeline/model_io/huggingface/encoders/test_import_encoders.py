@@ -174,7 +174,7 @@ def test_an_encoder_without_a_head_is_one_to_start_from(name: str, tmp_path: Pat
     model, tokenizer = made(tmp_path / "theirs", name)
     reporter = Warned()
     import_model(tmp_path / "theirs", tmp_path / "ours", command=["tfm", "import"], reporter=reporter)
-    assert "has no output layer" in reporter.warnings[0]
+    assert "has no MLM head" in reporter.warnings[0]
     ours = load_model(tmp_path / "ours", "cpu")
     read = tokenizer(SCRIPTS[5], return_tensors="pt", split_special_tokens=True)
     with torch.no_grad():
@@ -229,7 +229,7 @@ def test_settings_beside_the_tokenizer_count_as_they_do_there(tmp_path: Path) ->
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
-    "another activation": ("BertForMaskedLM", {"hidden_act": "quick_gelu"}, "the activation 'quick_gelu' is none"),
+    "another activation": ("BertForMaskedLM", {"hidden_act": "quick_gelu"}, "the activation 'quick_gelu' is not known"),
     "another head": (
         "RobertaForMaskedLM",
         {"hidden_act": "relu"},
