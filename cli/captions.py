@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def reads_images(model: Path, step: str | None) -> bool:
-    """Whether the model, or the training of which a checkpoint is asked for, reads images."""
+    """Return whether the model, or the training of which a checkpoint is asked for, reads images."""
     from tfm.pipeline.model_io import model_folder
 
     folder = model / "training" / "tokenizer" if step is not None else model_folder.model_folder(model)

@@ -10,7 +10,7 @@ import typer
 
 STDIN = Path("-")
 FILE_NAME_PATTERN = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
-"""What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have."""
+"""Pattern of probable file names; a text has spaces, or characters or punctuation that file names seldom have."""
 
 
 def file_or_text(argument: str) -> Path:

@@ -17,7 +17,7 @@ from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
 from tfm.pipeline.reports.run_summary import further_scores
 
 STAGES = ("tokenize", "preprocess", "train")
-"""What is run of each fold: no test set is scored."""
+"""The stages of each fold: no test set is scored."""
 FIGURES = ("loss", "perplexity", "accuracy", "bleu")
 """Before further scores of validation."""
 
@@ -134,7 +134,16 @@ def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
 
 
 def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> CrossValidation:
-    """What the runs of a recipe's folds gave. Raises DataError where one has no model."""
+    """Return the results of the runs of a recipe's folds.
+
+    Args:
+        name: name of the cross-validation.
+        recipes: the recipe of each fold.
+        root: the folder of all runs.
+
+    Raises:
+        DataError: a run has no model.
+    """
     return CrossValidation(name, tuple(_read(recipe, run_folder(recipe, root)) for recipe in recipes))
 
 

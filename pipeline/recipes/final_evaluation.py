@@ -1,8 +1,9 @@
 """`tfm evaluate --final`: of some runs the one that validation chooses is scored on its test sets, once; of runs that
 differ in their seed alone all are, if the mean of their validation is the best.
 
-What chooses a model must not be what judges it. So runs of `evaluation.tests = "final"` have scores of their validation
-split alone, in scores-valid/; they choose, and the ledger knows whether the tests were used before.
+The data that choose a model must not be those that judge it. Runs of `evaluation.tests = "final"` therefore have
+scores of their validation split alone, in scores-valid/; they choose, and the ledger knows whether the tests were used
+before.
 """
 
 import json
@@ -235,7 +236,7 @@ def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str |
 
 
 def is_done(chosen: Candidate, run: RunPaths) -> bool:
-    """Whether the scores of the tests are there, made from just this model with these settings."""
+    """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
             plan = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)

@@ -1,4 +1,4 @@
-"""Whether a recipe's model reads what its corpora are: images or texts."""
+"""Check that a recipe's model reads the kind of its corpora: images or texts."""
 
 from tfm.data.image_config import ImagesConfig
 from tfm.model.config import ModelConfig

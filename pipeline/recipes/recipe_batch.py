@@ -105,7 +105,13 @@ def in_words(error: TfmError | OSError) -> str:
 
 
 def plan_of(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
-    """What a stage will make, where runs may share it and its inputs are there; else None."""
+    """Return the plan of a stage whose result runs may share, where its inputs are there; else None.
+
+    Args:
+        recipe: the recipe.
+        stage: name of the stage.
+        place: the paths of the run.
+    """
     if stage == "tokenize":
         from tfm.pipeline.stages import tokenize
 

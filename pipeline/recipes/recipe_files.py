@@ -83,7 +83,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
 
 
 def _is_deep(content: Mapping[str, Any]) -> bool:
-    """Whether tables and lists are nested deeper than in any recipe."""
+    """Return whether tables and lists are nested deeper than in any recipe."""
     level: list[Any] = [content]
     for _ in range(MAX_DEPTH):
         values = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]

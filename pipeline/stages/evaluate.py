@@ -41,7 +41,20 @@ def plan(
     seed: int = 1,
     scored: EvalSplit = "tests",
 ) -> Plan:
-    """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
+    """Return the plan of `evaluate_tests`.
+
+    Args:
+        model: the folder of the model.
+        dataset: the folder of the dataset.
+        translations: the folder of the translations; None for a model without hypotheses.
+        config: the [evaluation] part of a recipe.
+        out: the folder of the scores.
+        seed: the seed of the run.
+        scored: the split to score.
+
+    Raises:
+        DataError: the translations are of another model or dataset.
+    """
     manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
     if translations is None:
         check_tokenizer(manifests["model"], manifests["dataset"])
@@ -58,7 +71,7 @@ def plan(
 
 
 def input_name(scored: EvalSplit) -> str:
-    """What the translations are called among the inputs of their scores."""
+    """Return the name of the translations among the inputs of their scores."""
     return "translations" if scored == "tests" else f"translations-{scored}"
 
 

@@ -131,7 +131,7 @@ def _hypotheses(
     decoding: DecodingConfig,
     reporter: Reporter,
 ) -> list[str]:
-    """What the model says of each source. Raises DataError for a model that says nothing."""
+    """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
     if not ABILITIES[loaded.config.task].gives_hypotheses:
         how = "omit --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)

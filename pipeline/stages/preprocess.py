@@ -46,7 +46,16 @@ TOKENIZER_MAKERS = ("tokenize", "train")
 
 
 def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
-    """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
+    """Return the plan of `preprocess`.
+
+    Args:
+        data: the [data] part of a recipe.
+        tokenizer: the folder of the tokenizer.
+        out: the folder of the dataset.
+
+    Raises:
+        DataError: a corpus is not there.
+    """
     of_tokenizer, splits = Input.of_artifact(tokenizer, TOKENIZER_MAKERS), resolve(data)
     inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
@@ -213,7 +222,7 @@ def _chunks(
 
 
 def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
-    """What encodes the sources of a corpus: with the tokens of its languages before each, if it has any."""
+    """Return the tokenizer of the sources of a corpus: with the tokens of its languages before each, if it has any."""
     if corpus.languages is None:
         return source
     own, target = corpus.languages

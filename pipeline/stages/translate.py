@@ -45,7 +45,19 @@ CHUNK_IMAGES = 8192
 def plan_tests(
     model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, scored: EvalSplit = "tests"
 ) -> Plan:
-    """What `translate_tests` will make, from what. Raises DataError where the model has another tokenizer."""
+    """Return the plan of `translate_tests`.
+
+    Args:
+        model: the folder of the model.
+        dataset: the folder of the dataset.
+        config: the [decoding] part of a recipe.
+        out: the folder of the translations.
+        seed: the seed of the run.
+        scored: the split to translate.
+
+    Raises:
+        DataError: the model has another tokenizer.
+    """
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
     check_tokenizer(network, data)
     made = _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
@@ -65,7 +77,20 @@ def plan_file(
     to: str | None = None,
     source_language: str | None = None,
 ) -> Plan:
-    """What `translate_file` will make, from what."""
+    """Return the plan of `translate_file`.
+
+    Args:
+        model: the folder of the model.
+        source: the file of sources.
+        config: the [decoding] part of a recipe.
+        out: the folder of the translations.
+        seed: the seed of the run.
+        prefixes: the file of prefixes; None for none.
+        forced: the file of forced phrases; None for none.
+        ensemble: the folders of the other models of the ensemble.
+        to: the target language, of a model of several.
+        source_language: the source language, of a model of several.
+    """
     inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
     inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
     for name, file in (("prefixes", prefixes), ("forced", forced)):
@@ -199,7 +224,17 @@ def plan_image_files(
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
 ) -> Plan:
-    """What `translate_image_files` will make, from what."""
+    """Return the plan of `translate_image_files`.
+
+    Args:
+        model: the folder of the model.
+        files: the images.
+        config: the [decoding] part of a recipe.
+        out: the folder of the captions.
+        prefixes: the file of prefixes; None for none.
+        forced: the file of forced phrases; None for none.
+        ensemble: the folders of the other models of the ensemble.
+    """
     inputs = {"model": Input.of_artifact(model, "train")}
     inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
     inputs |= {f"image {number}": Input.of_file(file) for number, file in enumerate(files, 1)}

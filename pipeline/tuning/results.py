@@ -1,4 +1,4 @@
-"""What a search has found: its trials as rows, the best, which are not worse, and which keys matter."""
+"""The results of a search: its trials as rows, the best, those that are not worse, and the importance of keys."""
 
 import math
 from collections.abc import Sequence
@@ -100,11 +100,16 @@ def compared(ranked: Sequence[TrialResult]) -> list[TrialResult]:
 
 
 def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = None) -> list[TrialResult]:
-    """The best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
+    """Return the best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
 
-    The test is Welch's over seeds or, where trials share folds, the paired one over folds. Of one seed a trial and no
-    folds there is no such test: the best alone is returned. A trial of the same configuration as an earlier one is
+    The test is Welch's over seeds or, where trials share folds, the paired one over folds. With one seed a trial and
+    no folds there is no such test: the best alone is returned. A trial of the same configuration as an earlier one is
     passed over.
+
+    Args:
+        ranked: the trials, best first.
+        metric: the metric of the search.
+        folds: the number of folds; None for none.
     """
     if not ranked:
         return []
@@ -161,9 +166,10 @@ def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float
 
 
 def _importances(trials: Trials) -> dict[str, float]:
-    """How much of the figure's variance each key explains (fANOVA: Hutter et al. 2014), of keys that all trials have.
+    """Return the share of the figure's variance that each key explains (fANOVA: Hutter et al. 2014), of keys that all
+    trials have.
 
-    Empty where there are fewer than four finished trials, or all have one figure.
+    The result is empty where there are fewer than four finished trials, or all have one figure.
     """
     done = trials.finished()
     if len(done) < 4 or len({each.value for each in done}) < 2:

@@ -230,12 +230,12 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether a folder is meant to be written: root may write one whose owner took away the permission."""
+    """Return whether a folder is meant to be written: root may write one whose owner took away the permission."""
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
 def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
-    """Whether a run is there, whole, and of other settings than a recipe."""
+    """Return whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
         shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_of(recipe, stage, run)) is not None]

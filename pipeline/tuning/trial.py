@@ -44,7 +44,7 @@ class _TrialPruned(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial: how it ended, the reason in words, and its figure of validation."""
+    """The end of a trial: how it ended, the reason in words, and its figure of validation."""
 
     ended: str
     reason: str
@@ -135,7 +135,13 @@ def _run(
 
 
 def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
-    """What a configuration is trained as: fold after fold, each with seed after seed."""
+    """Return the recipes with which a configuration is trained: fold after fold, each with seed after seed.
+
+    Args:
+        recipe: the recipe of the configuration.
+        folds: the number of folds; None for none.
+        repeats: the number of seeds.
+    """
     of_folds = [recipe] if folds is None else [without_fold(recipe, number, folds) for number in range(1, folds + 1)]
     if repeats == 1:
         return of_folds
@@ -194,7 +200,7 @@ def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Se
 
 
 class TrialProgress:
-    """What a trial has spent and how it did, kept in the study as it goes on; and whether it is worth going on."""
+    """The costs and figures of a trial so far, kept in the study as it goes on; and whether it is worth going on."""
 
     def __init__(self, trials: Trials, claimed: ClaimedTrial) -> None:
         self._trial, self._metric = claimed.trial, trials.config.metric
@@ -209,7 +215,7 @@ class TrialProgress:
 
     @property
     def updates(self) -> int:
-        """Of all runs together."""
+        """The number of updates of all runs together."""
         return sum(self._updates.values())
 
     def begin(self, run: str, *, is_first: bool) -> None:

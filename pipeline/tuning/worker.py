@@ -27,7 +27,7 @@ BAR = "searching"
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """What a worker works on: the trials, the recipe they vary, and what is said about them."""
+    """The job of a worker: the trials, the recipe they vary, and the texts about them."""
 
     trials: Trials
     base: Path
@@ -53,7 +53,9 @@ def work(of: WorkerJob) -> None:
 
 
 def most(limit: int | None, done: int) -> int | None:
-    """How many trials there will be in all; the limit may have been lowered below those that are done."""
+    """Return the number of trials that there will be in all; the limit may have been lowered below those that are
+    done.
+    """
     return None if limit is None else max(limit, done)
 
 
@@ -121,10 +123,11 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
 def _processes(
     command: Sequence[str], environment: Mapping[str, str], number: int, reporter: Reporter
 ) -> Iterator[list["subprocess.Popen[str]"]]:
-    """Within, so many processes run a command, and what they say is shown. Where the body fails they are asked to stop.
+    """Run a command in `number` processes while the body runs, and show their messages.
 
-    They are no part of the terminal's group, as Ctrl-C is passed on to them, and of a second signal they would die at
-    once. What they write to stdout is dropped: data go there once, from this process.
+    If the body fails the processes are asked to stop. None of them is part of the terminal's group, as Ctrl-C is
+    passed on to them, and of a second signal they would die at once. The stdout of these processes is dropped: data go
+    there once, from this process.
     """
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     started: list[subprocess.Popen[str]] = []

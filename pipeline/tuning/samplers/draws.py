@@ -1,4 +1,6 @@
-"""What our samplers share: draws that depend on seed, trial and key alone, and finished trials from best to worst."""
+"""The parts that our samplers share: draws that depend on seed, trial and key alone, and finished trials from best to
+worst.
+"""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,9 +1,9 @@
 """Evolution: the fittest survive, their children cross their settings, and some settings mutate.
 
-The trials come in generations. The first is drawn at random. Of all trials before a generation the fittest are its
-parents; each child has two of them, and each of its keys comes from one or the other (uniform crossover). With a stated
-probability a key then mutates: a value with an order goes to a neighbour, a number without steps takes a small normal
-step, a category becomes another one.
+The trials come in generations. The first is drawn at random. The fittest of all trials before a generation are its
+parents; each child has two of them, and each of its keys comes from one or the other (uniform crossover). With a
+stated probability a key then mutates: a value with an order goes to a neighbour, a number without steps takes a small
+normal step, a category becomes another one.
 """
 
 from typing import Any
