@@ -82,7 +82,14 @@ def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[b
 
 
 class ProgressStats:
-    """Counts the units done in an open bar and formats its status: done, rate, time left, note."""
+    """Count the units done in an open bar and format its status: done, rate, time left, note.
+
+    Args:
+        total: number of units; None where it is not known.
+        unit: name of the units.
+        done: units done before.
+        clock: () -> seconds.
+    """
 
     def __init__(self, total: int | None, unit: str, done: int, clock: Callable[[], float]):
         self.total, self.unit, self.done, self.note = total, unit, done, ""

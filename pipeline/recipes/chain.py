@@ -203,8 +203,17 @@ def run_stage(
 ) -> None:
     """Run one stage of the recipe on the artifacts in root/NAME.
 
-    `out`: where its own artifact goes instead (train: the folder that gets training/ and model/). Raises
-    DataError where a stage before it has not been run.
+    Args:
+        recipe: the recipe.
+        stage: name of the stage.
+        root: the folder of all runs.
+        out: the folder of its own artifact, instead of the run's (train: the folder that gets training/ and model/).
+        command: the command line, for the manifest.
+        reporter: receives messages.
+
+    Raises:
+        DataError: a stage before it has not been run.
+        RecipeError: the task of the model has no such stage.
     """
     place = run_of(recipe, root)
     if stage not in stages(recipe):

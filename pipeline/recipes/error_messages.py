@@ -54,10 +54,14 @@ def recipe_error(
     origins: Mapping[Key, Origin],
     origin_of: Callable[[Any], str],
 ) -> RecipeError:
-    """The first of pydantic's `errors` as an error of ours; an unknown key goes first, what is missing last.
+    """Return the first of pydantic's errors as an error of ours; an unknown key goes first, a missing one last.
 
-    `model` was checked, and stands in a recipe at `prefix`; `to_blame` names who said it, where an error is of several
-    keys that do not go together.
+    Args:
+        errors: pydantic's errors.
+        model: the class that was checked.
+        prefix: the place of the checked value in a recipe.
+        origins: the place that set each key.
+        origin_of: (error) -> the place to name where an error is of several keys that do not go together.
     """
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])

@@ -31,7 +31,13 @@ def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) ->
 
 
 def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
-    """Put one value over what a recipe says; of a list that it does not name the default is taken."""
+    """Put one value over that of a recipe; a list that the recipe does not name begins as its default.
+
+    Args:
+        raw: the recipe as nested dicts, changed in place.
+        setting: key and value.
+        schema: the class of the recipe.
+    """
     key, node = setting.key, raw
     for place in range(1, len(key)):
         at = _place(node, key[:place], setting)

@@ -122,11 +122,17 @@ def run_folder(recipe: Recipe, root: Path = Path("runs")) -> Path:
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, object | None] | None = None) -> Recipe:
-    """The recipe in a TOML file, with all it extends and all defaults.
+    """Return the recipe in a TOML file, with all it extends and all defaults.
 
-    `overrides`: `--set` texts such as "training.max_steps=500"; `flags`: values by dotted key, None where not
-    given. A value that may be absent is taken away by the text "none". Raises RecipeError, which names
-    the file or flag, the key, and the nearest valid key or the allowed values.
+    Args:
+        path: the file.
+        overrides: `--set` texts such as "training.max_steps=500"; the text "none" takes away a value that may be
+            absent.
+        flags: values by dotted key, None where not given.
+
+    Raises:
+        RecipeError: the recipe is not valid; the message names the file or flag, the key, and the nearest valid key or
+            the allowed values.
     """
     origins: Origins = {}
     raw = read(path, origins)

@@ -21,9 +21,15 @@ _LONG_KEY = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_NAME}\.[ \t]*){{{MAX_DEPTH}}
 
 
 def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """A recipe file as nested dicts, merged over the recipe it extends; notes in `origins` where each value comes from.
+    """Return a recipe file as nested dicts, merged over the recipe it extends.
 
-    extended_by: the recipes that extend this one, the first first. Raises RecipeError for what is no recipe.
+    Args:
+        path: the file.
+        origins: receives the place that set each key.
+        extended_by: the recipes that extend this one, the first first.
+
+    Raises:
+        RecipeError: the file is no recipe.
     """
     if len(extended_by) >= MAX_CHAIN:
         first = f"{extended_by[0]} extends {extended_by[1]}, which extends another, and so on"

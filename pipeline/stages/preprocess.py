@@ -67,12 +67,21 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
 
 
 def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
-    """Check, split, encode and measure the corpora of a recipe; publish the dataset at `out`.
+    """Check, split, encode and measure the corpora of a recipe, and publish the dataset.
 
-    Drops from training data what `data.limits` says, and nothing from validation and test data, unless validation is on
-    a fold of the training data; `report.json` and the tables that are printed say what was found. Raises DataError
-    before any work where a corpus is not in order, and where a training pair that was not dropped exceeds
-    `data.batch_tokens`.
+    Training pairs beyond `data.limits` are dropped, and no pair of validation and test data, unless validation is on a
+    fold of the training data; `report.json` and the printed tables have the figures.
+
+    Args:
+        data: the [data] part of a recipe.
+        tokenizer: the folder of the tokenizer.
+        out: the folder of the dataset.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+
+    Raises:
+        DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
+            `data.batch_tokens`.
     """
     stage_plan = plan(data, tokenizer, out)
     if is_fresh(stage_plan, reporter):

@@ -66,10 +66,20 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
 def tokenize(
     config: TokenizerConfig, data: DataConfig, out: Path, *, command: Sequence[str], reporter: Reporter
 ) -> None:
-    """Learn a tokenizer from a recipe's training corpora, as they stream by, and publish it at `out`.
+    """Learn a tokenizer from a recipe's training corpora, as they stream by, and publish it.
 
-    Prints, and keeps as figures, vocabulary size, the 20 longest pieces, and on the validation corpus tokens a
-    word and the share of unknown tokens. Raises DataError where nothing can be learned.
+    Vocabulary size, the 20 longest pieces, and on the validation corpus tokens a word and the share of unknown tokens
+    are printed, and kept as figures.
+
+    Args:
+        config: the [tokenizer] part of a recipe.
+        data: the [data] part.
+        out: the folder of the tokenizer.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+
+    Raises:
+        DataError: nothing can be learned.
     """
     stage_plan = plan(config, data, out)
     if is_fresh(stage_plan, reporter):

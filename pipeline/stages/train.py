@@ -141,10 +141,25 @@ def train(
     reporter: Reporter,
     heard: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
-    """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
+    """Train a model on a dataset; the work in progress lies in `out`/training, the model in `out`/model.
 
-    Goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun, every process
-    calls this. heard: called with the figures of each validation. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
+    A training goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun,
+    every process calls this function.
+
+    Args:
+        config: the [training] part of a recipe.
+        model: the [model] part.
+        decoding: the [decoding] part.
+        dataset: the folder of the dataset.
+        out: the folder of the run.
+        seed: the seed of the run.
+        evaluation: the [evaluation] part.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        heard: called with the figures of each validation.
+
+    Raises:
+        Stopped: SIGTERM or Ctrl-C, after all is saved.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
     first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")

@@ -105,7 +105,13 @@ def _condition(parameter: Parameter) -> str:
 
 
 def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
-    """The whole page."""
+    """Return the whole page as HTML.
+
+    Args:
+        config: the [search] part of a recipe.
+        parameters: the space of the search.
+        results: the results of the search.
+    """
     parts = [f"<p>{as_html(paragraph(config, parameters, results))}</p>"]
     if results.ranked:
         pictures = {

@@ -137,11 +137,17 @@ def fold_means(values: Sequence[float], folds: int) -> list[float]:
 
 
 def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
-    """p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each fold.
+    """Return p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each
+    fold.
 
     Trainings on k folds share data, so that the variance of the mean difference is more than s²/k; it is taken to be
     s² (1/k + 1/(k - 1)), for test sets 1/(k - 1) as large as the training set (Nadeau and Bengio 2003). No estimate of
     it is unbiased (Bengio and Grandvalet 2004). 0 or 1 where all differences are equal.
+
+    Args:
+        best: figures of the best trial, one a fold.
+        other: figures of the other trial, one a fold.
+        metric: their name.
     """
     from scipy.stats import t
 
@@ -155,7 +161,14 @@ def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str)
 
 
 def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
-    """p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without spread."""
+    """Return p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without
+    spread.
+
+    Args:
+        best: figures of the best trial, one a seed.
+        other: figures of the other trial, one a seed.
+        metric: their name.
+    """
     from scipy.stats import ttest_ind
 
     sign = 1 if metric in LOWER_IS_BETTER else -1

@@ -19,9 +19,15 @@ RACES = ("already exists", "is locked", "duplicate", "unique constraint", "no su
 
 
 def storage_at(folder: Path, url: str | None, *, create: bool = True) -> BaseStorage | None:
-    """The storage of the trials: the database at a URL, or a journal in the folder of the search.
+    """Return the storage of the trials: the database at a URL, or a journal in the folder of the search.
 
-    create: whether the tables of a new database are made; else there is no storage, and None is returned.
+    Args:
+        folder: the folder of the search.
+        url: the URL of the database; None for a journal.
+        create: whether the tables of a new database are made; else the result is None where there are none.
+
+    Raises:
+        RecipeError: the database cannot be opened.
     """
     if url is None:
         return Journal(folder / "trials.journal")

@@ -305,6 +305,12 @@ def _differ(old: Any, new: Any, key: str) -> Iterator[str]:
 
 
 def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
-    """An earlier trial of just this configuration that was finished."""
+    """Return an earlier trial of just this configuration that was finished; None where there is none.
+
+    Args:
+        trials: the trials of the search.
+        number: number of the trial to compare.
+        configuration: its values of the keys that vary.
+    """
     able = (each for each in trials.all() if each.number != number and each.state == TrialState.COMPLETE)
     return next((each for each in able if each.user_attrs.get(CONFIGURATION) == configuration), None)

@@ -60,8 +60,17 @@ def run_trial(
 ) -> Outcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
-    Raises Stopped and what has nothing to do with the configuration (no data, a full disk): the trial then stays as it
-    is, and the next worker goes on with it.
+    Args:
+        trials: the trials of the search.
+        claimed: the trial.
+        base: the base recipe.
+        sets: `--set` texts.
+        command: the command line, for the manifests.
+        log: receives messages.
+
+    Raises:
+        Stopped: the user stops the search; the trial then stays as it is, and the next worker goes on with it. The
+            same holds for errors that have nothing to do with the configuration (no data, a full disk).
     """
     configuration = suggest_configuration(trials.parameters, claimed.trial)
     claimed.trial.set_user_attr(CONFIGURATION, configuration)
@@ -81,7 +90,15 @@ def run_trial(
 def recipe_of(
     trials: Trials, base: Path, sets: Sequence[str], configuration: Configuration, name: str, seed: int | None = None
 ) -> Recipe:
-    """The base recipe with the settings of a configuration.
+    """Return the base recipe with the settings of a configuration.
+
+    Args:
+        trials: the trials of the search.
+        base: the base recipe.
+        sets: `--set` texts.
+        configuration: values of the keys that vary.
+        name: name of the run.
+        seed: the seed of the run; None for the recipe's own.
 
     Raises:
         DataError: the configuration, which the study keeps, sets a key that the search does not vary.

@@ -68,7 +68,13 @@ def _one(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
 
 
 def in_words(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
-    """The line about a trial that has ended."""
+    """Return the line about a trial that has ended.
+
+    Args:
+        trials: the trials of the search.
+        claimed: the trial.
+        outcome: its end.
+    """
     found = next(each for each in trials.all() if each.number == claimed.number)
     settings = settings_in_words(found.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
@@ -95,7 +101,14 @@ def best_in_words(trials: Trials) -> str:
 def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
     """Run the same command in several processes, each a worker with its share of the processors, and wait for them.
 
-    arguments: those of `tfm` for one worker. Raises Stopped where one was stopped, TfmError where one failed.
+    Args:
+        of: the job of the workers.
+        num_workers: number of processes.
+        arguments: the arguments of `tfm` for one worker.
+
+    Raises:
+        Stopped: a worker was stopped.
+        TfmError: a worker failed.
     """
     share = max(1, (os.cpu_count() or 1) // num_workers)
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
