@@ -187,7 +187,7 @@ def _open_standard_streams() -> None:
 
 
 def main() -> None:
-    """What the console script runs."""
+    """Run the `tfm` command: the entry point of the console script."""
     _open_standard_streams()
     # SIGTERM and a closed terminal are treated as Ctrl-C: the same clean-up, the same exit code.
     for number in heeded():

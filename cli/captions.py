@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def reads_images(model: Path, step: str | None) -> bool:
-    """Whether the model, or the training of which a checkpoint is asked for, reads images."""
+    """Return whether the model, or the training of which a checkpoint is asked for, reads images."""
     from tfm.pipeline.model_io import model_folder
 
     folder = model / "training" / "tokenizer" if step is not None else model_folder.model_folder(model)
@@ -24,7 +24,16 @@ def reads_images(model: Path, step: str | None) -> bool:
 
 
 def named_images(file: Path | None, more: list[Path] | None, model: Path) -> list[Path]:
-    """The image files that are named, or lie in folders that are."""
+    """Return the image files that are named, or lie in folders that are.
+
+    Args:
+        file: the first name; None or `-` for none.
+        more: further names.
+        model: the model, for the message.
+
+    Raises:
+        typer.BadParameter: no file is named.
+    """
     from tfm.pipeline.inference.image_files import image_files
 
     if file is None or file == Path("-"):
@@ -40,7 +49,16 @@ def print_captions(
     forced: Iterable[str] | None,
     jsonl: bool,
 ) -> None:
-    """Print the caption or label of each image."""
+    """Print the caption or label of each image.
+
+    Args:
+        load: () -> the model.
+        files: the image files.
+        config: the [decoding] part of a recipe.
+        starts: prefixes, one an image; None for none.
+        forced: forced phrases, one line an image; None for none.
+        jsonl: whether to print JSON lines.
+    """
     from tfm.pipeline.inference.image_files import decoded_images
     from tfm.pipeline.inference.translation import translate_images
 
@@ -59,7 +77,16 @@ def images_into_folder(
     out: Path,
     device: DeviceName,
 ) -> None:
-    """Caption or label images into an artifact; beside: the files of prefixes and of forced words."""
+    """Caption or label images into an artifact.
+
+    Args:
+        models: folders of the models, the others of an ensemble after the first.
+        files: the image files.
+        config: the [decoding] part of a recipe.
+        prefix_and_forced: the files of prefixes and of forced words; None for none.
+        out: the folder of the artifact.
+        device: name of the device.
+    """
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_image_files
 
@@ -71,7 +98,15 @@ def images_into_folder(
 def print_hypotheses(
     number: int, source: str, found: "Sequence[Translation]", config: "DecodingConfig", jsonl: bool
 ) -> None:
-    """Print the hypotheses of a source, the number-th."""
+    """Print the hypotheses of a source.
+
+    Args:
+        number: number of the source, from 1.
+        source: the source, for JSON.
+        found: its hypotheses, best first.
+        config: the [decoding] part of a recipe.
+        jsonl: whether to print a JSON line.
+    """
     from tfm.pipeline.inference.translation import as_json
 
     if jsonl:

@@ -1,6 +1,6 @@
-"""How a stage's messages are shown: live bars and tables on a terminal, plain lines in a log.
+"""The display of a stage's messages: live bars and tables on a terminal, plain lines in a log.
 
-Names and texts of users are in them: no reporter passes on a control character or a credential.
+Messages contain names and texts of users: no reporter passes on a control character or a credential.
 """
 
 import re
@@ -73,14 +73,23 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
 
 
 def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
-    """Which columns have only numbers, as values or already as text (1,234 or <5.2 % or 1:02 or 3 ± 1* or ∞)."""
+    """Return for each column whether it has only numbers, as values or already as text (1,234 or <5.2 % or 1:02 or 3 ±
+    1* or ∞).
+    """
     number = re.compile(r"([-+<>]?[\d,.:]+ ?%?|[∞–-]?)( ± [\d,.:]+ ?%?)?[*†]*")
     texts = [[cell(row[i]) for row in rows] for i in range(len(columns))]
     return [bool(column) and all(number.fullmatch(text) for text in column) for column in texts]
 
 
 class ProgressStats:
-    """Counts the units done in an open bar and formats its status: done, rate, time left, note."""
+    """Count the units done in an open bar and format its status: done, rate, time left, note.
+
+    Args:
+        total: number of units; None where it is not known.
+        unit: name of the units.
+        done: units done before.
+        clock: () -> seconds.
+    """
 
     def __init__(self, total: int | None, unit: str, done: int, clock: Callable[[], float]):
         self.total, self.unit, self.done, self.note = total, unit, done, ""

@@ -97,7 +97,16 @@ def stage_of_recipe(
     *,
     reporter: "Reporter | None" = None,
 ) -> "Recipe":
-    """Run one stage of a recipe; returns the recipe after `sets` and then `flags` (by dotted key) are applied."""
+    """Run one stage of a recipe, and return the recipe.
+
+    Args:
+        stage: name of the stage.
+        recipe: the recipe's file.
+        sets: `--set` texts.
+        flags: values by dotted key, None where not given; applied after `sets`.
+        out: the folder of the artifact, instead of the run's own.
+        reporter: receives messages; None for a new one.
+    """
     from tfm.cli import console
     from tfm.pipeline.recipes.chain import run_stage
     from tfm.pipeline.recipes.recipe import load_recipe
@@ -115,7 +124,14 @@ def config_section(
     *,
     beside: Sequence[str] = (),
 ) -> "Section":
-    """One part of a recipe from flags and `sets`, without a recipe; `beside`: other parts that the command takes."""
+    """Return one part of a recipe from flags and `--set` texts, without a recipe.
+
+    Args:
+        section: the class of the part.
+        sets: `--set` texts.
+        flags: values by dotted key, None where not given.
+        beside: other parts that the command takes.
+    """
     from tfm.pipeline.recipes.recipe import from_flags
 
     for text in sets or ():

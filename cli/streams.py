@@ -88,7 +88,7 @@ def print_message(text: str, stream: TextIO | None = None) -> None:
 def print_data(text: str, end: str = "\n") -> None:
     """Print a result to stdout: byte for byte what it is, but to a terminal, which would obey its control characters.
 
-    It is not flushed: thousands of lines may follow.
+    Stdout is not flushed: thousands of lines may follow.
     """
     whole = text + end
     shown = spell_controls(whole) if sys.stdout.isatty() else whole

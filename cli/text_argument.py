@@ -10,7 +10,7 @@ import typer
 
 STDIN = Path("-")
 FILE_NAME_PATTERN = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
-"""What is probably a file name; a text has spaces, or characters or punctuation that file names seldom have."""
+"""Pattern of probable file names; a text has spaces, or characters or punctuation that file names seldom have."""
 
 
 def file_or_text(argument: str) -> Path:
@@ -21,7 +21,16 @@ def file_or_text(argument: str) -> Path:
 
 
 def text_file(file: Path | None, model: Path, stack: ExitStack) -> Path:
-    """The file to translate; for a text, a temporary file with it that exists while `held` is open."""
+    """Return the file to translate; for a text, a temporary file with it.
+
+    Args:
+        file: the argument: the name of a file, a text, `-`, or None for standard input.
+        model: the model, for the message.
+        stack: keeps the temporary file while it is open.
+
+    Raises:
+        DataError: the argument looks like the name of a file that does not exist.
+    """
     if file is None or file == STDIN or os.path.lexists(file):
         return file or STDIN
     words = str(file)

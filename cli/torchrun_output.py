@@ -21,8 +21,11 @@ INTERRUPTED = 130
 
 @contextmanager
 def rank_zero_stderr() -> Iterator[None]:
-    """Within, stderr of every process but the first is buffered. It is shown if the first process seems to have no
-    error: then torchrun, which ends all processes once one has failed, has not ended this one."""
+    """Buffer stderr of every process but the first while the body runs.
+
+    The buffer is shown if the first process seems to have no error: then torchrun, which ends all processes once one
+    has failed, has not ended this one.
+    """
     if os.environ.get("LOCAL_RANK", "0") == "0":
         yield
         return
@@ -41,7 +44,7 @@ def rank_zero_stderr() -> Iterator[None]:
 
 
 def is_idle_rank(command: str) -> bool:
-    """Whether only the first process runs a command, and this is another one."""
+    """Return whether only the first process runs a command, and this is another one."""
     rank, size = rank_and_size()
     return size > 1 and rank > 0 and command not in DISTRIBUTED_COMMANDS
 

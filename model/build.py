@@ -1,4 +1,4 @@
-"""The builder: a configuration becomes a network. It reads like the diagram of the paper."""
+"""Builder that makes the network of a configuration; the code reads like the diagram of the paper."""
 
 from collections.abc import Callable
 
@@ -41,11 +41,19 @@ def build(
     seed: int = 0,
     compute_dtype: torch.dtype = torch.float32,
 ) -> Model:
-    """The network a configuration describes, its initial weights a pure function of the seed.
+    """Return the network that a configuration describes, its initial weights a pure function of the seed.
 
-    image: the shape of the source where it is an image (`config.vision`); `source_vocab` is then of no use.
-    compute_dtype: precision of the operands of matrix products in training. Raises ValueError where the vocabularies
-    differ in size and the model has one for both, or where it cannot read images of that shape.
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary; unused where the source is an image.
+        target_vocab: number of pieces of the target vocabulary.
+        image: the shape of the source where it is an image (`config.vision`), else None.
+        seed: seed of the initial weights.
+        compute_dtype: precision of the operands of matrix products in training.
+
+    Raises:
+        ValueError: the vocabularies differ in size and the model has one for both, or the model cannot read images of
+            that shape.
     """
     if (image is None) != (config.vision is None):
         raise ValueError("images need [model.vision]" if image else "[model.vision] needs the shape of the images")
@@ -71,14 +79,21 @@ def build(
 
 
 def num_parameters(model: nn.Module) -> int:
-    """How many numbers a network has; tied ones count once."""
+    """Return the number of parameters of a network; tied ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def build_transformer(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:
-    """Vaswani et al. 2017, figure 1."""
+    """Build the network of Vaswani et al. 2017, figure 1.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts, network = make_parts(config, compute_dtype), NETWORKS[config.languages]
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
@@ -100,7 +115,14 @@ def build_transformer(
 def build_decoder_only(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> DecoderOnly:
-    """Radford et al. 2018, figure 1 (left): a decoder without cross-attention."""
+    """Build the network of Radford et al. 2018, figure 1 (left): a decoder without cross-attention.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts, stack = ModuleFactory(config, compute_dtype), config.decoder
     table = parts.table(target_vocab, config.embedding_dim or stack.dim)
     sides = 2 if config.task == "translation" else 1
@@ -118,7 +140,14 @@ def build_decoder_only(
 def build_encoder_only(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderOnly:
-    """Devlin et al. 2019, figure 1: one encoder, and for each task an output layer."""
+    """Build the network of Devlin et al. 2019, figure 1: one encoder, and for each task an output layer.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts, stack = make_parts(config, compute_dtype), config.encoder
     table = parts.source_table(source_vocab)
     begin, of_text = (prepend_begin_token, drop_begin_rows) if config.begin_token else (identity, keep_all_rows)
@@ -146,7 +175,14 @@ def build_encoder_only(
 def build_character_tagger(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> CharacterTagger:
-    """Clark et al. 2022, figure 1."""
+    """Build the network of Clark et al. 2022, figure 1.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts, stack = CharacterParts(config, compute_dtype), config.encoder
     return CharacterTagger(
         embedding=parts.source_embedding(parts.source_table(source_vocab)),
@@ -167,7 +203,14 @@ def make_parts(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFactory
 def build_word_vectors(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> WordVectors:
-    """Mikolov et al. 2013a, figure 1: no layer but the two tables."""
+    """Build the network of Mikolov et al. 2013a, figure 1: no layer but the two tables.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts = ModuleFactory(config, compute_dtype)
     table = make_embedding(target_vocab, config.embedding_dim or config.encoder.dim)
     return WordVectors(

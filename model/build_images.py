@@ -21,13 +21,19 @@ ImageModel = EncoderDecoder | EncoderOnly | RecurrentEncoderDecoder
 
 
 def image_embedding(parts: ModuleFactory, image: ImageShape) -> ImageEmbedding:
-    """What makes tokens of an image, as `config.vision` says."""
+    """Return the module that makes tokens of an image, as `config.vision` says."""
     assert parts.config.vision is not None
     return VISION_ENCODERS[parts.config.vision.encoder](parts, parts.config.vision, image)
 
 
 def patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Patches:
-    """Dosovitskiy et al. 2021, figure 1."""
+    """Build the embedding of Dosovitskiy et al. 2021, figure 1.
+
+    Args:
+        parts: the factory of the network's parts.
+        vision: the [model.vision] part of a recipe.
+        image: the shape of the images.
+    """
     return Patches(
         image,
         vision.patch,
@@ -39,7 +45,13 @@ def patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Pa
 
 
 def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> ResNetEmbedding:
-    """He et al. 2016, figure 2 and section 3.3."""
+    """Build the embedding of He et al. 2016, figure 2 and section 3.3.
+
+    Args:
+        parts: the factory of the network's parts.
+        vision: the [model.vision] part of a recipe.
+        image: the shape of the images.
+    """
     return ResNetEmbedding(
         image,
         vision.channels,
@@ -61,7 +73,14 @@ def encoder_parts(parts: ModuleFactory) -> ModuleFactory:
 def build_image_transformer(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderDecoder:
-    """Captions: an image's tokens are the memory that the decoder of Vaswani et al. 2017 attends to."""
+    """Build a model of captions: an image's tokens are the memory that the decoder of Vaswani et al. 2017 attends to.
+
+    Args:
+        config: the [model] part of a recipe, with `config.vision`.
+        image: the shape of the images.
+        target_vocab: number of pieces of the target vocabulary, or of labels.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts = ModuleFactory(config, compute_dtype)
     seeing, encoder, decoder = encoder_parts(parts), config.encoder, config.decoder
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
@@ -82,7 +101,14 @@ def build_image_transformer(
 def build_image_classifier(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> EncoderOnly:
-    """Labels of images: the tokens are pooled, as Dosovitskiy et al. 2021 have it in appendix D.3."""
+    """Build a model of image labels: the tokens are pooled, as Dosovitskiy et al. 2021 have it in appendix D.3.
+
+    Args:
+        config: the [model] part of a recipe, with `config.vision`.
+        image: the shape of the images.
+        target_vocab: number of pieces of the target vocabulary, or of labels.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts, stack = ModuleFactory(config, compute_dtype), config.encoder
     seeing = encoder_parts(parts)
     return EncoderOnly(
@@ -100,7 +126,15 @@ def build_image_classifier(
 def build_image_recurrent(
     config: ModelConfig, image: ImageShape, target_vocab: int, compute_dtype: torch.dtype
 ) -> RecurrentEncoderDecoder:
-    """Captions: Xu et al. 2015, figure 1; without attention Vinyals et al. 2015, Karpathy and Fei-Fei 2015."""
+    """Build a model of captions: Xu et al. 2015, figure 1; without attention Vinyals et al. 2015, Karpathy and Fei-Fei
+    2015.
+
+    Args:
+        config: the [model] part of a recipe, with `config.vision`.
+        image: the shape of the images.
+        target_vocab: number of pieces of the target vocabulary, or of labels.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     seeing = encoder_parts(ModuleFactory(config, compute_dtype))
     return after_attention(config, seeing, lambda: image_embedding(seeing, image), target_vocab)
 

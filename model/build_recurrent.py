@@ -17,7 +17,15 @@ from tfm.model.transformer.factory import ModuleFactory
 def build_recurrent(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> RecurrentEncoderDecoder:
-    """Sutskever et al. 2014, figure 1; with attention Bahdanau et al. 2015, figure 1, Luong et al. 2015, figure 2."""
+    """Build the network of Sutskever et al. 2014, figure 1; with attention Bahdanau et al. 2015, figure 1, Luong et
+    al. 2015, figure 2.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts = counting_parts(config, compute_dtype)
     recurrent = RecurrentParts(config, parts.dropout_rng, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
@@ -38,7 +46,14 @@ def build_recurrent(
 def build_character_recurrent(
     config: ModelConfig, source_vocab: int, target_vocab: int, compute_dtype: torch.dtype
 ) -> RecurrentEncoderDecoder:
-    """Clark et al. 2022, figure 1, and a recurrent decoder."""
+    """Build the encoder of Clark et al. 2022, figure 1, and a recurrent decoder.
+
+    Args:
+        config: the [model] part of a recipe.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     parts = CharacterParts(config, compute_dtype)
     return after_attention(
         config, parts, lambda: parts.source_embedding(parts.source_table(source_vocab)), target_vocab
@@ -51,9 +66,14 @@ def after_attention(
     source_embedding: Callable[[], SourceEmbedding],
     target_vocab: int,
 ) -> RecurrentEncoderDecoder:
-    """A recurrent decoder after layers of attention, which `reading` makes; the source enters them by its embedding.
+    """Build a recurrent decoder after layers of attention, which the source enters by its embedding.
 
-    The embedding is made when it is its turn: the order in which parts are made decides their first weights.
+    Args:
+        config: the [model] part of a recipe.
+        encoder_parts: the factory of the encoder's parts.
+        source_embedding: () -> the source's embedding, made when it is its turn: the order in which parts are made
+            decides their first weights.
+        target_vocab: number of pieces of the target vocabulary.
     """
     decoder_parts = counting_parts(config, encoder_parts.compute_dtype, encoder_parts.dropout_rng)
     recurrent = RecurrentParts(config, encoder_parts.dropout_rng, encoder_parts.compute_dtype)
@@ -75,5 +95,11 @@ def after_attention(
 def counting_parts(
     config: ModelConfig, compute_dtype: torch.dtype, dropout_rng: DropoutRng | None = None
 ) -> ModuleFactory:
-    """Parts without positions: a recurrent model counts by itself."""
+    """Return the factory of parts without positions: a recurrent model counts by itself.
+
+    Args:
+        config: the [model] part of a recipe.
+        compute_dtype: precision of the operands of matrix products in training.
+        dropout_rng: source of dropout masks, where other parts of the network have it already.
+    """
     return ModuleFactory(config.model_copy(update={"positions": "none"}), compute_dtype, dropout_rng)

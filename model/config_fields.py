@@ -1,6 +1,6 @@
 """The keys of the [model] part of a recipe, with bounds and defaults; each is checked separately here.
 
-Its tables: `config_tables.py`. Incompatible values: `config_checks/`. All together, as other modules import it:
+Tables: `config_tables.py`. Incompatible values: `config_checks/`. All together, as other modules import it:
 `config.py`.
 """
 
@@ -45,7 +45,7 @@ SUPPORTED_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "skip_gram": ("word_vectors",),
     "cbow": ("word_vectors",),
 }
-"""Which tasks each architecture can learn."""
+"""The tasks that each architecture can learn."""
 ONE_STACK = ("decoder_only", "encoder_only", "skip_gram", "cbow")
 EMBEDDED_SIDES: dict[Architecture, tuple[str, ...]] = {
     "decoder_only": ("target",),
@@ -53,19 +53,19 @@ EMBEDDED_SIDES: dict[Architecture, tuple[str, ...]] = {
     "skip_gram": ("target",),
     "cbow": ("target",),
 }
-"""Which side's texts an architecture with one embedding table reads; the others read both."""
+"""The side whose texts an architecture with one embedding table reads; the others read both."""
 IMAGE_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation",),
     "encoder_only": ("classification",),
     "recurrent": ("translation",),
 }
-"""Which tasks each architecture can learn where the source is an image."""
+"""The tasks that each architecture can learn where the source is an image."""
 CHARACTER_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation",),
     "encoder_only": ("classification", "tagging"),
     "recurrent": ("translation",),
 }
-"""Which tasks each architecture can learn where the source is read as characters (model.canine)."""
+"""The tasks that each architecture can learn where the source is read as characters (model.canine)."""
 TOKEN_OUTPUT_TASKS = ("translation", "language_model", "masked_language_model", "span_corruption")
 CONVOLUTION_WINDOW = 3
 

@@ -53,7 +53,7 @@ class DropoutConfig(BaseModel):
 
 
 class RotaryConfig(BaseModel):
-    """How fast rotary positions turn, and how they are slowed down for texts longer than those of training."""
+    """The speed of rotary positions, and how they are slowed down for texts longer than those of training."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -89,7 +89,7 @@ class RotaryConfig(BaseModel):
 
 
 class RecurrentConfig(BaseModel):
-    """What a recurrent model is, beside the layers and widths of its stacks."""
+    """The settings of a recurrent model, beside the layers and widths of its stacks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -123,7 +123,7 @@ class AdaptiveConfig(BaseModel):
 
 
 class VisionConfig(BaseModel):
-    """How an image becomes tokens, which the layers of `encoder` then read."""
+    """The encoder that makes tokens of an image, which the layers of `encoder` then read."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -149,7 +149,9 @@ class VisionConfig(BaseModel):
 
 
 class CanineConfig(BaseModel):
-    """How characters become the shorter sequence that the layers of `encoder` read (CANINE, Clark et al. 2022)."""
+    """The encoder that makes of characters the shorter sequence that the layers of `encoder` read (CANINE, Clark et
+    al. 2022).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -163,7 +165,7 @@ class CanineConfig(BaseModel):
 
 
 class WordVectorsConfig(BaseModel):
-    """How skip-gram and CBOW learn word vectors."""
+    """The training of word vectors by skip-gram and CBOW."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -189,7 +191,7 @@ class WordVectorsConfig(BaseModel):
 
 
 class SpanCorruptionConfig(BaseModel):
-    """Which spans of a text are hidden, to be predicted (Raffel et al. 2020, section 3.1.4)."""
+    """The spans of a text that are hidden, to be predicted (Raffel et al. 2020, section 3.1.4)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

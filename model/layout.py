@@ -1,4 +1,4 @@
-"""Where sentences begin and end among the rows of a batch.
+"""Layouts: the beginnings and ends of sentences among the rows of a batch.
 
 Activations are (N, D), one row for each real token, sentence after sentence. Only layers that mix positions need the
 padded (B, S, D) view; `pad` and `unpad` are the only conversions. For a kernel that takes concatenated sentences the
@@ -39,7 +39,16 @@ class _Unpad(torch.autograd.Function):
 
 
 def scatter_rows(rows: Tensor, slots: Tensor, num_slots: int) -> Tensor:
-    """Rows (N, ...) at distinct slots (N,) among so many, zeros elsewhere: (num_slots, ...)."""
+    """Put rows at distinct slots, with zeros elsewhere.
+
+    Args:
+        rows: (N, ...).
+        slots: (N,).
+        num_slots: length of the result.
+
+    Returns:
+        (num_slots, ...).
+    """
     return _Pad.apply(rows, slots, num_slots)  # type: ignore[no-untyped-call,no-any-return]
 
 
@@ -87,12 +96,21 @@ class Layout:
 
 
 class FlatLayout:
-    """The rows of a batch of sentences where no padded view is wanted: `pad` only puts an axis of 1 before them.
+    """Layout of a batch of sentences without a padded view: `pad` only puts an axis of 1 before the rows.
 
-    With `num_rows`, filler rows at the end make them so many, so that batches of one shape can be had. They are a
-    sentence more, that no other sees; there is at least one.
-    offsets: where each sentence begins, then N as often as it takes to make as many as N rows can need. longest: of the
-    sentences, the filler among them. sentence, positions, columns (N,): of each row. All but longest on the device.
+    offsets: the first row of each sentence, then N as often as it takes to make as many as N rows can need. longest:
+    length of the longest sentence, the filler among them. sentence, positions, columns (N,): of each row. All but
+    longest are on the device.
+
+    Args:
+        lengths: (B,), rows of each sentence.
+        device: device of the tensors.
+        num_rows: number of rows to which filler rows at the end extend the batch, so that batches of one shape can be
+            had; None for no filler. The filler is a sentence more, that no other sees; there is at least one row of
+            it.
+
+    Raises:
+        ValueError: `num_rows` leaves no room for a filler row.
     """
 
     def __init__(self, lengths: Tensor, device: torch.device | str = "cpu", num_rows: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Who may attend to whom. One convention: True = may attend."""
+"""Attention masks, with one convention: True = may attend."""
 
 from dataclasses import dataclass, field
 
@@ -32,9 +32,15 @@ class Mask:
         return not self.causal and self.flat is None and self.window is None
 
     def bias(self, num_queries: int, num_keys: int, like: Tensor) -> Tensor | None:
-        """M of softmax(Q K^T + M): 0 where a query may attend, else -inf; broadcastable to (B, H, T, S).
+        """Return M of softmax(Q K^T + M): 0 where a query may attend, else -inf; written once for all layers.
 
-        None where all may attend to all. Written once for all layers, in the type and on the device of `like`.
+        Args:
+            num_queries: T.
+            num_keys: S.
+            like: a tensor that has the type and device of the result.
+
+        Returns:
+            M, broadcastable to (B, H, T, S); None where all may attend to all.
         """
         if self.is_explicit_only and self.allowed is None:
             return None
@@ -62,9 +68,14 @@ class Mask:
         return self._derived[window,]
 
     def in_blocks(self, size: int, parts: int, batch: int, length: int, device: torch.device) -> "Mask":
-        """The mask of self-attention within a window of at most `size`, for queries in C blocks of that size.
+        """Return the mask (B C, 1, size, parts * size) of self-attention within a window, for queries in C blocks.
 
-        (B C, 1, size, parts * size): the keys of a block are those of `parts` blocks, of which the second is its own.
+        Args:
+            size: rows of a block, at least the window.
+            parts: blocks whose keys a block sees; the second is its own.
+            batch: B.
+            length: length of the padded sentences.
+            device: device of the mask.
         """
         assert self.window is not None
         if (size, batch, length) not in self._derived:

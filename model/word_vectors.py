@@ -1,7 +1,7 @@
 """Word vectors: skip-gram and CBOW (Mikolov et al. 2013a), networks of two tables with no layer between them.
 
 The input vector v_w of a word predicts its neighbours, the output vector v'_w is predicted; the output vectors are the
-weight of the output layer. This file also finds the word vectors of every other network.
+weight of the output layer. The word vectors of every other network are found here too.
 Legend: N words · P pairs of a word and a neighbour · n predictions · D width · V vocabulary.
 """
 
@@ -19,10 +19,17 @@ Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], Read]
 
 
 class WordVectors(nn.Module):
-    """Words and their neighbours -> what enters the output layer, and what it is to say.
+    """Words and their neighbors -> the input of the output layer, and the words to predict.
 
-    reading: what predicts what, one of READINGS. frequencies (V,): the share of each word in the text it learns from,
-    0 for what is no word; even shares until that is known. `output`: the output layer. `noise` fixes every draw.
+    frequencies (V,): the share of each word in the training text, 0 for pieces that are no words; even shares until
+    the text is known.
+
+    Args:
+        table: the input vectors.
+        output: the output layer.
+        reading: function that pairs predicting and predicted words, one of READINGS.
+        dropout_rng: fixes every draw.
+        max_length: most words of a sentence.
     """
 
     frequencies: Tensor
@@ -36,18 +43,46 @@ class WordVectors(nn.Module):
         self.register_buffer("frequencies", torch.full((table.num_embeddings,), 1 / table.num_embeddings))
 
     def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
-        """Words (N,) and the places (P,) of each word and of its neighbours -> rows (n, D); the place (n,) of the word
-        whose window each is of, and of the word that it is to say (n,)."""
+        """Return the vectors that predict, and the places of the words that they predict.
+
+        Args:
+            words: ids (N,).
+            centres: places (P,) of words.
+            neighbours: places (P,) of their neighbors.
+
+        Returns:
+            Rows (n, D); the place (n,) of the word whose window each is of; the place (n,) of the word to predict.
+        """
         return self.reading(self.table, words, centres, neighbours)
 
 
 def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
-    """Skip-gram: the vector of a word says each of its neighbours, p(w_j | w_i): n = P."""
+    """Skip-gram: the vector of a word predicts each of its neighbors, p(w_j | w_i): n = P.
+
+    Args:
+        table: the input vectors.
+        words: ids (N,).
+        centres: places (P,) of words.
+        neighbours: places (P,) of their neighbors.
+
+    Returns:
+        Rows (n, D); the place (n,) of the word whose window each is of; the place (n,) of the word to predict.
+    """
     return table(words.index_select(0, centres)), centres, neighbours
 
 
 def mean_of_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
-    """CBOW: the mean of its neighbours' vectors says a word: n words, those that have neighbours."""
+    """CBOW: the mean of its neighbors' vectors predicts a word: n words, those that have neighbors.
+
+    Args:
+        table: the input vectors.
+        words: ids (N,).
+        centres: places (P,) of words.
+        neighbours: places (P,) of their neighbors.
+
+    Returns:
+        Rows (n, D); the place (n,) of the word whose window each is of; the place (n,) of the word to predict.
+    """
     rows = table(words.index_select(0, neighbours))
     sums = rows.new_zeros(len(words), rows.shape[1]).index_add(0, centres, rows)
     num_neighbours = torch.bincount(centres, minlength=len(words))
@@ -59,9 +94,12 @@ READINGS: dict[str, Reading] = {"skip_gram": each_neighbour, "cbow": mean_of_nei
 
 
 def pairs_within(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, Tensor]:
-    """The places (P,) of words and of their neighbours: words of one sentence, at most so far from it as it reaches.
+    """Return the places (P,) of words and of their neighbors, words of one sentence at most `reach` apart.
 
-    sentence (N,): the number of each word's sentence, whose words stand together. reach (N,): from 1 to `window`.
+    Args:
+        sentence: (N,), the number of each word's sentence, whose words stand together.
+        reach: (N,), from 1 to `window`.
+        window: the largest reach.
     """
     places = torch.arange(len(sentence), device=sentence.device)
     centres, neighbours = [places[:0]], [places[:0]]
@@ -76,8 +114,9 @@ def pairs_within(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, 
 
 
 def embedding_table(model: Any, side: str) -> nn.Module:
-    """Where a network keeps the vectors of a side's words: ids (N,) -> (N, E). A network with one table has it for
-    both sides."""
+    """Return the table of a network's vectors of a side's words: ids (N,) -> (N, E); a network with one table has it
+    for both sides.
+    """
     holder = getattr(model, f"{side}_embedding", None) or getattr(model, "embedding", model)
     table: nn.Module = holder.table
     return table

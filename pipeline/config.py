@@ -28,7 +28,7 @@ def as_tuple(value: object) -> object:
 
 
 class DecodingConfig(BaseModel):
-    """How hypotheses are found. Used by `tfm translate`, `tfm generate` and by validation."""
+    """The search for hypotheses. Used by `tfm translate`, `tfm generate` and by validation."""
 
     model_config = STRICT
 
@@ -92,7 +92,7 @@ class DecodingConfig(BaseModel):
 
 
 class EvaluationConfig(BaseModel):
-    """Which scores are computed. Used by `tfm evaluate`."""
+    """The scores to compute. Used by `tfm evaluate`."""
 
     model_config = STRICT
 
@@ -152,7 +152,13 @@ class EvaluationConfig(BaseModel):
 
 
 def stride_problem(stride: int | None, block: int | None, max_length: int) -> str | None:
-    """Why a language model's windows cannot begin `stride` tokens apart; None where they can."""
+    """Return why a language model's windows cannot begin `stride` tokens apart; None where they can.
+
+    Args:
+        stride: distance of windows, in tokens; None for the default.
+        block: model.block; None for a model of single lines.
+        max_length: model.max_length.
+    """
     window, key = (max_length, "max_length") if block is None else (block, "block")
     if stride is None or stride <= window:
         return None

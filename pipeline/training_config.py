@@ -20,14 +20,14 @@ Metric = Literal[
     "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
 FIGURES = ("loss", "perplexity", "accuracy")
-"""Those that need no hypotheses."""
+"""Metrics that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 
 
 class OptimizerConfig(BaseModel):
-    """Which optimiser, and its constants."""
+    """The optimizer and its constants."""
 
     model_config = STRICT
 
@@ -88,7 +88,7 @@ class EarlyStoppingConfig(BaseModel):
 
 
 class KeepConfig(BaseModel):
-    """Which checkpoints stay, and which of them become the model."""
+    """The checkpoints that are kept, and those that become the model."""
 
     model_config = STRICT
 
@@ -147,7 +147,7 @@ class LoraConfig(BaseModel):
 
 
 class TrainingConfig(BaseModel):
-    """How the model is trained. Used by `tfm train`."""
+    """The training of the model. Used by `tfm train`."""
 
     model_config = STRICT
 
@@ -240,7 +240,7 @@ class TrainingConfig(BaseModel):
         return tuple(dict.fromkeys(wanted))
 
     def accumulate_at(self, step: int) -> int:
-        """How many batches of each process update number `step` takes."""
+        """Return the number of batches of each process that update number `step` takes."""
         growth = self.batch_growth
         if growth is None:
             return self.accumulate

@@ -73,7 +73,7 @@ def compare(
 ) -> None:
     """Compare trained models or outputs of any system, and say which scores really differ.
 
-    Of models their settings, costs and scores stand side by side.
+    Settings, costs and scores of models stand side by side.
     """
     if sum((markdown, latex, as_json)) > 1:
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")

@@ -57,7 +57,7 @@ def embed(
 ) -> None:
     """Show the word vectors of a model.
 
-    Those of skip-gram or CBOW, or the embedding of any other model.
+    The vectors are those of skip-gram or CBOW, or the embedding of any other model.
     """
     if not (nearest or analogy or out or picture):
         raise typer.BadParameter("give --nearest, --analogy, --out or --picture as well", param_hint="MODEL")

@@ -120,7 +120,7 @@ def evaluate(
 ) -> None:
     """Score translations, or how probable a model finds a text.
 
-    Of a recipe's test sets, or of any files.
+    The texts are a recipe's test sets, or any files.
 
     With --final: the test sets, once, of the run that validation chooses. With --choices or --contrast: how often a
     model finds the right one of some texts the likeliest. The table goes to stdout; with --json the content of

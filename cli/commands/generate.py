@@ -138,7 +138,7 @@ def _stream(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
 def _score(
     models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
 ) -> None:
-    """How probable the lines of a file are after each prompt."""
+    """Print the log-probability of each line of a file after each prompt."""
     from tfm.data.lines import open_lines
     from tfm.pipeline.inference.generation import score_continuations
     from tfm.pipeline.model_io.ensemble import load_ensemble

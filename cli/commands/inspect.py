@@ -37,7 +37,7 @@ def inspect(
 
 
 def _run(folder: Path, as_json: bool) -> None:
-    """What a run contains. A damaged artifact in it is an error, raised after everything is printed."""
+    """Print the contents of a run. A damaged artifact in it is an error, raised after everything is printed."""
     from tfm.pipeline.errors import DataError
     from tfm.pipeline.reports import run_folder
 

@@ -31,7 +31,19 @@ FULL, CAUSAL = (-1, -1), (-1, 0)
 
 
 class AttentionFunction(Protocol):
-    """(query BHTK, key BGSK, value BGSV, mask, query positions T, key positions S) -> BHTV."""
+    """Inner attention of all heads.
+
+    Args:
+        query: (B, H, T, K).
+        key: (B, G, S, K); each of the G heads is shared by H / G heads of queries.
+        value: (B, G, S, V).
+        mask: the keys that each query may attend to.
+        query_positions: (T,), or (B, T) where sentences differ.
+        key_positions: (S,), or (B, S) where sentences differ.
+
+    Returns:
+        The mixed values (B, H, T, V).
+    """
 
     def __call__(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
@@ -50,7 +62,13 @@ class VarlenKernel(Protocol):
 
 
 class ExplicitAttention(nn.Module):
-    """The equation written out: every score, every mask, every position hook, dropout on the weights."""
+    """The equation written out: every score, every mask, every position hook, dropout on the weights.
+
+    Args:
+        score: (query, key) -> logits (B, H, T, S).
+        positions: the hooks of the position scheme.
+        dropout: applied to the attention weights.
+    """
 
     def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
         super().__init__()
@@ -59,6 +77,9 @@ class ExplicitAttention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
+        """Return softmax(score(Q, K) + bias) V, with the terms that positions add; arguments as in
+        `AttentionFunction`.
+        """
         key, value = repeat_kv(key, query), repeat_kv(value, query)
         logits = self.score(query, key)
         position_bias = self.positions.bias(query, key, query_positions, key_positions)
@@ -108,6 +129,18 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        """Return softmax(Q K^T / sqrt(K) + bias) V, and save what the gradient needs.
+
+        Args:
+            ctx: the context of autograd.
+            query: (B, H, T, K).
+            key: (B, H, S, K).
+            value: (B, H, S, V).
+            bias: added to the logits, broadcastable to (B, H, T, S); None for nothing.
+
+        Returns:
+            The mixed values (B, H, T, V).
+        """
         batch, heads, num_queries, width = query.shape
         query, key, value = (
             heads_per_group.reshape(batch * heads, -1, heads_per_group.shape[3])
@@ -154,6 +187,7 @@ class FusedAttention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
+        """Return the output of the equation, by the fastest kernel; arguments as in `AttentionFunction`."""
         on_cpu = query.device.type == "cpu"
         is_decoding = query.shape[2] <= MAX_QUERIES_FOR_DECODE_KERNEL and on_cpu and not torch.is_grad_enabled()
         if is_decoding and not self.equation.positions.has_bias:
@@ -194,7 +228,12 @@ class FusedAttention(nn.Module):
 class VarlenAttention(nn.Module):
     """torch's kernel for sentences that lie end to end (flash attention), where there is one: on NVIDIA's GPUs.
 
-    It multiplies in half precision alone. Whatever it does not do, `otherwise` does.
+    The kernel multiplies in half precision alone. For whatever it does not support, `otherwise` is called.
+
+    Args:
+        otherwise: the attention for all other calls.
+        dtype: half precision type of queries, keys and values within the kernel.
+        kernel: the kernel; None for torch's own.
     """
 
     def __init__(self, otherwise: FusedAttention, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
@@ -204,6 +243,7 @@ class VarlenAttention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
+        """Return the output of the equation, by the kernel where it applies; arguments as in `AttentionFunction`."""
         kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
         same_head_dim = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
         mixed = None
@@ -233,6 +273,7 @@ class BlockedAttention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
+        """Return the output of the equation, block by block in long sentences; arguments as in `AttentionFunction`."""
         size, length = max(mask.window or 0, BLOCK), query.shape[2]
         if mask.window is None or mask.flat is not None or length <= MIN_BLOCKS_FOR_BLOCKED_ATTENTION * size:
             output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
@@ -252,9 +293,13 @@ class BlockedAttention(nn.Module):
 
 
 def in_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
-    """(B, H, S, K) in C blocks of `size` -> (B C, H, parts * size, K): each block, of several parts the second.
+    """Return heads (B, H, S, K) in C blocks of `size`, each with its neighbors, as (B C, H, parts * size, K).
 
-    The others are those before and after it; beyond the ends are zeros.
+    Args:
+        heads: (B, H, S, K).
+        size: rows of a block.
+        parts: blocks side by side in each result. The second is the block itself; the others are those before and
+            after it. Beyond the ends are zeros. 1: the block alone.
     """
     length, (before, after) = heads.shape[2], (0, 0) if parts == 1 else (1, parts - 2)
     num_blocks = -(-length // size)
@@ -298,7 +343,15 @@ def choose_inner_attention(
     dropout_rng: DropoutRng,
     dtype: torch.dtype = torch.float32,
 ) -> InnerAttention:
-    """torch's kernels where they compute the same, else the explicit equation. dtype: of products in training."""
+    """Return torch's kernels where they compute the same, else the explicit equation.
+
+    Args:
+        score: (query, key) -> logits (B, H, T, S).
+        positions: the hooks of the position scheme.
+        dropout: probability of dropout on the attention weights.
+        dropout_rng: source of dropout masks.
+        dtype: precision of matrix products in training.
+    """
     equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng))
     fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
     if not fusible:

@@ -66,7 +66,16 @@ class LayerKVCache:
         self._value: Tensor | None = None
 
     def write(self, key: Tensor, value: Tensor, slots: CacheSlots) -> tuple[Tensor, Tensor]:
-        """Write the new keys and values (B, H, W, K) into their slots; return those of all slots (B, H, S, K)."""
+        """Write the new keys and values into their slots, and return those of all slots.
+
+        Args:
+            key: new keys (B, H, W, K).
+            value: new values (B, H, W, V).
+            slots: the slots of the new rows, and of those before them.
+
+        Returns:
+            Keys (B, H, S, K) and values (B, H, S, V).
+        """
         keys, values = self.ensure_capacity(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
         if not dispatch.write(keys, values, key, value, slots.new_slots):
             rows = slots.rows(key.shape[1], keys.shape[2])
@@ -78,9 +87,13 @@ class LayerKVCache:
     def ensure_capacity(
         self, slots: CacheSlots, heads: int, widths: tuple[int, int], like: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The whole cache, keys (B, H, S', K) and values (B, H, S', V), with room for these slots: S' >= S.
+        """Return the whole cache, keys (B, H, S', K) and values (B, H, S', V), with room for these slots: S' >= S.
 
-        widths: K and V. like: a tensor that has the type and device of the cache.
+        Args:
+            slots: the slots that must fit.
+            heads: number of heads of keys and values.
+            widths: K and V.
+            like: a tensor that has the type and device of the cache.
         """
         used = slots.positions.shape[1]
         batch, width = slots.new_slots.shape
@@ -111,7 +124,13 @@ class LayerKVCache:
         return cache
 
     def replace(self, sentences: Tensor, other: "LayerKVCache", used: int) -> None:
-        """Overwrite the first `used` slots of these sentences (B',), in place, from the cache of the B' new ones."""
+        """Overwrite the first slots of some sentences, in place, from another cache; do nothing while either is empty.
+
+        Args:
+            sentences: indices (B',) of the sentences to overwrite.
+            other: the cache of the B' new sentences.
+            used: the number of slots to copy.
+        """
         if self._key is None or self._value is None or other._key is None or other._value is None:
             return  # nothing was written there yet
         self._key = _with_room(self._key, used, other._key, other._key.shape)

@@ -52,9 +52,10 @@ class Memory:
         )
 
     def replace(self, sentences: Tensor, other: "Memory") -> "Memory":
-        """The memory in which the B' sentences of `other` stand in the places `sentences` (B',).
+        """Return the memory in which the B' sentences of `other` stand in the places `sentences` (B',).
 
-        It is as wide as its longest sentence. It is written in place where the width allows it: this one is used up.
+        The result is as wide as its longest sentence. The old memory is overwritten in place where the width allows
+        it, and must not be used after the call.
         """
         if not self.keys_values:
             return self

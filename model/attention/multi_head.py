@@ -48,9 +48,16 @@ class Heads:
 
 
 class SelfAttention(nn.Module):
-    """Queries, keys and values from the same rows.
+    """Self-attention: queries, keys and values from the same rows.
 
-    norm: (K) -> what is done to each head's queries, and to its keys. window: how far a query sees; None for all.
+    Args:
+        dim: D.
+        heads: numbers and widths of the heads.
+        mix: inner attention.
+        positions: the hooks of the position scheme.
+        norm: (K) -> norm of each head's queries, and of its keys.
+        window: distance up to which a query sees; None for all.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(
@@ -73,11 +80,29 @@ class SelfAttention(nn.Module):
         self.mix = mix
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """(N, D) -> (N, D), mixing positions of each sentence as the mask allows."""
+        """Mix the positions of each sentence as the mask allows.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the keys that each query may attend to.
+
+        Returns:
+            Rows (N, D).
+        """
         return self.prefill(rows, layout, mask)[0]
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The same, and the keys and values (B, G, S, ..) to which a `step` after these rows attends."""
+        """Return the output of `forward`, and the keys and values to which a `step` after these rows attends.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the keys that each query may attend to.
+
+        Returns:
+            Rows (N, D); keys (B, G, S, K) and values (B, G, S, V).
+        """
         query, key, value = self._heads(layout.pad(self.query_key_value(rows)), layout.columns)
         mask = mask if self.window is None else mask.with_window(self.window)
         attn_output = self.mix(query, key, value, mask, layout.columns, layout.columns)
@@ -85,7 +110,16 @@ class SelfAttention(nn.Module):
         return output, (key, value)
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
-        """One new row a hypothesis (R, D) -> (R, D), attending to the cached rows it descends from."""
+        """Attend from one new row a hypothesis to the cached rows from which it descends.
+
+        Args:
+            rows: (R, D).
+            cache: keys and values so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+
+        Returns:
+            Rows (R, D).
+        """
         projected = self.query_key_value(rows).view(*slots.new_slots.shape, -1)
         query, key, value = self._heads(projected, slots.new_positions)
         keys, values = cache.write(key, value, slots)
@@ -102,7 +136,16 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Queries from the target, keys and values from the memory (the encoder's output)."""
+    """Cross-attention: queries from the target, keys and values from the memory (the encoder's output).
+
+    Args:
+        dim: D of the target.
+        memory_dim: width of the memory.
+        heads: numbers and widths of the heads.
+        mix: inner attention.
+        norm: (K) -> norm of each head's queries, and of its keys.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
 
     def __init__(
         self,
@@ -128,7 +171,18 @@ class CrossAttention(nn.Module):
         return key.contiguous(), value.contiguous()
 
     def forward(self, rows: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout, mask: Mask) -> Tensor:
-        """(N, D) -> (N, D)."""
+        """Attend from each target row to the memory of its sentence.
+
+        Args:
+            rows: target rows (N, D).
+            layout: the sentences of the target rows.
+            memory: the encoder's output, a row for each source row.
+            memory_layout: the sentences of the memory.
+            mask: the source rows that each target row may attend to.
+
+        Returns:
+            Rows (N, D).
+        """
         query = self._query(layout.pad(self.query(rows)))
         key, value = self._key_value(memory, memory_layout)
         attn_output = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
@@ -136,7 +190,17 @@ class CrossAttention(nn.Module):
         return output
 
     def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
-        """(R, D) -> (R, D): the hypotheses of a sentence are further queries over its one memory."""
+        """Attend from one new row a hypothesis to the memory; the hypotheses of a sentence are further queries over
+        its one memory.
+
+        Args:
+            rows: (R, D).
+            remembered: keys (B, G, S, K) and values (B, G, S, V) of the memory.
+            mask: the source rows that may be attended to.
+
+        Returns:
+            Rows (R, D).
+        """
         key, value = remembered
         projected = self.query(rows)
         query = self._query(projected.view(len(key), -1, projected.shape[1]))
@@ -154,7 +218,13 @@ class CrossAttention(nn.Module):
 
 
 def projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Linear:
-    """D -> the sum of H K of some (H, K), side by side, each Glorot-initialised by its own fan-out."""
+    """Return a linear layer from D to the sum of H K of some (H, K), side by side.
+
+    Args:
+        dim: D.
+        heads: number and width (H, K) of the heads of each part; each part is Glorot-initialized by its own fan-out.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
     widths = [number * width for number, width in heads]
     linear = Linear(dim, sum(widths), compute_dtype=compute_dtype, num_parts=len(widths))
     if len(set(widths)) > 1:
@@ -172,7 +242,13 @@ def split_projections(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:
 
 
 def split_heads(x: Tensor, num_parts: int, heads: int) -> tuple[Tensor, ...]:
-    """(B, T, P*D) -> P tensors (B, H, T, K): views, nothing is copied."""
+    """Return views of x (B, T, P*D) as P tensors (B, H, T, K); nothing is copied.
+
+    Args:
+        x: (B, T, P*D).
+        num_parts: P.
+        heads: H.
+    """
     batch, length, width = x.shape
     return x.view(batch, length, num_parts, heads, width // num_parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
 

@@ -61,7 +61,13 @@ class NoPositionEmbedding(nn.Module):
 
 
 class Sinusoidal(nn.Module):
-    """Adds a row of a table of sines and cosines; table_of: (dim, max_length) -> the table."""
+    """Layer that adds to each row that of its position in a table of sines and cosines.
+
+    Args:
+        dim: width of the rows.
+        max_length: number of positions.
+        table_of: (dim, max_length) -> the table.
+    """
 
     table: Tensor
 
@@ -91,7 +97,12 @@ class Learned(nn.Module):
 class Concatenated(nn.Module):
     """[row ; vector of its position]: a scheme of the input beside the rows, not added to them.
 
-    width: of the vector, half of what comes out.
+    width: of the vector, half of the output's.
+
+    Args:
+        scheme: (width, max_length) -> the module that adds positions.
+        dim: width of the output.
+        max_length: number of positions.
     """
 
     def __init__(self, scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> None:
@@ -130,7 +141,13 @@ POSITIONS: dict[str, Scheme] = {
 
 
 def added(scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> nn.Module:
-    """A scheme of the input as it is: what it adds is as wide as the rows."""
+    """Return a scheme of the input as it is: its vectors are as wide as the rows.
+
+    Args:
+        scheme: (dim, max_length) -> the module that adds positions.
+        dim: width of the rows.
+        max_length: number of positions.
+    """
     return scheme(dim, max_length)
 
 

@@ -16,7 +16,7 @@ DEFAULT_ROTARY = RotaryConfig()
 
 
 class AttentionPositions(nn.Module):
-    """What self-attention does with positions: three hooks, neutral here.
+    """Position hooks of self-attention: three methods, neutral here.
 
     Queries stand at query_positions (T,), keys at key_positions (S,); or at (B, T) and (B, S), where sentences differ.
     needs_weights: whether the attention weights have to be written out, as `values` needs them.
@@ -34,20 +34,38 @@ class AttentionPositions(nn.Module):
         return heads
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """What is added to the logits, broadcastable to (B, H, T, S); None for nothing."""
+        """Return the bias of the logits, broadcastable to (B, H, T, S); None for nothing.
+
+        Args:
+            query: (B, H, T, K).
+            key: (B, H, S, K).
+            query_positions: (T,), or (B, T) where sentences differ.
+            key_positions: (S,), or (B, S) where sentences differ.
+        """
         return None
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """What is added to the mixed values (B, H, T, V), from weights (B, H, T, S); None for nothing."""
+        """Return the term added to the mixed values (B, H, T, V); None for nothing.
+
+        Args:
+            weights: attention weights (B, H, T, S).
+            query_positions: (T,), or (B, T) where sentences differ.
+            key_positions: (S,), or (B, S) where sentences differ.
+        """
         return None
 
 
 class Rotary(AttentionPositions):
-    """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos f_i, f_i = base^(-2i/K)   (Su et al. 2021, eq.
-    34); or slower (`scale_rope_frequencies`).
+    """Rotary positions: pairs x_2i, x_2i+1 of queries and keys are turned by an angle   (Su et al. 2021, eq. 34).
 
-    A pair is a complex number, which e^(i pos f_i) turns: one product, where cosines and sines of strided halves take
-    many.
+    The angle is pos f_i, f_i = base^(-2i/K), or slower (`scale_rope_frequencies`). A pair is a complex number, which
+    e^(i pos f_i) turns: one product, where cosines and sines of strided halves take many.
+
+    Args:
+        heads: H.
+        key_dim: K.
+        value_dim: V.
+        rotary: base and scaling of the frequencies.
     """
 
     def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = DEFAULT_ROTARY) -> None:
@@ -92,19 +110,41 @@ def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
 
 
 class Alibi(AttentionPositions):
-    """- m_h |j - i| is added to the logits, with m_h = 2^(-8 h / H) for heads h = 1 .. H   (Press et al. 2022)."""
+    """- m_h |j - i| is added to the logits, with m_h = 2^(-8 h / H) for heads h = 1 .. H   (Press et al. 2022).
+
+    Args:
+        heads: H.
+        key_dim: K.
+        value_dim: V.
+        rotary: unused; every scheme is made by the same call.
+    """
 
     def __init__(self, heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig = DEFAULT_ROTARY) -> None:
         super().__init__()
         self.heads = heads
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return - m_h |j - i|, (H, T, S) or (B, H, T, S).
+
+        Args:
+            query: (B, H, T, K).
+            key: (B, H, S, K).
+            query_positions: (T,), or (B, T) where sentences differ.
+            key_positions: (S,), or (B, S) where sentences differ.
+        """
         slopes = 2.0 ** (torch.arange(1, self.heads + 1, device=query.device, dtype=query.dtype) * (-8 / self.heads))
         return -slopes[:, None, None] * distances(query_positions, key_positions).abs()
 
 
 class Shaw(AttentionPositions):
-    """score = q . (k + a_d) / sqrt(K), and a'_d is added to the values; d = j - i, cut at +-16   (Shaw et al. 2018)."""
+    """score = q . (k + a_d) / sqrt(K), and a'_d is added to the values; d = j - i, cut at +-16   (Shaw et al. 2018).
+
+    Args:
+        heads: H.
+        key_dim: K.
+        value_dim: V.
+        rotary: unused; every scheme is made by the same call.
+    """
 
     needs_weights = True
 
@@ -116,10 +156,25 @@ class Shaw(AttentionPositions):
         nn.init.xavier_uniform_(self.for_values)
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return q . a_d / sqrt(K), (B, H, T, S).
+
+        Args:
+            query: (B, H, T, K).
+            key: (B, H, S, K).
+            query_positions: (T,), or (B, T) where sentences differ.
+            key_positions: (S,), or (B, S) where sentences differ.
+        """
         distance_logits = query @ self.for_keys.t() * query.shape[-1] ** -0.5
         return _gather_distances(distance_logits, self._rows(query_positions, key_positions))
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return the sum over keys of weight * a'_d, (B, H, T, V).
+
+        Args:
+            weights: attention weights (B, H, T, S).
+            query_positions: (T,), or (B, T) where sentences differ.
+            key_positions: (S,), or (B, S) where sentences differ.
+        """
         rows = self._rows(query_positions, key_positions).expand_as(weights)
         distance_logits = weights.new_zeros(*weights.shape[:3], 2 * MAX_RELATIVE_DISTANCE + 1).scatter_add(
             3, rows, weights
@@ -134,7 +189,14 @@ class Shaw(AttentionPositions):
 
 
 class TransformerXL(AttentionPositions):
-    """score = ((q + u) . k + (q + v) . W r_d) / sqrt(K), r_d: sinusoids of d = i - j   (Dai et al. 2019, sec. 3.3)."""
+    """score = ((q + u) . k + (q + v) . W r_d) / sqrt(K), r_d: sinusoids of d = i - j   (Dai et al. 2019, sec. 3.3).
+
+    Args:
+        heads: H.
+        key_dim: K.
+        value_dim: V.
+        rotary: unused; every scheme is made by the same call.
+    """
 
     needs_weights = True  # what it adds to the logits is trained, which torch's kernels are slow at
 
@@ -146,6 +208,14 @@ class TransformerXL(AttentionPositions):
         nn.init.xavier_uniform_(self.weight)
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return (u . k + (q + v) . W r_d) / sqrt(K), (B, H, T, S).
+
+        Args:
+            query: (B, H, T, K).
+            key: (B, H, S, K).
+            query_positions: (T,), or (B, T) where sentences differ.
+            key_positions: (S,), or (B, S) where sentences differ.
+        """
         heads, head_dim = self.u.shape[0], self.u.shape[2]
         behind = -distances(query_positions, key_positions)
         if query_positions.dim() == 1:  # they count up: no need to ask a device how far they reach

@@ -69,8 +69,8 @@ class Additive(nn.Module):
 class LinearAdditive(nn.Module):
     """score(q, k) = w_q^T q + w_k^T k.
 
-    The softmax over keys takes no notice of what is added to all of them: the query cancels, and every query gets the
-    same mixture. It is here to be seen.
+    The softmax over keys takes no notice of a term added to all of them: the query cancels, and every query gets the
+    same mixture. The score is offered to show just that.
     """
 
     def __init__(self, heads: int, head_dim: int) -> None:

@@ -12,7 +12,7 @@ from tfm.model.layout import Layout, scatter_rows
 
 
 class ShorterLayout(Layout):
-    """Where sentences begin and end among their shorter rows: of n characters there are ceil(n / r).
+    """Layout of the shorter rows: a sentence of n characters has ceil(n / r) of them.
 
     characters: the layout of the rows that they were made from. places (N,): r j + the place among the r characters of
     row j, for each character of row j.
@@ -38,6 +38,12 @@ class Downsampling(nn.Module):
     """h_j = norm(gelu(W [x_(rj) ; ... ; x_(rj + r - 1)] + b)), zeros beyond the end   (Clark et al. 2022, sec. 3.2)
 
     A convolution as wide as its stride r. Activation and norm are those of the authors' code.
+
+    Args:
+        dim: D.
+        rate: r.
+        norm: norm of the shorter rows.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(self, dim: int, rate: int, *, norm: nn.Module, compute_dtype: torch.dtype) -> None:

@@ -15,7 +15,11 @@ from tfm.model.transformer.layers import EncoderLayer
 class CharacterEmbedding(nn.Module):
     """ids -> hash embedding with positions -> local attention -> strided convolution   (Clark et al. 2022, fig. 1).
 
-    rate: how many characters become one row.
+    Args:
+        characters: the hash embedding with positions.
+        local: the layer of attention within a window.
+        downsampling: the strided convolution.
+        rate: number of characters that become one row.
     """
 
     def __init__(self, characters: Embedding, local: EncoderLayer, downsampling: Downsampling, rate: int) -> None:
@@ -23,7 +27,7 @@ class CharacterEmbedding(nn.Module):
         self.characters, self.local, self.downsampling, self.rate = characters, local, downsampling, rate
 
     def layout(self, tokens: Tensor, lengths: Tensor) -> Layout:
-        """Of characters (N,): one row each; texts are of these lengths (B,)."""
+        """Return the layout of characters (N,), one row each, of texts of these lengths (B,)."""
         return Layout.of(lengths, tokens.device)
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, ShorterLayout]:

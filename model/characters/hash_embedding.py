@@ -8,17 +8,23 @@ from torch import Tensor, nn
 
 PRIME = 2**31 - 1
 MULTIPLIER = 48271
-"""Of Park and Miller (1993): its powers modulo PRIME are all the numbers from 1 to PRIME - 1."""
+"""Multiplier of Park and Miller (1993): its powers modulo PRIME are all the numbers from 1 to PRIME - 1."""
 
 
 class HashEmbedding(nn.Module):
     """x(i) = [T_1[h_1(i)] ; ... ; T_K[h_K(i)]], in the place of an nn.Embedding   (Clark et al. 2022, sec. 3.1)
 
-        h_k(i) = ((a_k (i + 1) + b_k) mod p) mod B      p = 2^31 - 1, a_k = 48271^(2k+1) mod p, b_k = 48271^(2k+2) mod p
+        h_k(i) = ((a_k (i + 1) + b_k) mod p) mod B      p = 2^31 - 1, a_k = 48271^(2k+1) mod p, b_k = 48271^(2k+2) mod
+        p
 
     each table B x E / K. The hashes are universal (Carter and Wegman 1979): two ids share one bucket by chance, and
     hardly ever all K. (In the authors' code h_k(i) = p_k (i + 1) mod B with primes p_k and B = 2^14, so that ids with
-    the same remainder modulo B share all of them.) K must divide E.
+    the same remainder modulo B share all of them.)
+
+    Args:
+        hashes: K, which must divide E.
+        buckets: B.
+        dim: E.
     """
 
     multipliers: Tensor

@@ -17,8 +17,17 @@ from tfm.model.transformer.layers import EncoderLayer
 class CharacterTagger(nn.Module):
     """source -> characters -> shorter sequence -> encoder -> characters again -> output layer, of each character.
 
-    Where no character has a prediction of its own, the shorter sequence is enough: an `EncoderOnly` with a
-    `CharacterEmbedding`, whose weights have the same names. `dropout_rng` fixes every dropout draw.
+    A model without predictions for single characters needs the shorter sequence alone: an `EncoderOnly` with a
+    `CharacterEmbedding`, whose weights have the same names.
+
+    Args:
+        embedding: characters to rows of the shorter sequence.
+        encoder: layers over the shorter sequence.
+        encoder_norm: norm after the last layer.
+        head: from the shorter sequence back to a row for each character.
+        output: the output layer (E -> labels).
+        dropout_rng: fixes every dropout draw.
+        max_length: most characters of a text.
     """
 
     def __init__(
@@ -38,7 +47,7 @@ class CharacterTagger(nn.Module):
         self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """Where each source begins and ends among its rows, one a character; of these lengths (B,)."""
+        """Return the layout of sources of these lengths (B,), one row a character."""
         return self.embedding.layout(source, lengths)
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:

@@ -15,10 +15,19 @@ from tfm.model.transformer.token_mixing import windows
 
 
 class Upsampling(nn.Module):
-    """u_i = norm(gelu(W [z_(i - (w - 1) / 2) ; ... ; z_(i + w / 2)] + b)), z_i = [x_i ; h_(i / r)], halves rounded down
+    """u_i = norm(gelu(W [z_(i - (w - 1) / 2) ; ... ; z_(i + w / 2)] + b)), z_i = [x_i ; h_(i / r)], halves rounded
+    down
 
     and one more layer over all characters; zeros beyond the ends of a sentence   (Clark et al. 2022, sec. 3.2). x are
-    the rows of characters before the shorter sequence was made of them, h what its layers made of it.
+    the rows of characters before the shorter sequence was made of them, h the output of its layers.
+
+    Args:
+        dim: D.
+        width: w.
+        norm: norm after the convolution.
+        layer: the layer over all characters.
+        last_norm: norm after this layer.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(
@@ -37,7 +46,16 @@ class Upsampling(nn.Module):
         self.norm, self.layer, self.last_norm = norm, layer, last_norm
 
     def forward(self, characters: Tensor, shorter: Tensor, layout: ShorterLayout) -> Tensor:
-        """(N, D), (M, D) -> (N, D)."""
+        """Return a row for each character from those of both sequences.
+
+        Args:
+            characters: rows (N, D) of the characters.
+            shorter: rows (M, D) of the shorter sequence.
+            layout: the layout of the shorter sequence.
+
+        Returns:
+            Rows (N, D).
+        """
         both = torch.cat([characters, layout.repeat_rows(shorter)], dim=1)
         rows = self.norm(F.gelu(self.words(windows(both, layout.characters.positions, self.offsets))))
         rows = self.layer(rows, layout.characters, padding_mask(layout.characters))

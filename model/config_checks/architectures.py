@@ -1,4 +1,4 @@
-"""What goes together with an architecture and its task."""
+"""Checks of the values that go together with an architecture and its task."""
 
 from tfm.model.config_fields import GATED, SUPPORTED_TASKS, ModelFields
 from tfm.model.config_tables import RecurrentConfig, SpanCorruptionConfig, WordVectorsConfig

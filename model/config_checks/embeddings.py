@@ -1,4 +1,4 @@
-"""What goes together in embeddings and the output layer: word vectors, the adaptive softmax, widths."""
+"""Checks of the values of embeddings and the output layer: word vectors, the adaptive softmax, widths."""
 
 from tfm.model.config_fields import EMBEDDED_SIDES, ONE_STACK, TOKEN_OUTPUT_TASKS, ModelFields
 from tfm.model.config_tables import StackConfig

@@ -1,4 +1,4 @@
-"""What goes together of positions and the layer that mixes them."""
+"""Checks of positions and of the layer that mixes them."""
 
 from tfm.model.config_fields import ModelFields
 from tfm.model.config_tables import RotaryConfig

@@ -60,5 +60,5 @@ CHECKS: tuple[Check, ...] = (
 
 
 def first_problem(config: ModelFields) -> str | None:
-    """What is wrong, by the first check that finds anything; None where all goes together."""
+    """Return the message of the first check that finds a problem; None where all values go together."""
     return next((problem for check in CHECKS if (problem := check(config)) is not None), None)

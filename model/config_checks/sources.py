@@ -1,4 +1,4 @@
-"""What goes together where the source is an image (model.vision) or characters (model.canine)."""
+"""Checks of the values where the source is an image (model.vision) or characters (model.canine)."""
 
 from collections.abc import Mapping
 

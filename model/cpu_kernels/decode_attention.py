@@ -72,9 +72,12 @@ def _prefetch_share(key, value, key_indices, counts, sentence, w, width):  # typ
 
 @compiled("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
 def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
-    """The keys that allowed (B, W, S) allows each query -> where (B, W, S + AT_ONCE), and how many: counts (B, W).
+    """List the keys that each query may attend to.
 
-    Behind them stands the first of them again.
+    Args:
+        allowed: (B, W, S), true where a query may attend to a key.
+        key_indices: (B, W, S + UNROLL), written: the indices of these keys, and behind them the first of them again.
+        counts: (B, W), written: the number of keys of each query.
     """
     batch, width, num_keys = allowed.shape
     for b in range(batch):
@@ -91,7 +94,15 @@ def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
 
 @inlined
 def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
-    """Put what a row holds from column `first` on into a slot of a sentence, of a cache (B, G, S, K)."""
+    """Write a row of keys or values into a slot of a sentence.
+
+    Args:
+        cache: (B, G, S, K), written.
+        sentence: index of the sentence.
+        slot: index of the slot.
+        row: the G K numbers to write, from column `first` on.
+        first: the first column of `row` to write.
+    """
     _, groups, slots, width = cache.shape
     for g in range(groups):
         place = ((sentence * groups + g) * slots + slot) * width
@@ -195,7 +206,13 @@ attend_bf16 = compiled(_ATTEND.format("u2"))(_attend)
 
 @compiled("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")
 def write(cache, rows, slots):  # type: ignore[no-untyped-def]
-    """Put rows (B, W, G K) into their slots (B, W) of a cache (B, G, S, K)."""
+    """Put rows into their slots of a cache.
+
+    Args:
+        cache: (B, G, S, K), written.
+        rows: (B, W, G K).
+        slots: (B, W).
+    """
     batch, width = slots.shape
     for b in range(batch):
         for w in range(width):
@@ -204,10 +221,18 @@ def write(cache, rows, slots):  # type: ignore[no-untyped-def]
 
 @compiled("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")
 def take_slots(descent, positions, lengths, own, grown, places):  # type: ignore[no-untyped-def]
-    """The lowest free slots of each sentence for its next rows: own (B, W); how many slots are in use after that.
+    """Find the lowest free slots of each sentence for its next rows. A slot is free where no row descends from it.
 
-    descent (B, W, S), positions (B, S) -> with them grown (B, W, S + W) and places (B, S + W). lengths (B,): the
-    positions of the next rows. A slot is free where no row descends from it.
+    Args:
+        descent: (B, W, S), true where a row descends from a slot.
+        positions: (B, S), the position of each slot's row.
+        lengths: (B,), the positions of the next rows.
+        own: (B, W), written: the slots of the next rows.
+        grown: (B, W, S + W), written: `descent` with the next rows.
+        places: (B, S + W), written: `positions` with the next rows.
+
+    Returns:
+        The number of slots in use after that.
     """
     batch, width, slots = descent.shape
     used = 0

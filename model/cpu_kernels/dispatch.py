@@ -1,8 +1,8 @@
 """Dispatch to the compiled loops of `library.py`: when they apply, and how tensors are passed to them.
 
-They are only used within `use_compiled_kernels`. Each function returns None, or False, if they do not apply: outside
-of it, if gradients are needed, on a device other than a CPU, and in a type other than fp32. The equation in torch then
-does the same.
+The loops are only used within `use_compiled_kernels`. Each function returns None, or False, if they do not apply:
+outside of it, if gradients are needed, on a device other than a CPU, and in a type other than fp32. The equation in
+torch then does the same.
 """
 
 import sys
@@ -25,8 +25,9 @@ Candidates = tuple[Tensor, Tensor, Tensor]
 
 LIBRARY = "tfm.model.cpu_kernels.library"
 LOGIT_ROWS_PER_CALL, ROW_MULTIPLE = 32, 8
-"""Of so many rows logits are computed at once: few, so that they are in the cache when candidates are looked for; and a
-multiple of ROW_MULTIPLE, since a product is prepared for each number of rows."""
+"""The number of rows whose logits are computed at once: few, so that they are in the cache when candidates are looked
+for; and a multiple of ROW_MULTIPLE, since a product is prepared for each number of rows.
+"""
 
 _loops: Any = None
 _lists_of: WeakKeyDictionary[Mask, dict[tuple[int, int], Lists]] = WeakKeyDictionary()
@@ -34,9 +35,10 @@ _lists_of: WeakKeyDictionary[Mask, dict[tuple[int, int], Lists]] = WeakKeyDictio
 
 @contextmanager
 def use_compiled_kernels(wanted: bool) -> Iterator[None]:
-    """Within, the compiled loops are used, if that is wanted and numba is installed (extra: fast).
+    """Use the compiled loops while the body runs, if `wanted` and numba is installed (extra: fast).
 
-    Their first use in a process takes half a second, and the first of an installation compiles for some more.
+    The first use of the loops in a process takes half a second, and the first of an installation compiles for some
+    more.
     """
     global _loops
     before, _loops = _loops, _load() if wanted else None
@@ -59,12 +61,23 @@ def _load() -> Any:
 
 
 def is_enabled() -> bool:
-    """Whether compiled loops are used here."""
+    """Return whether compiled loops are used here."""
     return _loops is not None and not torch.is_grad_enabled()
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
-    """softmax(Q K^T * scale + mask) V: query (B, H, T, K), key (B, G, S, K), value (B, G, S, V) -> (B, H, T, V)."""
+    """Return softmax(Q K^T * scale + mask) V; None where the loop does not apply.
+
+    Args:
+        query: (B, H, T, K).
+        key: (B, G, S, K).
+        value: (B, G, S, V).
+        mask: the keys that each query may attend to.
+        scale: factor of the logits.
+
+    Returns:
+        The mixed values (B, H, T, V), or None.
+    """
     if not mask.is_explicit_only or not _is_supported(query):
         return None
     batch, heads, num_queries, _ = query.shape
@@ -76,7 +89,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
 
 
 def allowed_keys(mask: Mask, batch: int, num_keys: int) -> Lists:
-    """Which keys the queries of each sentence see (B, W, ..), and how many (B, W): listed once for all layers."""
+    """Return the indices of the keys that each query sees (B, W, ..), and their numbers (B, W): listed once for all
+    layers.
+
+    Args:
+        mask: the mask of a decoding step, for which the lists are kept.
+        batch: B.
+        num_keys: S.
+    """
     kept = _lists_of.setdefault(mask, {})
     if (batch, num_keys) not in kept:
         allowed = mask.allowed
@@ -91,7 +111,14 @@ def allowed_keys(mask: Mask, batch: int, num_keys: int) -> Lists:
 
 
 def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
-    """(x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
+    """Return (x - mean) / sqrt(var + eps) * gain + bias of each row x; None where the loop does not apply.
+
+    Args:
+        rows: (N, D).
+        gain: (D,).
+        bias: (D,).
+        eps: added to the variance.
+    """
     if not _is_supported(rows) or rows.dim() != 2:
         return None
     normed = torch.empty_like(rows, memory_format=torch.contiguous_format)
@@ -100,7 +127,7 @@ def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor |
 
 
 def log_softmax(logits: Tensor) -> bool:
-    """Whether logits (N, V) have become log-probabilities, in place."""
+    """Return whether logits (N, V) have become log-probabilities, in place."""
     if not _is_supported(logits) or not logits.is_contiguous():
         return False
     _loops.log_softmax(logits.numpy())
@@ -108,7 +135,15 @@ def log_softmax(logits: Tensor) -> bool:
 
 
 def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
-    """Whether key (B, G, W, K) and value (B, G, W, V) are in their slots (B, W) of keys (B, G, S, K) and values."""
+    """Write new keys and values into their slots; return whether the loop applied.
+
+    Args:
+        keys: the cache (B, G, S, K), written.
+        values: the cache (B, G, S, V), written.
+        key: new keys (B, G, W, K).
+        value: new values (B, G, W, V).
+        slots: (B, W).
+    """
     if not _is_supported(key):
         return False
     for all_, new in ((keys, key), (values, value)):
@@ -117,7 +152,16 @@ def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tenso
 
 
 def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The slots (B, W) that the next rows take, and descent (B, W, S) and positions (B, S) with them."""
+    """Return the slots that the next rows take; None where the loop does not apply.
+
+    Args:
+        descent: (B, W, S), true where a row descends from a slot.
+        positions: (B, S), the position of each slot's row.
+        lengths: (B,), the positions of the next rows.
+
+    Returns:
+        The slots (B, W), and `descent` (B, W, S') and `positions` (B, S') with the next rows; or None.
+    """
     if not is_enabled() or descent.device.type != "cpu":
         return None
     batch, width, slots = descent.shape
@@ -131,11 +175,21 @@ def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Ten
 def best_of_logits(
     logits: Callable[[Tensor], Tensor], sums: Tensor, beam: int, *, end: int, never: tuple[int, ...]
 ) -> Candidates | None:
-    """The 2 `beam` largest of sums (B, W) + log-softmax(logits (B W, V)) of each sentence, but for what cannot count.
+    """Return the 2 `beam` largest of sums (B, W) + log-softmax(logits (B W, V)) of each sentence, without pieces in
+    `never`.
 
-    logits: computes those of some rows (N,). The `beam` best of all and the `beam` best that are not the `end` token
-    are there, in the order of `pipeline/decoding/search/top_k.py`; the rest may lack. What is `never` to come counts in
-    the softmax, and is left out.
+    The `beam` best of all and the `beam` best that are not the `end` token are there, in the order of
+    `pipeline/decoding/search/top_k.py`; the rest may lack.
+
+    Args:
+        logits: (rows (N,)) -> their logits (N, V).
+        sums: (B, W), the log-probability of each hypothesis.
+        beam: number of hypotheses that go on.
+        end: the end token.
+        never: pieces that cannot come next: they count in the softmax, and are left out of the result.
+
+    Returns:
+        The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None where the loop does not apply.
     """
     if not is_enabled() or sums.device.type != "cpu":
         return None
@@ -170,7 +224,7 @@ def as_array(numbers: Tensor) -> Any:
 
 
 def _is_supported(given: Tensor) -> bool:
-    """Whether the loops are for this tensor; what is given beside it is of the same type and device."""
+    """Return whether the loops are for this tensor; what is given beside it is of the same type and device."""
     return is_enabled() and given.dtype is torch.float32 and given.device.type == "cpu"
 
 

@@ -121,13 +121,13 @@ def _norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
 
 @helper
 def _pre_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
-    """What enters a sublayer, or leaves the stack: norm(x), or x."""
+    """Return the input of a sublayer, or the output of the stack: norm(x), or x."""
     return _norm(settings, norms, layer, x) if settings.is_pre_norm else x
 
 
 @helper
 def _post_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
-    """What leaves a residual: x, or norm(x)."""
+    """Return the output of a residual: x, or norm(x)."""
     return x if settings.is_pre_norm else _norm(settings, norms, layer, x)
 
 
@@ -211,9 +211,16 @@ def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-
 
 @compiled(ENCODE)
 def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
-    """Source ids (S,) -> keys (L, 1, G, S, K) and values (L, 1, G, S, V) of the memory, in a decoder of these heads.
+    """Return the memory of a source for a decoder of these heads.
 
-    key_value: the decoder's projections of the memory, D -> G K + G V.
+    Args:
+        encoder: the weights of the encoder.
+        key_value: the decoder's projections of the memory, D -> G K + G V.
+        heads: numbers and widths of the decoder's heads: H, G, K, V.
+        source: ids (S,).
+
+    Returns:
+        Keys (L, 1, G, S, K) and values (L, 1, G, S, V).
     """
     settings, rows = encoder.settings, len(source)
     x = _embed(encoder.table, encoder.positions, settings.scale, source, 0)
@@ -236,10 +243,21 @@ def encode(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
 
 @compiled(GREEDY)
 def greedy(decoder, cross, output, memory_keys, memory_values, special, shortest, longest, ids):  # type: ignore[no-untyped-def]
-    """The likeliest piece, then the likeliest after it, until the end token -> how many, the sum of log-probabilities.
+    """Append the likeliest piece until it is the end token, and write the pieces to `ids`.
 
-    They are written to ids (longest + 1,). cross: the decoder's cross-attention. output (V, D). special: padding, begin
-    and end token; the first two never come, the last not before `shortest` pieces, and nothing else after `longest`.
+    Args:
+        decoder: the weights of the decoder.
+        cross: the weights of its cross-attention.
+        output: (V, D), the weight of the output layer.
+        memory_keys: (L, 1, G, S, K).
+        memory_values: (L, 1, G, S, V).
+        special: padding, begin and end token; the first two never come.
+        shortest: number of pieces before which the end token cannot come.
+        longest: number of pieces after which nothing but the end token can come.
+        ids: (longest + 1,), written.
+
+    Returns:
+        The number of pieces, and the sum of their log-probabilities.
     """
     settings, (padding, begin, end) = decoder.settings, special
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1

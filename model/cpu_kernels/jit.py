@@ -1,8 +1,8 @@
-"""How numba compiles the loops, and where it caches the compiled code.
+"""Compilation of the loops by numba, and the place where the compiled code is cached.
 
-A loop calls functions of several files, but numba only checks the file of the loop itself for changes. So the name of
-the cache includes a hash of all files of this folder: after a change of any of them all loops are compiled again. No
-loop may call functions from other folders.
+A loop calls functions of several files, but numba only checks the file of the loop itself for changes. The name of the
+cache therefore includes a hash of all files of this folder: after a change of any of them all loops are compiled
+again. No loop may call functions from other folders.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 
 Function = Callable[..., Any]
 UNROLL = 4
-"""So many rows or keys are worked on side by side: what is read for one serves all."""
+"""The number of rows or keys that are worked on side by side: a value read for one serves all."""
 FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "arcp"}  # sums in the order that suits vectors; no number is ruled out
 OPTIONS: dict[str, Any] = {"fastmath": FASTMATH_FLAGS, "error_model": "numpy"}
 DIGEST = hashlib.sha256().digest_size

@@ -27,13 +27,23 @@ def _normalize(rows, n, gain, bias, eps, normed):  # type: ignore[no-untyped-def
 
 @compiled("void(f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1])")
 def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
-    """normed = (x - mean) / sqrt(var + eps) * gain + bias of each row x of (N, D)."""
+    """normed = (x - mean) / sqrt(var + eps) * gain + bias of each row x.
+
+    Args:
+        rows: (N, D).
+        gain: (D,).
+        bias: (D,).
+        eps: added to the variance.
+        normed: (N, D), written.
+    """
     for n in range(len(rows)):
         _normalize(rows, n, gain, bias, eps, normed)
 
 
 def _add_and_norm(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: ignore[no-untyped-def]
-    """rows += added, and normed = layer_norm(rows), of (N, D). Where norms stand after sublayers, rows become that."""
+    """rows += added, and normed = layer_norm(rows), of (N, D); rows become normed themselves where norms stand after
+    sublayers.
+    """
     num_rows, dim = rows.shape
     for n in range(num_rows):
         for d in range(n * dim, n * dim + dim, LANES):

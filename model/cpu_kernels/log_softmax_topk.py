@@ -57,7 +57,7 @@ def _needed(value, sum_, normalizer):  # type: ignore[no-untyped-def]
 
 @inlined
 def _reached_by_each_lane(maxima, vocab):  # type: ignore[no-untyped-def]
-    """What at least SIDE logits are as large as: the smallest of the largest of each lane."""
+    """Return a bound that at least LANES logits reach: the smallest of the largest of each lane."""
     best = load(maxima, 0)
     for block in range(BLOCK, vocab, BLOCK):
         best = vmax(best, load(maxima, block // BLOCK * LANES))
@@ -91,11 +91,22 @@ def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
 
 @compiled("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
 def next_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
-    """Which hypotheses may still add to what `best_of_logits` has found -> rows (N,), how many, and where to go on.
+    """List the hypotheses that may still add to the candidates of `best_of_logits`, in the order of their rank.
 
-    In the order of their rank, from `place` of the B W on, which is 0 at first: those of rank 0 in their sentence come
-    first. No log-probability is above 0, so a hypothesis adds nothing if its sum is not above what the beam needs: the
-    value of the `beam`-th candidate that is not the end token.
+    Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if
+    its sum is not above what the beam needs: the value of the `beam`-th candidate that is not the end token.
+
+    Args:
+        place: place in the order of all B W hypotheses from which to go on; 0 at first.
+        sums: (B, W), the log-probability of each hypothesis.
+        values: (B, k), the values of the candidates so far.
+        tokens: (B, k), their tokens.
+        beam: number of hypotheses that go on.
+        end: the end token.
+        rows: (N,), written: indices of hypotheses among the B W.
+
+    Returns:
+        The number of rows written, and the place from which to go on.
     """
     (batch, width), count = sums.shape, 0
     while place < batch * width and count < len(rows):
@@ -114,9 +125,9 @@ def next_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-
 def _best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
     """Put the largest of sums (B, W) + log-softmax(logits (N, V)) of each sentence into values, beams, tokens (B, k).
 
-    rows (N,): which hypothesis of the B W each row of logits is of. What values, beams, tokens hold already stays where
-    it is larger. Best first; among equals lowest beam, then lowest token. Value -inf where there are fewer. What is
-    `never` to come counts in the softmax, and is left out.
+    rows (N,): the hypothesis among the B W to which each row of logits belongs. Values, beams and tokens held already
+    stay where they are larger. Best first; among equals lowest beam, then lowest token. Value -inf where there are
+    fewer. A piece in `never` counts in the softmax, and is left out.
     """
     width, vocab = sums.shape[1], logits.shape[1]
     maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)

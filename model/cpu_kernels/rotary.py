@@ -5,9 +5,12 @@ from tfm.model.cpu_kernels.jit import compiled, helper
 
 @helper
 def turn_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
-    """Turn the first heads of rows (N, heads K or more), in place; rows beyond the first R stay.
+    """Turn the first heads of rows, in place; rows beyond the first R stay.
 
-    turns (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1 of a row; (R, 0, 2) turns nothing.
+    Args:
+        rows: (N, heads K or more).
+        turns: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1 of a row; (R, 0, 2) turns nothing.
+        heads: number of heads to turn.
     """
     num_rows, pairs, _ = turns.shape
     for n in range(num_rows):
@@ -20,5 +23,11 @@ def turn_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
 
 @compiled("void(f4[:,::1], f4[:,:,::1], i8)")
 def turn(rows, turns, heads):  # type: ignore[no-untyped-def]
-    """`turn_heads`."""
+    """Turn the first heads of rows, in place: `turn_heads` as a compiled loop.
+
+    Args:
+        rows: (N, heads K or more).
+        turns: (R, K / 2, 2).
+        heads: number of heads to turn.
+    """
     turn_heads(rows, turns, heads)

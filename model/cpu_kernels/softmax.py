@@ -41,10 +41,15 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 @helper
 def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
-    """The largest of `count` numbers x from place `first` of an array on, and log(sum of e^(x - largest)).
+    """Return the largest of some numbers x, and log(sum of e^(x - largest)).
 
-    The largest of each BLOCK, one in each lane of a vector, are written to maxima (count // BLOCK + 1, SIDE).
     A block is summed while it is in the cache, as e^(x - largest so far): if a larger one comes, the sum is divided.
+
+    Args:
+        numbers: the array.
+        first: place of the first number.
+        count: the number of numbers.
+        maxima: (count // BLOCK + 1, LANES), written: the largest of each BLOCK, one in each lane of a vector.
     """
     end, running_max, sums = first + count, LOWEST, splat(ZERO)
     whole = first + count // BLOCK * BLOCK

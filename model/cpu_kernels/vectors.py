@@ -1,7 +1,8 @@
 """Sixteen float32 numbers side by side, for loops that numba makes no vectors of, or slow ones.
 
-A vector is added, subtracted and multiplied like a number. It is LLVM's <16 x float>: one register of AVX-512, two of
-AVX2, four of NEON. Places in arrays are counted as if an array had one dimension; nothing checks that they exist.
+A vector is added, subtracted and multiplied like a number. In LLVM a vector is a <16 x float>: one register of
+AVX-512, two of AVX2, four of NEON. Places in arrays are counted as if an array had one dimension; nothing checks that
+they exist.
 """
 
 import operator
@@ -22,7 +23,7 @@ REALS, INTS, BITS, LOW = (ir.VectorType(kind, LANES) for kind in (REAL, INT, BIT
 
 
 class _Vector(types.Type):  # type: ignore[misc]
-    """Its type in numba."""
+    """Type of a vector in numba."""
 
 
 vector = _Vector("sixteen float32 numbers")
@@ -30,7 +31,7 @@ vector = _Vector("sixteen float32 numbers")
 
 @register_model(_Vector)
 class _Model(PrimitiveModel):  # type: ignore[misc]
-    """Its type in LLVM."""
+    """Type of a vector in LLVM."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, REALS)
@@ -64,7 +65,7 @@ def _splat(builder: Any, number: Any, kind: Any = REALS) -> Any:
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any, kind: Any) -> Any:
-    """Where `kind` begins in an array."""
+    """Return a pointer to the place at which `kind` begins in an array."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
 
@@ -114,7 +115,9 @@ def load(_, array, place):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def load_first(_, array, place, count, rest):  # type: ignore[no-untyped-def]
-    """The first `count` of these, or sixteen if that is more, and behind them as many times a float32 `rest`."""
+    """Load the first `count` numbers of an array from a place on, or sixteen if that is more, and fill up with a
+    float32 `rest`.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, count, rest = arguments
@@ -238,7 +241,7 @@ def hmax(_, numbers):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def any_reaches(_, numbers, bound):  # type: ignore[no-untyped-def]
-    """Whether any of the sixteen is as large as a float32 `bound`."""
+    """Return whether any of the sixteen is as large as a float32 `bound`."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         flags = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1]))

@@ -1,9 +1,9 @@
 """A decoding step with fewer calls, for decoders of common parts (`eligibility.py`).
 
-torch computes the products with weights, the loops of `cpu_kernels/library.py` everything between them. It equals the
-step of `transformer/encoder_decoder.py`, `transformer/layers.py` and `attention/multi_head.py`, which a test checks:
-there each part is called separately, and the calls take a twentieth of a small model's step of many hypotheses, and
-most of one of few, as at the end of a search, when few sentences go on.
+torch computes the products with weights, the loops of `cpu_kernels/library.py` everything between them. The result
+equals the step of `transformer/encoder_decoder.py`, `transformer/layers.py` and `attention/multi_head.py`, which a
+test checks: there each part is called separately, and the calls take a twentieth of a small model's step of many
+hypotheses, and most of one of few, as at the end of a search, when few sentences go on.
 
 Legend: R hypotheses · N rows, R and some more · B sentences · W hypotheses of each · D width · H heads · G heads of
 keys and values · K width of a head's queries and keys · V width of its values.
@@ -138,7 +138,7 @@ class FusedDecoderStep:
         return torch.view_as_real(self._positions.rotations(like, slots.new_positions.flatten())).numpy()
 
     def _first_input(self, rows: Tensor) -> Tensor:
-        """What enters the first sublayer (N, D)."""
+        """Return the input of the first sublayer (N, D)."""
         normed, norm = rows, self._first_norm
         if self._is_pre_norm:
             normed = torch.empty_like(rows)
@@ -155,7 +155,9 @@ class FusedDecoderStep:
 
 
 class _Attention:
-    """What the hypotheses of one step attend to, in all layers; what each finds is written to the same memory."""
+    """Keys, values and slots to which the hypotheses of one step attend, in all layers; all outputs are written to the
+    same memory.
+    """
 
     def __init__(
         self, loops: Any, heads: Heads, state: TransformerState, slots: CacheSlots, rows: Tensor, turns: Array | None
@@ -175,9 +177,10 @@ class _Attention:
         self._mixed = {each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types}
 
     def self_attention(self, projected: Tensor, cache: LayerKVCache) -> Tensor:
-        """Of queries, keys and values (N, H K + G K + G V), the latter two written into the cache -> (N, H V).
+        """Return the output (N, H V) of queries, keys and values (N, H K + G K + G V), the latter two written into the
+        cache.
 
-        What is turned is remembered in fp32, since it is not rounded after that.
+        Turned keys are kept in fp32, since they are not rounded after that.
         """
         heads, dtype = self._heads, projected.dtype
         if self._turns is not None:
@@ -189,7 +192,7 @@ class _Attention:
         return self._attend(projected, keys, values, self._own_slots, self._of_target).to(dtype)
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
-        """Of queries (N, H K) -> (N, H V)."""
+        """Return the output (N, H V) of queries (N, H K)."""
         keys, values = map(dispatch.full_cache_view, keys_values)
         return self._attend(query, keys, values, self._no_slots, self._of_memory)
 

@@ -1,4 +1,4 @@
-"""Which stacks the compiled loops support: those made of the parts of most Transformers."""
+"""Check of the stacks that the compiled loops support: those made of the parts of most Transformers."""
 
 from itertools import chain
 from typing import Any
@@ -21,11 +21,13 @@ from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
 Layer = EncoderLayer | DecoderLayer
 POSITIONS = (AttentionPositions, Rotary)
-"""What positions may do in attention: nothing, or turn queries and keys."""
+"""The supported position hooks of attention: none, or the turning of queries and keys."""
 
 
 def is_cpu_eval_fp32(module: nn.Module) -> bool:
-    """Whether a module is in eval mode, in fp32 on a CPU, and nothing waits to be called when a part of it is."""
+    """Return whether a module is in eval mode, in fp32 on a CPU, and nothing waits to be called when a part of it
+    is.
+    """
     parts, tensors = list(module.modules()), chain(module.parameters(), module.buffers())
     return (
         not any(each.training or each._forward_hooks or each._forward_pre_hooks for each in parts)
@@ -35,9 +37,12 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
 
 
 def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, kind: type[Layer]) -> bool:
-    """Whether all layers are of one kind, of plain parts, and differ in nothing but their weights.
+    """Return whether all layers are of one kind, of plain parts, and differ in nothing but their weights.
 
-    final_norm: the norm that the stack ends with.
+    Args:
+        layers: the layers of the stack.
+        final_norm: the norm that the stack ends with.
+        kind: the class that every layer must have.
     """
     each: list[Any] = list(layers)
     if not each or not all(type(layer) is kind and _is_plain_layer(layer) for layer in each):
@@ -58,7 +63,7 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, kind: type[Laye
 
 
 def rotary_config(layer: Any) -> RotaryConfig | None:
-    """How queries and keys of a layer's self-attention are turned; None where they are not."""
+    """Return the rotary settings of a layer's self-attention; None where queries and keys are not turned."""
     positions = layer.attention.positions
     return positions.rotary if isinstance(positions, Rotary) else None
 
@@ -81,7 +86,7 @@ def _is_plain_layer(layer: Any) -> bool:
 
 
 def _is_plain_softmax(attention: Any) -> bool:
-    """Whether it is softmax(q . k / sqrt(K)) of queries and keys as they are."""
+    """Return whether it is softmax(q . k / sqrt(K)) of queries and keys as they are."""
     mix = attention.mix
     mix = mix.otherwise if type(mix) is VarlenAttention else mix
     equation = mix.equation if type(mix) is FusedAttention else mix

@@ -30,13 +30,15 @@ Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
 MAX_FLOPS_FOR_LOOP = 50_000_000
-"""So many are done faster by torch's kernels, however long it takes to ask for them: in reading a long source."""
+"""The number of operations above which torch's kernels are faster, however long it takes to call them: in reading a
+long source.
+"""
 MAX_WEIGHTS_FOR_SINGLE_THREAD = 1 << 24
-"""So many several threads read faster than the one of the loop."""
+"""The number of weights above which several threads read them faster than the one of the loop."""
 
 
 def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search | None:
-    """What searches greedily with this model as it is now; None where the loop does not apply.
+    """Return the function that searches greedily with this model as it is now; None where the loop does not apply.
 
     special: padding, begin and end token.
     """
@@ -57,7 +59,7 @@ def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search |
 class _WeightCache:
     """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
 
-    It is asked before every sentence: what it looks through is gathered once. It does not hold the model itself.
+    The cache is asked before every sentence: all tensors to compare are gathered once. The model itself is not held.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -172,7 +174,7 @@ def _size(module: nn.Module) -> int:
 
 
 def _encode_memory(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
-    """What the decoder remembers of a source (S,), as the model itself reads it: (L, 1, G, S, K), (L, 1, G, S, V)."""
+    """Return the decoder's memory of a source (S,), as the model itself reads it: (L, 1, G, S, K), (L, 1, G, S, V)."""
     memory = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).memory
     keys, values = zip(*memory.keys_values, strict=True)
     return torch.stack(keys).numpy(), torch.stack(values).numpy()
@@ -189,7 +191,7 @@ def _stacked(modules: Iterable[Any]) -> tuple[Any, Any]:
 
 
 def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
-    """What is added to the input (M, D)."""
+    """Return the table of positions that is added to the input (M, D)."""
     if isinstance(positions, NoPositionEmbedding):
         return np.zeros((max_length, dim), np.float32)
     table: Any = positions.table
@@ -197,14 +199,14 @@ def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
 
 
 def _turns_of(positions: Any, max_length: int, key_dim: int) -> Any:
-    """How queries and keys are turned (M, K / 2, 2); (M, 0, 2) where they are not."""
+    """Return the cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) where they are not turned."""
     if not isinstance(positions, Rotary):
         return np.empty((max_length, 0, 2), np.float32)
     return torch.view_as_real(positions.rotations(torch.empty(key_dim), torch.arange(max_length))).numpy()
 
 
 def _is_supported(model: EncoderDecoder) -> bool:
-    """Whether a model is in eval mode, in fp32, and of the parts that the loop knows."""
+    """Return whether a model is in eval mode, in fp32, and of the parts that the loop knows."""
     return (
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change

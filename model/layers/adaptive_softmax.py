@@ -29,16 +29,22 @@ from tfm.model.layers.log_probs import log_softmax
 
 @dataclass(frozen=True)
 class Cluster:
-    """How many pieces, and how wide the vector of each."""
+    """The number of pieces of a cluster, and the width of each one's vector."""
 
     size: int
     width: int
 
 
 def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]:
-    """The clusters of a vocabulary, the first as wide as `dim`.
+    """Return the clusters of a vocabulary, the first as wide as `dim`.
 
-    Raises ValueError where a cutoff lies beyond the vocabulary.
+    Args:
+        config: cutoffs and the factor by which widths shrink.
+        dim: width of the vectors of the first cluster.
+        vocab: number of pieces.
+
+    Raises:
+        ValueError: a cutoff lies beyond the vocabulary.
     """
     if config.cutoffs and config.cutoffs[-1] >= vocab:
         raise ValueError(
@@ -89,7 +95,13 @@ class AdaptiveEmbedding(nn.Module):
 
 
 class Tail(nn.Module):
-    """The logits of the pieces of one cluster but the first   W_i P_i h."""
+    """The logits of the pieces of one cluster but the first   W_i P_i h.
+
+    Args:
+        dim: E.
+        cluster: number and width of the cluster's vectors.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
 
     def __init__(self, dim: int, cluster: Cluster, *, compute_dtype: torch.dtype) -> None:
         super().__init__()
@@ -105,8 +117,12 @@ class Tail(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """An output layer that gives log-probabilities, which are logits as any others.
 
-    tables: of each cluster, the embeddings whose weights it shares; none: it has its own.
     words: W_0. clusters: C; None where there are no tails.
+
+    Args:
+        clusters: number and width of the vectors of each cluster.
+        tables: of each cluster, the embeddings whose weights it shares; none: it has its own.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(
@@ -124,7 +140,7 @@ class AdaptiveSoftmax(nn.Module):
             layer.weight = table.weight
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        """Return log-probabilities (N, V) of the output layer's input (N, E)."""
         if self.clusters is None:
             return log_softmax(self.words(hidden))
         head = log_softmax(torch.cat([self.words(hidden), self.clusters(hidden)], dim=1))

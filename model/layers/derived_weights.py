@@ -48,7 +48,13 @@ class DerivedWeights(Generic[T]):
         self._made: T | None = None
 
     def get_or_make(self, weights: Sequence[Tensor], make: Callable[[], T], *settings: object) -> T:
-        """What `make` made of these weights with these settings, or makes now."""
+        """Return the value made by `make` from these weights with these settings; make it now where they have changed.
+
+        Args:
+            weights: the weights on which the value depends.
+            make: () -> the value.
+            settings: everything else on which the value depends.
+        """
         seen: list[object] = [_num_invalidations, settings]
         for each in weights:
             seen.append(each.data_ptr())

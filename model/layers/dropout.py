@@ -28,7 +28,14 @@ class DropoutRng:
         self.begin(0, 0, 0, 0)
 
     def begin(self, seed: int, step: int, place: int = 0, part: int = 0) -> None:
-        """Start the forward pass of part `part` of the batch that is in place `place` of update `step`."""
+        """Start the forward pass of a part of a batch.
+
+        Args:
+            seed: seed of all draws.
+            step: number of the update.
+            place: place of the batch in the update.
+            part: number of the part of the batch.
+        """
         self._pool_key = counter_hash(seed, step // POOL_STEPS)
         self._key = counter_hash(seed, step, place, part)
         self.update_key = counter_hash(seed, step)
@@ -40,12 +47,12 @@ class DropoutRng:
         return counter_hash(self._key, self._draws)
 
     def drop_layer(self, rate: float) -> bool:
-        """Whether a part is left out of this pass, with probability `rate`: of all rows of it."""
+        """Return whether a part is left out of this pass, with probability `rate`: of all rows of it."""
         return self.draw() < rate * 2**64 and self._leaves_out
 
     @contextmanager
     def no_layer_drop(self) -> Iterator[None]:
-        """Within, every part takes part: to see how much memory a pass may take."""
+        """Keep every layer while the body runs: to see how much memory a pass may take."""
         self._leaves_out = False
         try:
             yield

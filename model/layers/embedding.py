@@ -13,17 +13,27 @@ from tfm.model.layout import AnyLayout, Layout
 
 
 class SourceEmbedding(Protocol):
-    """What makes rows of a source, for the layers of an encoder: of text, of images, of characters."""
+    """Module that makes rows of a source, for the layers of an encoder: of text, of images, of characters."""
 
     def layout(self, source: Tensor, lengths: Tensor, /) -> Layout:
-        """Where each source begins and ends. lengths (B,): of texts, in tokens."""
+        """Return the layout of sources. lengths (B,): of texts, in tokens."""
 
     def read(self, source: Tensor, layout: AnyLayout, /) -> tuple[Tensor, AnyLayout]:
-        """The source, of which `layout` says where each begins and ends -> rows (N, D), and the same of these rows."""
+        """Return the rows (N, D) of a source with this layout, and the layout of these rows."""
 
 
 class Embedding(nn.Module):
-    """Token ids with their positions -> rows as wide as a stack, scaled, normed by `norm`, and with dropout."""
+    """Token ids with their positions -> rows as wide as a stack, scaled, normed, and with dropout.
+
+    Args:
+        table: ids (N,) -> vectors (N, E).
+        dim: width D of the stack.
+        positions: layer that adds positions to rows.
+        scale: factor of the vectors.
+        norm: norm of the rows.
+        dropout: dropout of the rows.
+        widen: projection of the vectors to the width of the stack.
+    """
 
     def __init__(
         self,
@@ -50,5 +60,5 @@ class Embedding(nn.Module):
         return self(tokens, layout.positions), layout
 
     def layout(self, tokens: Tensor, lengths: Tensor) -> Layout:
-        """Of token ids (N,): one row each; texts are of these lengths (B,)."""
+        """Return the layout of token ids (N,), one row each, of texts of these lengths (B,)."""
         return Layout.of(lengths, tokens.device)

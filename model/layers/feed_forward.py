@@ -15,9 +15,9 @@ from tfm.model.layers.linear import LOW_PRECISION, Linear, pad_rows, relu_of_pro
 
 
 class Activation(NamedTuple):
-    """What stands between the two matrices of a feed-forward layer.
+    """Activation between the two matrices of a feed-forward layer.
 
-    function: (N, num_parts * F) -> (N, F). num_parts: 2 where one half of what comes in is a gate of the other.
+    function: (N, num_parts * F) -> (N, F). num_parts: 2 where one half of the input is a gate of the other.
     """
 
     function: Callable[[Tensor], Tensor]
@@ -47,8 +47,9 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class _LowPrecisionReluLayer(torch.autograd.Function):
-    """relu(x W1^T + b1) W2^T + b2 with products in low precision. What is between them stays in it, as ReLU rounds
-    nothing: it need not be copied to full precision and back, which takes longer than the ReLU."""
+    """relu(x W1^T + b1) W2^T + b2 with products in low precision. Values between them stay in it, as ReLU rounds
+    nothing: a copy to full precision and back takes longer than the ReLU.
+    """
 
     @staticmethod
     def forward(
@@ -71,7 +72,15 @@ class _LowPrecisionReluLayer(torch.autograd.Function):
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = activation(x W1 + b1) W2 + b2, with dropout after the activation (Vaswani et al. 2017, eq. 2)."""
+    """FFN(x) = activation(x W1 + b1) W2 + b2, with dropout after the activation (Vaswani et al. 2017, eq. 2).
+
+    Args:
+        dim: D.
+        inner_dim: F.
+        activation: function between the matrices, and the number of parts that it takes.
+        dropout: dropout after the activation.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
 
     def __init__(
         self,
@@ -99,7 +108,7 @@ class FeedForward(nn.Module):
         return output
 
     def _is_plain_relu(self) -> bool:
-        """Whether both products are in low precision and nothing but ReLU stands between them."""
+        """Return whether both products are in low precision and nothing but ReLU stands between them."""
         return (
             self.activation is F.relu
             and (type(self.dropout) is Dropout and self.dropout.rate == 0)

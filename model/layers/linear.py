@@ -64,7 +64,9 @@ class _LowPrecisionProduct(torch.autograd.Function):
 
 @cache
 def can_pack(dtype: torch.dtype = torch.float32) -> bool:
-    """Whether this build of torch, on this CPU, lays out weights of a type for its kernels and multiplies with them."""
+    """Return whether this build of torch, on this CPU, lays out weights of a type for its kernels and multiplies with
+    them.
+    """
     if dtype not in PACKED:
         return False
     x, weight = torch.ones(2, 16, dtype=dtype), torch.eye(16, dtype=dtype)
@@ -83,17 +85,30 @@ def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None, activation: 
 
 
 def relu_of_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """relu(x W^T + b), x (N, in) -> (N, out), in the type of x. On a CPU one kernel, which writes the result once."""
+    """Return relu(x W^T + b) in the type of x; on a CPU one kernel, which writes the result once.
+
+    Args:
+        x: (N, in).
+        weight: W (out, in).
+        bias: b (out,).
+
+    Returns:
+        (N, out).
+    """
     if x.device.type == "cpu" and can_pack(x.dtype):
         return _packed_product(x, weight, bias, "relu")
     return F.linear(x, weight, bias).relu_()
 
 
 class Linear(nn.Module):
-    """A linear layer over rows (N, in) -> (N, out), Glorot-initialised.
+    """A linear layer over rows (N, in) -> (N, out), Glorot-initialized.
 
-    compute_dtype: precision of the operands while training.
-    num_parts: how many matrices are stacked in the weight; each is initialised by its own fan-out.
+    Args:
+        in_dim: width of the input.
+        out_dim: width of the output.
+        bias: whether a bias is added.
+        compute_dtype: precision of the operands while training.
+        num_parts: number of matrices that are stacked in the weight; each is initialized by its own fan-out.
     """
 
     def __init__(
@@ -141,10 +156,10 @@ class Linear(nn.Module):
         return packed
 
     def make_matmul(self, activation: str = "none") -> Callable[[Tensor], Tensor]:
-        """(N, in) -> (N, out) with the weight as it is now: what a module call does, with fewer questions asked.
+        """Return a function (N, in) -> (N, out) with the weight as it is now: a module call with fewer checks.
 
-        then: "relu", or nothing. For many rows, on a CPU, without gradients. Of products `in_bf16` operands and result
-        are in bf16.
+        activation: "relu", or "none". The function is for many rows, on a CPU, without gradients. For a packed product
+        in bf16, operands and result are in bf16.
         """
         dtype = self.inference_dtype or self.weight.dtype
         if dtype in PACKED and can_pack(dtype):
@@ -180,7 +195,7 @@ def linear_layers(model: object) -> list[Linear]:
 
 @contextmanager
 def inference_precision(model: object, dtype: torch.dtype) -> Iterator[None]:
-    """Within, a model's linear layers multiply operands of this type in eval() without gradients."""
+    """Multiply operands of this type in a model's linear layers while the body runs, in eval() without gradients."""
     layers = linear_layers(model) if dtype in (torch.int8, *LOW_PRECISION) else []
     try:
         for layer in layers:

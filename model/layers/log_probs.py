@@ -10,9 +10,8 @@ from tfm.model.cpu_kernels import dispatch
 
 Rows = slice | Tensor
 LogProbFn = Callable[[Rows], Tensor]
-"""Of some rows (r,), log-probabilities (r, V) of the next piece, computed when asked for.
-
-What is given is the caller's to overwrite.
+"""(rows (r,)) -> log-probabilities (r, V) of the next piece, computed when asked for; the caller may overwrite the
+result.
 """
 
 
@@ -23,7 +22,7 @@ class LogProbsOfLogits:
     logits: Callable[[Rows], Tensor]
 
     def __call__(self, rows: Rows) -> Tensor:
-        """Their log-softmax."""
+        """Return the log-softmax of the logits of these rows."""
         logits = self.logits(rows)
         return log_softmax(logits.float() if logits.dtype is torch.bfloat16 else logits)
 

@@ -2,7 +2,8 @@
 
     h = W x + alpha / r * B A x        W (out, in) stays; A (r, in) begins at random, B (out, r) at zero
 
-So a network begins as it was, and W + alpha / r * B A is one matrix again where nothing is trained any more.
+At the beginning a network computes as before, and W + alpha / r * B A is one matrix again where nothing is trained any
+more.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,9 +21,12 @@ FROZEN, DOWN, UP = ".frozen.", ".a", ".b"
 
 
 class LoraLinear(Linear):
-    """A linear layer (N, in) -> (N, out) around a frozen one. Where no gradient is needed it is one product.
+    """A linear layer (N, in) -> (N, out) around a frozen one; one product where no gradient is needed.
 
-    factor: alpha / r.
+    Args:
+        frozen: the layer, whose weight stays.
+        rank: r.
+        factor: alpha / r.
     """
 
     def __init__(self, frozen: Linear, rank: int, factor: float) -> None:
@@ -46,7 +50,7 @@ class LoraLinear(Linear):
 
     @property
     def bias(self) -> nn.Parameter | None:  # type: ignore[override]
-        """That of the frozen layer."""
+        """The bias of the frozen layer."""
         return self.frozen.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -63,17 +67,31 @@ class LoraLinear(Linear):
 
 
 def merge_lora_weight(weight: Tensor, down: Tensor, up: Tensor, factor: float) -> Tensor:
-    """W + alpha / r * B A, computed in float64 and rounded once; on a device that has none, in float32."""
+    """Return W + alpha / r * B A, computed in float64 and rounded once; on a device that has none, in float32.
+
+    Args:
+        weight: W (out, in).
+        down: A (r, in).
+        up: B (out, r).
+        factor: alpha / r.
+    """
     wide = torch.float32 if weight.device.type == "mps" else torch.float64
     return (weight.to(wide) + factor * (up.to(wide) @ down.to(wide))).to(weight.dtype)
 
 
 def add_lora(network: nn.Module, rank: int, alpha: float, products: Collection[str] | None, seed: int) -> None:
-    """Put LoRA around the products of these names, and freeze all else; None: those of attention.
+    """Put LoRA around the products of these names, and freeze all else.
 
-    A name is the last part of a layer's own: query_key_value, query, key_value, output (of attention), inner, outer (of
-    feed-forward layers), ... The network's output layer is none of them. Raises ValueError, which names those that
-    there are, for one that the network does not have.
+    Args:
+        network: changed in place; the output layer gets no LoRA.
+        rank: r.
+        alpha: the factor of B A is alpha / r.
+        products: last parts of layers' names: query_key_value, query, key_value, output (of attention), inner, outer
+            (of feed-forward layers), ...; None: those of attention.
+        seed: seed of the initial A.
+
+    Raises:
+        ValueError: the network has no product of a name; the message lists those that there are.
     """
     layers = {name: each for name, each in network.named_modules() if isinstance(each, Linear) and "." in name}
     known = sorted({name.rpartition(".")[2] for name in layers})
@@ -100,9 +118,15 @@ def split_adapters(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], di
 
 
 def merge_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
-    """The weights of one network: adapters added to what they stand beside.
+    """Return the weights of a network, with adapters added to the matrices beside which they stand.
 
-    Raises ValueError where they fit none of the weights.
+    Args:
+        weights: the network's tensors by name.
+        adapters: the adapters' tensors by name.
+        factor: alpha / r.
+
+    Raises:
+        ValueError: an adapter fits none of the weights.
     """
     found = dict(weights)
     for layer in sorted({name.rpartition(".")[0] for name in adapters}):

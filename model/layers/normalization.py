@@ -26,6 +26,11 @@ class BatchNorm(nn.Module):
 
     In training over the rows of the batch, of all its sentences and positions; else over those of training, running
     averages of them, so that a row does not depend on others beside it.
+
+    Args:
+        dim: D.
+        eps: added to the variance.
+        momentum: share of the batch in the running averages.
     """
 
     mean: Tensor

@@ -32,7 +32,13 @@ class StochasticDepth:
 
 
 class PreNorm(nn.Module):
-    """x + dropout(sublayer(norm(x)))   (Xiong et al. 2020)."""
+    """x + dropout(sublayer(norm(x)))   (Xiong et al. 2020).
+
+    Args:
+        norm: norm of the sublayer's input.
+        dropout: dropout of the sublayer's output.
+        depth: stochastic depth, which leaves the sublayer out.
+    """
 
     output_is_normalized = False  # the sum of all sublayers leaves the stack as it is
 
@@ -49,7 +55,13 @@ class PreNorm(nn.Module):
 
 
 class PostNorm(nn.Module):
-    """norm(x + dropout(sublayer(x)))   (Vaswani et al. 2017, sec. 3.1)."""
+    """norm(x + dropout(sublayer(x)))   (Vaswani et al. 2017, sec. 3.1).
+
+    Args:
+        norm: norm of the sum.
+        dropout: dropout of the sublayer's output.
+        depth: stochastic depth, which leaves the sublayer out.
+    """
 
     output_is_normalized = True
 

@@ -1,8 +1,9 @@
-"""Multi-head attention of one sentence in numpy. It needs no mask: an encoder sees all of the sentence, and a decoder's
-step sees what is in the cache.
+"""Multi-head attention of one sentence in numpy.
 
-Legend: S keys · T queries · W hypotheses · D width · H heads · G heads of keys and values · K width of a head's queries
-and keys · V width of its values.
+No mask is needed: an encoder sees all of the sentence, and a decoder's step sees the rows in the cache.
+
+Legend: S keys · T queries · W hypotheses · D width · H heads · G heads of keys and values · K width of a head's
+queries and keys · V width of its values.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ KeysValues = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Heads:
-    """How many (H), how many of keys and values (G), and their widths K and V."""
+    """The number of heads (H), of heads of keys and values (G), and their widths K and V."""
 
     num_heads: int
     num_kv_heads: int
@@ -27,7 +28,7 @@ class Heads:
 
     @property
     def widths(self) -> tuple[int, int, int]:
-        """Of all heads together: of queries, keys, values."""
+        """The widths of all heads together: of queries, keys, values."""
         return self.num_heads * self.key_dim, self.num_kv_heads * self.key_dim, self.num_kv_heads * self.value_dim
 
 
@@ -60,9 +61,16 @@ def split_heads(x: Array, number: int) -> Array:
 
 
 def mix(heads: Heads, query: Array, key: Array, value: Array) -> Array:
-    """softmax(Q K^T / sqrt(K)) V   (Vaswani et al. 2017, eq. 1), the heads side by side.
+    """Return softmax(Q K^T / sqrt(K)) V   (Vaswani et al. 2017, eq. 1), the heads side by side.
 
-    query (W, H, T, K), key (W, G, S, K), value (W, G, S, V) -> (W, T, H V).
+    Args:
+        heads: numbers and widths of the heads.
+        query: (W, H, T, K).
+        key: (W, G, S, K).
+        value: (W, G, S, V).
+
+    Returns:
+        (W, T, H V).
     """
     batch, _, rows, _ = query.shape
     query = query.reshape(batch, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys are rows of one product
@@ -86,7 +94,16 @@ class SelfAttention:
         return self.output(mix(self.heads, query, key, value)[0])
 
     def step(self, x: Array, cache: KeysValues, position: int) -> tuple[Array, KeysValues]:
-        """The next piece of each hypothesis (W, D), which sees those before it -> (W, D), and the cache with it."""
+        """Attend from the next piece of each hypothesis to those before it.
+
+        Args:
+            x: (W, D).
+            cache: keys and values so far.
+            position: the position of the next piece.
+
+        Returns:
+            Rows (W, D), and the cache with the next piece.
+        """
         query, *new = self._parts(x[:, None], np.array([position]))
         key, value = (np.concatenate(both, axis=2) for both in zip(cache, new, strict=True))
         return self.output(mix(self.heads, query, key, value)[:, 0]), (key, value)

@@ -86,7 +86,7 @@ class Embedding:
 
 
 def zero_positions(positions: Array) -> Array:
-    """What is added of positions (T,) where there are none: 0 to every row."""
+    """Return the term added at positions (T,) by no position scheme: 0 to every row."""
     return np.zeros((len(positions), 1))
 
 

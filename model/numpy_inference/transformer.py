@@ -1,6 +1,6 @@
-"""The encoder-decoder Transformer in numpy, for one sentence at a time: it is there before torch would be loaded.
+"""The encoder-decoder Transformer in numpy, for one sentence at a time: ready before torch would be loaded.
 
-It computes what `transformer/encoder_decoder.py` computes, of the models that `weights.py` knows.
+The result is that of `transformer/encoder_decoder.py`, for the models that `weights.py` knows.
 
 Legend: S source pieces · T pieces of a hypothesis · W hypotheses · D width · V vocabulary.
 """
@@ -43,7 +43,17 @@ class DecoderLayer:
     around_feed_forward: Residual
 
     def step(self, x: Array, cache: KeysValues, remembered: KeysValues, position: int) -> tuple[Array, KeysValues]:
-        """A new row of each hypothesis (W, D) -> (W, D), and the cache with it."""
+        """Compute a new row of each hypothesis.
+
+        Args:
+            x: (W, D).
+            cache: keys and values of the rows so far.
+            remembered: keys and values of the memory.
+            position: the position of the new rows.
+
+        Returns:
+            Rows (W, D), and the cache with them.
+        """
         grown = cache
 
         def attend(x: Array) -> Array:
@@ -78,7 +88,7 @@ class Transformer:
         return [layer.cross_attention.project_memory(x) for layer in self.decoder]
 
     def empty_cache(self) -> Cache:
-        """That of one hypothesis without pieces."""
+        """Return the cache of one hypothesis without pieces."""
         kind = self.output.weight.dtype
         head_configs = [layer.attention.heads for layer in self.decoder]
         return [
@@ -90,7 +100,16 @@ class Transformer:
         ]
 
     def step(self, tokens: Array, memory: Cache, cache: Cache) -> tuple[Array, Cache]:
-        """The last piece of each hypothesis (W,) -> log-probabilities of the next one (W, V), and the cache with it."""
+        """Return log-probabilities of the next piece of each hypothesis.
+
+        Args:
+            tokens: (W,), the last piece of each hypothesis.
+            memory: keys and values of the source, of each layer.
+            cache: keys and values of the pieces so far, of each layer.
+
+        Returns:
+            Log-probabilities (W, V), and the cache with the last piece.
+        """
         position = cache[0][0].shape[2]
         x = self.target_embedding(tokens, np.full(len(tokens), position))
         grown = []

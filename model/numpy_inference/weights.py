@@ -38,9 +38,16 @@ class UnsupportedModelError(Exception):
 def build_network(
     config: ModelConfig, weights: Mapping[str, Array], *, source_vocab: int, target_vocab: int
 ) -> Transformer:
-    """The network of a configuration, of weights by the names that `model/build.py` gives them.
+    """Return the network of a configuration in numpy.
 
-    Raises UnknownModelError where it is not one that can be made here; then `build` may.
+    Args:
+        config: the [model] part of a recipe.
+        weights: arrays by the names that `model/build.py` gives them.
+        source_vocab: number of pieces of the source vocabulary.
+        target_vocab: number of pieces of the target vocabulary.
+
+    Raises:
+        UnsupportedModelError: the network has parts that are not implemented in numpy; then `build` may make it.
     """
     if not is_supported(config) or (config.shared_vocabulary_reason is not None and source_vocab != target_vocab):
         raise UnsupportedModelError
@@ -51,7 +58,7 @@ def build_network(
 
 
 def is_supported(config: ModelConfig) -> bool:
-    """Whether all parts of a model are here."""
+    """Return whether all parts of a model are here."""
     others = ModelConfig.model_fields.keys() - set(KNOWN)
     return (
         all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
@@ -156,7 +163,7 @@ class _Parts:
         return RESIDUALS[self._config.norm](self._norm(f"{name}.norm", stack.dim))
 
     def _final_norm(self, name: str) -> Sublayer:
-        """What a stack ends with: after norms that stand before sublayers one more."""
+        """Return the norm that ends a stack: one more after norms that stand before sublayers, else the identity."""
         return self._norm(name, self._config.decoder.dim) if self._config.norm == "pre" else lambda x: x
 
     def _norm(self, name: str, dim: int) -> LayerNorm:

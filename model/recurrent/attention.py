@@ -35,9 +35,15 @@ MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive
 
 
 class MemoryAttention(nn.Module):
-    """context(q) = sum_s a_s h_s,   a = softmax over s of score(q, h_s),   h_s: the encoder's state after source row s.
+    """context(q) = sum_s a_s h_s, a = softmax over s of score(q, h_s), h_s: the encoder's state after source row s.
 
-    fit: projects h to the width of the query. Heads are slices of both; the score alone has further projections.
+    Heads are slices of query and h; the score alone has further projections.
+
+    Args:
+        heads: H.
+        fit: projects h to the width of the query.
+        score: (query, key) -> logits (B, H, T, S).
+        dropout: applied to the attention weights.
     """
 
     def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout) -> None:

@@ -1,6 +1,6 @@
 """The encoder of a recurrent model that does not read step by step: an image's tokens, or rows of characters.
 
-They are the memory, and their mean is the first state.
+The rows are the memory, and their mean is the first state.
 """
 
 from collections.abc import Iterable

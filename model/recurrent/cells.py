@@ -21,8 +21,13 @@ States = tuple[Tensor, ...]
 class Recurrent(nn.Module, ABC):
     """A recurrent layer (N, I) -> (N, D) in one direction; a subclass has the equations.
 
-    num_gates: how many vectors (D) the product W x + b has side by side. num_states: how many states (D) there are.
+    num_gates: number of vectors (D) that the product W x + b has side by side. num_states: number of states (D).
     W x + b of all rows is one product (`input`); U h is computed step by step (`recurrent`).
+
+    Args:
+        in_dim: I.
+        dim: D.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     num_gates: int
@@ -37,9 +42,15 @@ class Recurrent(nn.Module, ABC):
         )
 
     def forward(self, rows: Tensor, steps: TimeMajorPacking, start: States | None = None) -> tuple[Tensor, States]:
-        """Rows (N, I), arranged, and states (B, D) to start from, ranked -> h of all rows (N, D), and the last states.
+        """Compute h of all rows.
 
-        start: None for zeros.
+        Args:
+            rows: (N, I), packed by steps.
+            steps: the packing.
+            start: states (B, D) to start from, sorted as the packing sorts sentences; None for zeros.
+
+        Returns:
+            h of all rows (N, D), and the last states (B, D).
         """
         low = self.training and self.recurrent.compute_dtype in LOW_PRECISION
         dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
@@ -56,25 +67,44 @@ class Recurrent(nn.Module, ABC):
 
     @abstractmethod
     def next(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
-        """The equations: W x + b (R, gates * D), U h (R, gates * D), states -> states."""
+        """Return the states after one step, by the equations.
+
+        Args:
+            gates: W x + b, (R, gates * D).
+            recurrent: U h, (R, gates * D).
+            states: the states (R, D) before the step.
+        """
 
     @abstractmethod
     def unrolled(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
-        """The same for all steps, with fast gradients: W x + b (N, gates * D) of arranged rows, U, the first states ->
-        h of all rows (N, D), and the last states.
+        """Compute all steps as one function, with fast gradients.
 
-        sizes: of each step how many sentences take part. dtype: precision of the products U h.
+        Args:
+            gates: W x + b (N, gates * D) of rows packed by steps.
+            weight: U (gates * D, D).
+            start: the first states (B, D).
+            sizes: of each step, the number of sentences that take part.
+            dtype: precision of the products U h.
+
+        Returns:
+            h of all rows (N, D), and the last states (B, D).
         """
 
 
 class Lstm(Recurrent):
     """Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; as torch.nn.LSTM.
 
-    o, i, f = sigmoid(W_o x + b_o + U_o h), ...     g = tanh(W_g x + b_g + U_g h)
-    c' = f * c + i * g                              h' = o * tanh(c')
+        o, i, f = sigmoid(W_o x + b_o + U_o h), ...     g = tanh(W_g x + b_g + U_g h)
+        c' = f * c + i * g                              h' = o * tanh(c')
+
     The forget gates' bias begins at 1 (Jozefowicz et al. 2015).
+
+    Args:
+        in_dim: I.
+        dim: D.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     num_gates, num_states = 4, 2

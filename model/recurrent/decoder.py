@@ -32,19 +32,47 @@ class Decoder(nn.Module):
         return Memory()
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
-        """Teacher forcing: rows (N, D) of the target and states (B, D) of each layer -> (N, D)."""
+        """Read whole targets (teacher forcing).
+
+        Args:
+            rows: (N, D) of the target.
+            layout: the layout of the targets.
+            start: the states (B, D) of each layer before the first row.
+            memory: the memory of the sources.
+
+        Returns:
+            Rows (N, D).
+        """
         steps = TimeMajorPacking(layout)
         return steps.unpack(self.read(steps.pack(rows), steps, start))
 
     def read(self, rows: Tensor, steps: TimeMajorPacking, start: Sequence[States]) -> Tensor:
-        """Rows (N, D), arranged, through all layers."""
+        """Compute all layers.
+
+        Args:
+            rows: (N, D), packed by steps.
+            steps: the packing.
+            start: the states (B, D) of each layer before the first row.
+
+        Returns:
+            Rows (N, D), packed by steps.
+        """
         for layer, states in zip(self.layers, start, strict=True):
             rows, _ = layer(rows, steps, tuple(steps.sort_states(each) for each in states))
             rows = self.dropout(rows)
         return rows
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
-        """One row a hypothesis (R, D) -> (R, D), and the states of the layers after it."""
+        """Read one row a hypothesis.
+
+        Args:
+            rows: (R, D), one a hypothesis.
+            states: the states (R, D) of each layer.
+            memory: the memory of the sources.
+
+        Returns:
+            Rows (R, D), and the states of the layers after them.
+        """
         after = list[States]()
         for layer, old in zip(self.layers, states, strict=True):
             after.append(layer.step(layer.input(rows), old))  # type: ignore[operator]
@@ -55,7 +83,13 @@ class Decoder(nn.Module):
 class LuongDecoder(Decoder):
     """Attention after the layers:  h~ = tanh(W_c [c; h]),  c = context(h)   (Luong et al. 2015, eq. 5).
 
-    h~ is not an input of the next step: so in training the attention of all steps is one product.
+    h~ is not an input of the next step: in training the attention of all steps is one product.
+
+    Args:
+        layers: the recurrent layers.
+        attention: the attention to the memory.
+        combine: W_c.
+        dropout: dropout of each layer's output.
     """
 
     def __init__(
@@ -82,9 +116,16 @@ class LuongDecoder(Decoder):
 class BahdanauDecoder(Decoder):
     """Attention before the first layer, whose input is the row and the context   (Bahdanau et al. 2015, A.1.2, A.2.2):
 
-    c = context(s)     s' = cell([x; c], s)     then, above all layers, t = maxout(W [s'; c; x] + b)
+        c = context(s)     s' = cell([x; c], s)     then, above all layers, t = maxout(W [s'; c; x] + b)
 
     x is the embedding of the last token. Layers above the first read s' alone, so that they need no loop here.
+
+    Args:
+        layers: the recurrent layers.
+        attention: the attention to the memory.
+        context_gates: the part of the first layer's W that multiplies c.
+        combine: W and b of the maxout.
+        dropout: dropout of each layer's output.
     """
 
     def __init__(

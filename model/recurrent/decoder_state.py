@@ -1,4 +1,4 @@
-"""What a recurrent decoder keeps between steps.
+"""The state of a recurrent decoder between steps.
 
 Legend: B sentences · R hypotheses, those of a sentence adjacent, the same number for each · D width.
 """

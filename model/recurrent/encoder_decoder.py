@@ -26,7 +26,10 @@ from tfm.model.recurrent.steps import TimeMajorPacking
 class Encoder(nn.Module):
     """Stacked recurrent layers, each in one direction, or in two whose outputs are concatenated.
 
-    layers: of each layer, one part a direction. backward: of each direction, whether it reads from the end.
+    Args:
+        layers: of each layer, one part a direction.
+        backward: of each direction, whether it reads from the end.
+        dropout: dropout of each layer's output.
     """
 
     def __init__(self, layers: Sequence[Sequence[Recurrent]], *, backward: Sequence[bool], dropout: Dropout) -> None:
@@ -56,7 +59,15 @@ class IdentityBridge(nn.Module):
 
 
 class ProjectedStates(nn.Module):
-    """tanh(W h + b), with h the last state of the encoder's last layer   (Bahdanau et al. 2015, appendix A.2.2)."""
+    """tanh(W h + b), with h the last state of the encoder's last layer   (Bahdanau et al. 2015, appendix A.2.2).
+
+    Args:
+        in_dim: width of h.
+        dim: D of the decoder.
+        layers: number of the decoder's layers.
+        num_states: number of states of each layer.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
 
     def __init__(self, in_dim: int, dim: int, *, layers: int, num_states: int, compute_dtype: torch.dtype) -> None:
         super().__init__()
@@ -72,7 +83,16 @@ class ProjectedStates(nn.Module):
 class RecurrentEncoderDecoder(nn.Module):
     """source -> encoder -> its last states and the memory; these and the target so far -> decoder -> output layer.
 
-    `output` is the output layer (E -> V, no bias). `dropout_rng` fixes every dropout draw.
+    Args:
+        source_embedding: source to rows.
+        encoder: rows to states and memory.
+        bridge: the encoder's last states to the decoder's first.
+        target_embedding: target ids to rows.
+        decoder: the recurrent decoder.
+        narrow: projection from the decoder's width to E.
+        output: the output layer (E -> V, no bias).
+        dropout_rng: fixes every dropout draw.
+        max_length: most tokens of a sentence.
     """
 
     def __init__(
@@ -95,7 +115,7 @@ class RecurrentEncoderDecoder(nn.Module):
         self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""
+        """Return the layout of sources. lengths (B,): of texts; images (B, ...) have their own."""
         return self.source_embedding.layout(source, lengths)
 
     def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory]:
@@ -106,7 +126,17 @@ class RecurrentEncoderDecoder(nn.Module):
         return self.bridge(ends), self.decoder.project_memory(rows, memory_layout)
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
-        """Teacher forcing: source and target ids -> the input of the output layer (N, E); zeros at filler rows."""
+        """Return the input of the output layer at each target row (teacher forcing).
+
+        Args:
+            source: ids (N_s,) of the sources, or images.
+            source_layout: the layout of the sources.
+            target: ids (N,), begin token first.
+            target_layout: the layout of the targets.
+
+        Returns:
+            (N, E); zeros at filler rows.
+        """
         source, source_layout = _without_filler(source, source_layout)
         given, (target, target_layout) = len(target), _without_filler(target, target_layout)
         states, memory = self.encode(source, source_layout)

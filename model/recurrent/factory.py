@@ -15,7 +15,13 @@ from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, Project
 
 
 class RecurrentParts:
-    """Builds encoder, bridge and decoder; they share one source of dropout masks."""
+    """Builder of encoder, bridge and decoder, which share one source of dropout masks.
+
+    Args:
+        config: the [model] part of a recipe.
+        dropout_rng: the source of dropout masks.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
 
     def __init__(self, config: ModelConfig, dropout_rng: DropoutRng, compute_dtype: torch.dtype) -> None:
         self.config, self.dropout_rng, self.compute_dtype = config, dropout_rng, compute_dtype
@@ -27,7 +33,9 @@ class RecurrentParts:
         return Encoder(layers, backward=backward, dropout=self.dropout())
 
     def bridge(self) -> nn.Module:
-        """What the decoder starts from: the encoder's last states, or a projection if layers or widths differ."""
+        """Return the module that gives the decoder's first states: the encoder's last ones, or a projection if layers
+        or widths differ.
+        """
         encoder, decoder = self.config.encoder, self.config.decoder
         if (encoder.layers, encoder.dim) == (decoder.layers, decoder.dim):
             return IdentityBridge()
@@ -91,6 +99,14 @@ class RecurrentParts:
         return Dropout(self.config.dropout.residual, self.dropout_rng)
 
     def linear(self, in_dim: int, out_dim: int, *, bias: bool = True, num_parts: int = 1) -> Linear:
+        """Return a linear layer in the precision of this network.
+
+        Args:
+            in_dim: width of the input.
+            out_dim: width of the output.
+            bias: whether a bias is added.
+            num_parts: number of matrices that are stacked in the weight.
+        """
         return Linear(in_dim, out_dim, bias=bias, compute_dtype=self.compute_dtype, num_parts=num_parts)
 
 

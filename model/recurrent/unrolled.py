@@ -1,6 +1,6 @@
 """All steps of a recurrent layer as one function, with gradients written out (backpropagation through time).
 
-So the gradient of the recurrent weight is one product after all steps instead of one a step, and products may have
+The gradient of the recurrent weight is thus one product after all steps instead of one a step, and products may have
 operands of a lower precision (`layers/linear.py`). Rows are arranged by steps (`steps.py`).
 Legend: N rows · B sentences · D width · x' is x after a step · dx gradient of x · U recurrent weight (gates * D, D),
 U_r its part for r. Vectors side by side are multiplied elementwise.
@@ -63,6 +63,20 @@ class UnrolledLstm(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return h of all rows, and the last h and c.
+
+        Args:
+            ctx: the context of autograd.
+            inputs: W x + b (N, 4 D) of rows packed by steps.
+            weight: U (4 D, D).
+            hidden: the first h (B, D).
+            cell: the first c (B, D).
+            sizes: of each step, the number of sentences that take part.
+            dtype: precision of the products U h.
+
+        Returns:
+            h (N, D) of all rows; the last h (B, D) and c (B, D).
+        """
         dim, matmul = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
         hidden, cell, gates = hidden.clone(), cell.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, cells_before, tanh_cell = (inputs.new_empty(len(inputs), dim) for _ in range(4))
@@ -83,6 +97,14 @@ class UnrolledLstm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of `forward`'s arguments.
+
+        Args:
+            ctx: the context of autograd.
+            grad_hiddens: gradient of h of all rows (N, D).
+            grad_hidden: gradient of the last h (B, D).
+            grad_cell: gradient of the last c (B, D).
+        """
         weight, gates, hiddens_before, cells_before, tanh_cell = ctx.saved_tensors
         dim, matmul = tanh_cell.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
         output, new, forget, candidate = gates.chunk(4, dim=1)
@@ -117,6 +139,19 @@ class UnrolledGru(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
+        """Return h of all rows, and the last h.
+
+        Args:
+            ctx: the context of autograd.
+            inputs: W x + b (N, 3 D) of rows packed by steps.
+            weight: U (3 D, D).
+            hidden: the first h (B, D).
+            sizes: of each step, the number of sentences that take part.
+            dtype: precision of the products U h.
+
+        Returns:
+            h (N, D) of all rows; the last h (B, D).
+        """
         dim, matmul = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
         hidden, gates = hidden.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, products = (inputs.new_empty(len(inputs), dim) for _ in range(3))
@@ -137,6 +172,13 @@ class UnrolledGru(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of `forward`'s arguments.
+
+        Args:
+            ctx: the context of autograd.
+            grad_hiddens: gradient of h of all rows (N, D).
+            grad_hidden: gradient of the last h (B, D).
+        """
         weight, gates, hiddens_before, products = ctx.saved_tensors
         dim, matmul = products.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)

@@ -21,8 +21,17 @@ from tfm.model.transformer.layers import EncoderLayer
 class DecoderOnly(nn.Module):
     """source, if any, then target so far -> layers in which each row sees those before it -> output layer.
 
-    A sentence is `source </s> <s> target`: the end of the source and the beginning of the target are what stands
-    between them. `output` is the output layer (E -> V, no bias). `dropout_rng` fixes every dropout draw.
+    A sentence is `source </s> <s> target`: the end token of the source and the begin token of the target stand between
+    them.
+
+    Args:
+        embedding: ids to rows.
+        layers: the layers, with a causal mask.
+        norm: norm after the last layer.
+        narrow: projection from D to E.
+        output: the output layer (E -> V, no bias).
+        dropout_rng: fixes every dropout draw.
+        max_length: most tokens of one side.
     """
 
     def __init__(
@@ -42,7 +51,7 @@ class DecoderOnly(nn.Module):
         self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """Where each source begins and ends among its rows; of these lengths (B,)."""
+        """Return the layout of sources of these lengths (B,)."""
         return self.embedding.layout(source, lengths)
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
@@ -50,7 +59,17 @@ class DecoderOnly(nn.Module):
         return self._finish(self._rows(tokens, layout))
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
-        """Teacher forcing: source and target ids -> what enters the output layer at each target row (N_t, E)."""
+        """Return the input of the output layer at each target row (teacher forcing).
+
+        Args:
+            source: ids (N_s,) of the sources, or images.
+            source_layout: the layout of the sources.
+            target: ids (N,), begin token first.
+            target_layout: the layout of the targets.
+
+        Returns:
+            (N, E).
+        """
         layout, order = concat_layouts(source_layout, target_layout)
         rows = self._rows(torch.cat([source, target])[order], layout)
         places = torch.empty_like(order)
@@ -88,7 +107,7 @@ class DecoderOnly(nn.Module):
         return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        """Return log-probabilities (N, V) of the output layer's input (N, E)."""
         return log_softmax(self.output(hidden))
 
     def _rows(self, tokens: Tensor, layout: AnyLayout) -> Tensor:

@@ -1,7 +1,7 @@
-"""What a Transformer decoder keeps between steps.
+"""The state of a Transformer decoder between steps.
 
-Rows are hypotheses; the rows of a sentence are adjacent, and every sentence has the same number (W) of them.
-A step consumes its state: it writes into caches that the old and the new state share.
+Rows are hypotheses; the rows of a sentence are adjacent, and every sentence has the same number (W) of them. A step
+consumes its state: the new rows are written into caches that the old and the new state share.
 Legend: B sentences · W rows a sentence · R = B W rows · S slots a sentence.
 """
 

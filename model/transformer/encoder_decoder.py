@@ -21,11 +21,21 @@ from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 class EncoderDecoder(nn.Module):
     """source -> encoder -> memory; target so far and memory -> decoder -> output layer.
 
-    `output` is the output layer (E -> V, no bias). `dropout_rng` fixes every dropout draw.
+    Args:
+        source_embedding: source to rows.
+        encoder: the encoder's layers.
+        encoder_norm: norm after its last layer.
+        target_embedding: target ids to rows.
+        decoder: the decoder's layers.
+        decoder_norm: norm after its last layer.
+        narrow: projection from the decoder's width to E.
+        output: the output layer (E -> V, no bias).
+        dropout_rng: fixes every dropout draw.
+        max_length: most tokens of a sentence.
     """
 
     lead_length = 1
-    """How many tokens the decoder reads before those of the target: the begin token."""
+    """The number of tokens that the decoder reads before those of the target: the begin token."""
 
     def __init__(
         self,
@@ -49,7 +59,7 @@ class EncoderDecoder(nn.Module):
         self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""
+        """Return the layout of sources. lengths (B,): of texts; images (B, ...) have their own."""
         return self.source_embedding.layout(source, lengths)
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
@@ -65,7 +75,17 @@ class EncoderDecoder(nn.Module):
         return self.encoder_norm(rows), layout
 
     def decode(self, target: Tensor, layout: AnyLayout, memory: Tensor, memory_layout: AnyLayout) -> Tensor:
-        """Target ids (N,), begin token first -> what enters the output layer (N, E)."""
+        """Return the input of the output layer at each target row.
+
+        Args:
+            target: ids (N,), begin token first.
+            layout: the layout of the targets.
+            memory: the encoder's output, a row for each source row.
+            memory_layout: the layout of the memory.
+
+        Returns:
+            (N, E).
+        """
         rows = self.target_embedding(target, layout.positions)
         mask, memory_mask = causal_mask(layout), padding_mask(memory_layout, layout)
         for layer in self.decoder:
@@ -73,7 +93,17 @@ class EncoderDecoder(nn.Module):
         return self.narrow(self.decoder_norm(rows))  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
-        """Teacher forcing: source and target ids -> what enters the output layer (N, E)."""
+        """Return the input of the output layer at each target row (teacher forcing).
+
+        Args:
+            source: ids (N_s,) of the sources, or images.
+            source_layout: the layout of the sources.
+            target: ids (N,), begin token first.
+            target_layout: the layout of the targets.
+
+        Returns:
+            (N, E).
+        """
         return self.decode(target, target_layout, *self._read(source, source_layout))
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
@@ -102,7 +132,7 @@ class EncoderDecoder(nn.Module):
         return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
-        """What enters the output layer (N, E) -> log-probabilities (N, V)."""
+        """Return log-probabilities (N, V) of the output layer's input (N, E)."""
         return log_softmax(self.output(hidden))
 
     def _decoder_layers(self) -> list[DecoderLayer]:

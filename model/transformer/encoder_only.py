@@ -23,8 +23,15 @@ BOS_ID = 2
 class EncoderOnly(nn.Module):
     """source -> encoder -> head -> output layer, of rows or, where the head pools, of sentences.
 
-    begin: what is read of a source and its layout. head: (rows (M, D), their layout) -> what enters the output layer
-    (N or B, E). `output`: the output layer. `dropout_rng` fixes every dropout draw.
+    Args:
+        begin: (source, layout) -> the source as it is read, and its layout.
+        embedding: source to rows.
+        encoder: the layers.
+        encoder_norm: norm after the last layer.
+        head: (rows (M, D), their layout) -> the input of the output layer (N or B, E).
+        output: the output layer.
+        dropout_rng: fixes every dropout draw.
+        max_length: most tokens of a sentence.
     """
 
     def __init__(
@@ -46,7 +53,7 @@ class EncoderOnly(nn.Module):
         self.dropout_rng, self.max_length = dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """Where each source begins and ends among its rows. lengths (B,): of texts; images (B, ...) have their own."""
+        """Return the layout of sources. lengths (B,): of texts; images (B, ...) have their own."""
         return self.embedding.layout(source, lengths)
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
@@ -79,7 +86,13 @@ class TokenHead(nn.Module):
 
 
 class PredictionHeadTransform(nn.Module):
-    """norm(activation(W h + b)): what BERT has before the output layer of masked tokens (Devlin et al. 2019, code)."""
+    """norm(activation(W h + b)): BERT's transform before the output layer of masked tokens (Devlin et al. 2019, code).
+
+    Args:
+        dense: W and b.
+        activation: the activation function.
+        norm: the norm of the result.
+    """
 
     def __init__(self, dense: Linear, activation: Callable[[Tensor], Tensor], norm: nn.Module) -> None:
         super().__init__()

@@ -25,9 +25,12 @@ from tfm.model.transformer.token_mixing import ConvolutionMixing, Mixing, Recurr
 
 
 class ModuleFactory:
-    """Makes the parts of one network; they share its source of dropout masks.
+    """Factory of the parts of one network, which share its source of dropout masks.
 
-    dropout_rng: that source, where other parts of the network have it already.
+    Args:
+        config: the [model] part of a recipe.
+        compute_dtype: precision of the operands of matrix products in training.
+        dropout_rng: source of dropout masks, where other parts of the network have it already.
     """
 
     def __init__(self, config: ModelConfig, compute_dtype: torch.dtype, dropout_rng: DropoutRng | None = None) -> None:
@@ -38,7 +41,13 @@ class ModuleFactory:
         return [self.layer(stack, causal=causal, depth=depth) for depth in depths(stack)]
 
     def layer(self, stack: StackConfig, *, causal: bool = False, depth: float = 0.0) -> EncoderLayer:
-        """One of them. depth: how deep in the stack, 1 for the last layer; 0 for one that is in none."""
+        """Return one layer of attention and feed-forward.
+
+        Args:
+            stack: the settings of its stack.
+            causal: whether a row sees none after it.
+            depth: depth in the stack, 1 for the last layer; 0 for a layer that is in none.
+        """
         return EncoderLayer(self.mixing(stack, causal=causal), self.feed_forward(stack), self.residual(stack, depth))
 
     def decoder_layers(self) -> list[DecoderLayer]:
@@ -55,7 +64,7 @@ class ModuleFactory:
         ]
 
     def mixing(self, stack: StackConfig, *, causal: bool) -> Mixing:
-        """What mixes the positions of a sentence: self-attention, or a rival in its place."""
+        """Return the module that mixes the positions of a sentence: self-attention, or a replacement of it."""
         return MIXINGS[self.config.mixing](self, stack, causal)
 
     def self_attention(self, stack: StackConfig, causal: bool) -> SelfAttention:
@@ -127,7 +136,7 @@ class ModuleFactory:
         return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout, stochastic_depth)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
-        """What a stack ends with."""
+        """Return the norm at the end of a stack."""
         ends_normed = NORMS[self.config.norm].output_is_normalized
         return nn.Identity() if ends_normed else self.normalization(stack.dim)
 
@@ -136,6 +145,13 @@ class ModuleFactory:
         return NORMALIZATIONS[self.config.normalization](dim, eps=self.config.norm_eps)
 
     def embedding(self, table: Table, stack: StackConfig, max_length: int | None = None) -> Embedding:
+        """Return the embedding of a stack's tokens.
+
+        Args:
+            table: ids to vectors.
+            stack: the settings of the stack.
+            max_length: number of positions; None for `config.max_length`.
+        """
         scheme, join = POSITIONS[self.config.positions].input, JOINS[self.config.positions_join]
         positions = join(scheme, stack.dim, max_length or self.config.max_length)
         position_dim = positions.width if isinstance(positions, Concatenated) else 0
@@ -150,7 +166,7 @@ class ModuleFactory:
         )
 
     def source_embedding(self, table: Table) -> SourceEmbedding:
-        """What the encoder reads, of the source's own table."""
+        """Return the embedding that the encoder reads, of the source's own table."""
         return self.embedding(table, self.config.encoder, self.config.max_length + self.config.begin_token)
 
     def source_table(self, vocab: int) -> Table:
@@ -193,7 +209,7 @@ class ModuleFactory:
         return nn.Identity() if in_dim == out_dim else self.product(in_dim, out_dim)
 
     def prediction_head(self, stack: StackConfig, out_dim: int) -> nn.Module:
-        """What is between a stack and the output layer of pieces that are hidden."""
+        """Return the module between a stack and the output layer of masked pieces."""
         if not self.config.head_transform:
             return self.project_if_needed(stack.dim, out_dim)
         dense = Linear(stack.dim, out_dim, compute_dtype=self.compute_dtype)

@@ -1,13 +1,13 @@
 """Encoder-decoders that are told the languages of source and target as M2M100 and mBART are.
 
-A source comes as `target-language source-language text </s>`, and a target as after every source. So data, scores and
-searches know nothing of it: the model itself moves the tokens to where they are read.
+A source comes as `target-language source-language text </s>`, and a target as after every source. Data, scores and
+searches thus know nothing of languages: the model itself moves the tokens to the place where they are read.
 
     m2m100    encoder: source-language text </s>    decoder: </s> target-language target    (Fan et al. 2021)
     mbart     encoder: text </s> source-language    decoder: target-language target         (Liu et al. 2020)
 
-What the decoder reads before the target is its lead; nothing is predicted of it. A source without a text has no
-languages: its end token stands for them.
+The tokens that the decoder reads before the target are its lead; none of them is predicted. A source without a text
+has no languages: its end token stands for them.
 Legend: N rows · B sentences · T tokens of a lead · E embedding width · R hypotheses.
 """
 
@@ -25,8 +25,7 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 
 class SplitInputs(NamedTuple):
-    """What the encoder reads, ids (N,) and where each begins and ends; and what the decoder reads before its target
-    (B, T)."""
+    """Ids (N,) that the encoder reads, with their layout, and ids (B, T) that the decoder reads before its target."""
 
     source: Tensor
     layout: Layout
@@ -58,15 +57,23 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
 
     @abstractmethod
     def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
-        """What encoder and decoder read of source ids (N,)."""
+        """Return the ids that encoder and decoder read of source ids (N,)."""
 
     def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         return super()._read(*self.split_inputs(source, layout)[:2])
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
-        """Teacher forcing: source and target ids, begin token first -> what enters the output layer (N, E).
+        """Return the input of the output layer at each target row (teacher forcing); the row of the begin token is
+        that of the lead's last token.
 
-        The row of the begin token is that of the lead's last token.
+        Args:
+            source: ids (N_s,) of the sources, or images.
+            source_layout: the layout of the sources.
+            target: ids (N,), begin token first.
+            target_layout: the layout of the targets.
+
+        Returns:
+            (N, E).
         """
         split_inputs = self.split_inputs(source, source_layout)
         decoder_tokens, layout, places = prepend_prefix(split_inputs.prefix, target, target_layout)
@@ -124,8 +131,16 @@ def _ends(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layo
 
 
 def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
-    """Targets (N,), begin token first, with leads (B, T) in place of it; their layout, and the rows (N,) at which stand
-    the last token of each lead and the tokens of each target."""
+    """Put leads in place of the begin tokens of targets.
+
+    Args:
+        prefix: leads (B, T).
+        target: ids (N,), begin token first.
+        layout: the layout of the targets.
+
+    Returns:
+        The ids; their layout; the rows (N,) of the last token of each lead and of the tokens of each target.
+    """
     assert isinstance(layout, Layout)
     more = prefix.shape[1] - 1
     places = torch.arange(layout.num_rows, device=target.device) + more * (layout.sentence + 1)

@@ -19,7 +19,10 @@ from tfm.model.transformer.token_mixing import Mixing
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual; with a causal mask the layer of a decoder-only model.
 
-    attention: self-attention, or what mixes positions in its place.
+    Args:
+        attention: self-attention, or a replacement that mixes positions.
+        feed_forward: the feed-forward layer.
+        residual: () -> a residual connection.
     """
 
     def __init__(self, attention: Mixing, feed_forward: FeedForward, residual: Callable[[], Residual]) -> None:
@@ -28,11 +31,29 @@ class EncoderLayer(nn.Module):
         self.around_attention, self.around_feed_forward = residual(), residual()
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """(N, D) -> (N, D)."""
+        """Compute the layer.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+
+        Returns:
+            Rows (N, D).
+        """
         return self._sublayers(rows, lambda x: self.attention(x, layout, mask))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, LayerKVCache]:
-        """The same, and the cache with which `step` goes on after these rows."""
+        """Return the output of `forward`, and the cache with which `step` goes on after these rows.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+
+        Returns:
+            Rows (N, D), and the cache.
+        """
         caches = []
 
         def attend(x: Tensor) -> Tensor:
@@ -43,7 +64,16 @@ class EncoderLayer(nn.Module):
         return self._sublayers(rows, attend), caches[0]
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
-        """One new row a hypothesis (R, D) -> (R, D)."""
+        """Compute one new row a hypothesis.
+
+        Args:
+            rows: (R, D).
+            cache: the rows so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+
+        Returns:
+            Rows (R, D).
+        """
         return self._sublayers(rows, lambda x: self.attention.step(x, cache, slots))
 
     def _sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
@@ -52,7 +82,14 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention, feed-forward, each in its residual."""
+    """Masked self-attention, cross-attention, feed-forward, each in its residual.
+
+    Args:
+        attention: self-attention, or a replacement that mixes positions.
+        cross_attention: attention to the memory.
+        feed_forward: the feed-forward layer.
+        residual: () -> a residual connection.
+    """
 
     def __init__(
         self,
@@ -68,7 +105,19 @@ class DecoderLayer(nn.Module):
     def forward(
         self, rows: Tensor, layout: AnyLayout, mask: Mask, memory: Tensor, memory_layout: AnyLayout, memory_mask: Mask
     ) -> Tensor:
-        """(N, D) -> (N, D)."""
+        """Compute the layer.
+
+        Args:
+            rows: (N, D).
+            layout: the layout of the targets.
+            mask: the target rows that each target row may see.
+            memory: the encoder's output, a row for each source row.
+            memory_layout: the layout of the memory.
+            memory_mask: the source rows that each target row may attend to.
+
+        Returns:
+            Rows (N, D).
+        """
         return self._sublayers(
             rows,
             lambda x: self.attention(x, layout, mask),
@@ -83,7 +132,18 @@ class DecoderLayer(nn.Module):
         remembered: tuple[Tensor, Tensor],
         memory_mask: Mask,
     ) -> Tensor:
-        """One new row a hypothesis (R, D) -> (R, D)."""
+        """Compute one new row a hypothesis.
+
+        Args:
+            rows: (R, D).
+            cache: the rows so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+            remembered: keys (B, G, S, K) and values (B, G, S, V) of the memory.
+            memory_mask: the source rows that may be attended to.
+
+        Returns:
+            Rows (R, D).
+        """
         return self._sublayers(
             rows,
             lambda x: self.attention.step(x, cache, slots),

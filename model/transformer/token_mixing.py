@@ -21,13 +21,31 @@ from tfm.model.recurrent.steps import TimeMajorPacking
 
 
 class Mixing(Protocol):
-    """What mixes the positions of each sentence: (N, D) -> (N, D), row by row where the mask is causal."""
+    """Module that mixes the positions of each sentence: (N, D) -> (N, D), row by row where the mask is causal."""
 
     def __call__(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor: ...
 
-    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+    def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the output of a call, and the keys and values, or states, from which a `step` after these rows goes
+        on.
 
-    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor: ...
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+        """
+
+    def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
+        """Compute one new row a hypothesis from the rows it descends from.
+
+        Args:
+            rows: (R, D).
+            cache: the rows so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+
+        Returns:
+            Rows (R, D).
+        """
 
 
 class RecurrentMixing(nn.Module):
@@ -41,7 +59,16 @@ class RecurrentMixing(nn.Module):
         self.cells = nn.ModuleList(cells)
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """(N, D) -> (N, D)."""
+        """Compute the recurrent layer, in one direction where the mask is causal, else in both.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+
+        Returns:
+            Rows (N, D).
+        """
         assert mask.causal == (len(self.cells) == 1), "one cell sees nothing ahead, two see all"
         real = Layout.of(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
         hidden = []
@@ -52,7 +79,13 @@ class RecurrentMixing(nn.Module):
         return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real.num_rows))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The same, and the states (B, 1, S, D) from which a `step` after these rows goes on."""
+        """Return the output of `forward`, and the states (B, 1, S, D) from which a `step` after these rows goes on.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+        """
         assert isinstance(layout, Layout)
         assert mask.causal
         steps, cell = TimeMajorPacking(layout), self._cell
@@ -65,7 +98,16 @@ class RecurrentMixing(nn.Module):
         return hidden, (padded.unsqueeze(1), others.unsqueeze(1))
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
-        """One new row a hypothesis (R, D) -> (R, D), from the state of the row it follows."""
+        """Compute one new row a hypothesis, from the state of the row it follows.
+
+        Args:
+            rows: (R, D).
+            cache: the rows so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+
+        Returns:
+            Rows (R, D).
+        """
         cell = self._cell
         before = cache.ancestor_kv(1, slots)
         states = cell.zeros(rows, len(rows)) if before is None else before[: cell.num_states]
@@ -86,6 +128,12 @@ class ConvolutionMixing(nn.Module):
     """y_i = W [x_{i-r} ; ... ; x_{i+r}] + b, and where a row sees none after it W [x_{i-r} ; ... ; x_i] + b.
 
     Beyond the ends of a sentence are zeros. n (2 r + 1) D^2 multiplications   (Vaswani et al. 2017, table 1).
+
+    Args:
+        dim: D.
+        reach: r.
+        causal: whether a row sees none after it.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(self, dim: int, reach: int, *, causal: bool, compute_dtype: torch.dtype) -> None:
@@ -95,18 +143,42 @@ class ConvolutionMixing(nn.Module):
         self.words = Linear(len(self.offsets) * dim, dim, compute_dtype=compute_dtype)
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """(N, D) -> (N, D)."""
+        """Compute the convolution.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+
+        Returns:
+            Rows (N, D).
+        """
         assert mask.causal == self.causal
         output: Tensor = self.words(windows(rows, layout.positions, self.offsets))
         return output
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The same, and the rows (B, 1, S, D) that a `step` after them sees."""
+        """Return the output of `forward`, and the rows (B, 1, S, D) that a `step` after them sees.
+
+        Args:
+            rows: (N, D).
+            layout: the sentences of these rows.
+            mask: the rows that each row may see.
+        """
         padded = layout.pad(rows).unsqueeze(1)
         return self(rows, layout, mask), (padded, padded[..., :0])
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
-        """One new row a hypothesis (R, D) -> (R, D), seeing the rows it descends from."""
+        """Compute one new row a hypothesis, from the rows it descends from.
+
+        Args:
+            rows: (R, D).
+            cache: the rows so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+
+        Returns:
+            Rows (R, D).
+        """
         new = rows.view(*slots.new_slots.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)
         seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
@@ -115,9 +187,15 @@ class ConvolutionMixing(nn.Module):
 
 
 def windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
-    """For each of the rows (N, D) at these positions (N,) those around it, side by side: (N, D * offsets).
+    """Return for each row those around it, side by side; zeros where its sentence has none.
 
-    Where its sentence has none, zeros.
+    Args:
+        rows: (N, D).
+        positions: (N,), the position of each row in its sentence.
+        offsets: distances of the rows that are put side by side.
+
+    Returns:
+        (N, D * offsets).
     """
     reach, num_rows = max(-offsets.start, offsets.stop - 1), len(rows)
     around, places = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))

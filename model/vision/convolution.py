@@ -20,7 +20,14 @@ from tfm.model.vision.positions import GRID_POSITIONS
 
 
 class Conv(nn.Conv2d):
-    """A convolution without bias, padded so that stride 1 keeps the size and stride 2 halves it, rounded up."""
+    """A convolution without bias, padded so that stride 1 keeps the size and stride 2 halves it, rounded up.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        kernel: side of the kernel, in pixels.
+        stride: distance of neighboring outputs, in pixels.
+    """
 
     def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1) -> None:
         super().__init__(in_channels, out_channels, kernel, stride, padding=kernel // 2, bias=False)
@@ -54,6 +61,11 @@ class ResidualBlock(nn.Module):
     """y = relu(shortcut(x) + norm(conv(relu(norm(conv(x))))))   (He et al. 2016, eq. 1 and 2)
 
     shortcut: x itself, or, where the shape changes, norm(W_s x), of every `stride`-th row and column.
+
+    Args:
+        in_channels: channels of x.
+        channels: channels of y.
+        stride: stride of the first convolution and of the shortcut.
     """
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
@@ -74,8 +86,18 @@ class ResidualBlock(nn.Module):
 class ResNetEmbedding(nn.Module):
     """z_t = W m_t + b + position_t,   m_t: the C numbers of cell t of the last map, cells in reading order.
 
-    A first convolution, of every `stride`-th row and column, then `blocks` residual blocks for each of `channels`; each
-    but the first of these stages halves the map.
+    A first convolution, of every `stride`-th row and column, then `blocks` residual blocks for each of `channels`;
+    each but the first of these stages halves the map.
+
+    Args:
+        image: the shape of the images.
+        channels: channels of each stage.
+        blocks: residual blocks of each stage.
+        stride: stride of the first convolution.
+        dim: D.
+        positions: name of the position scheme in GRID_POSITIONS.
+        dropout: dropout of the rows.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(

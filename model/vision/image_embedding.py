@@ -1,4 +1,4 @@
-"""What makes rows of images, in the place where an embedding makes rows of token ids."""
+"""Modules that make rows of images, in the place where an embedding makes rows of token ids."""
 
 from typing import TypeAlias
 

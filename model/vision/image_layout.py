@@ -7,5 +7,5 @@ from tfm.model.layout import Layout
 
 
 def image_layout(pixels: Tensor, num_tokens: int) -> Layout:
-    """Of images (B, channels, height, width) that are so many tokens each."""
+    """Return the layout of images (B, channels, height, width) of `num_tokens` tokens each."""
     return Layout.of(torch.full((len(pixels),), num_tokens), pixels.device)

@@ -7,7 +7,7 @@ from tfm.model.config_tables import VisionConfig
 
 @dataclass(frozen=True)
 class ImageShape:
-    """Of all images of a model, in pixels. channels: 1 (grey) or 3 (red, green, blue)."""
+    """The shape of all images of a model, in pixels. channels: 1 (grey) or 3 (red, green, blue)."""
 
     height: int
     width: int
@@ -15,21 +15,23 @@ class ImageShape:
 
 
 def token_size(vision: VisionConfig) -> int:
-    """How many pixels high and wide the square of an image is that a token stands for.
+    """Return the height and width, in pixels, of the square of an image for which a token stands.
 
-    A patch is just that; a cell of a convolution sees some of what is around it too.
+    A patch is just that; a cell of a convolution sees some pixels around the square too.
     """
     return vision.patch if vision.encoder == "patches" else vision.stride * 2 ** (len(vision.channels) - 1)
 
 
 def grid(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
-    """How many rows and columns of tokens an image is; each stage of a convolution but the first halves its sides."""
+    """Return the number of rows and of columns of tokens of an image; each stage of a convolution but the first halves
+    its sides.
+    """
     side = token_size(vision)
     return -(-image.height // side), -(-image.width // side)
 
 
 def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
-    """How many tokens an image is: its patches, or the cells of the last map."""
+    """Return the number of tokens of an image: of its patches, or of the cells of the last map."""
     rows, columns = grid(vision, image)
     return rows * columns
 

@@ -17,8 +17,15 @@ from tfm.model.vision.positions import GRID_POSITIONS
 class Patches(nn.Module):
     """z_p = E x_p + b + position_p   (Dosovitskiy et al. 2021, eq. 1, without its class token)
 
-    x_p: the C P^2 numbers of patch p, channel by channel, each row by row; patches are in reading order. P must divide
-    height and width.
+    x_p: the C P^2 numbers of patch p, channel by channel, each row by row; patches are in reading order.
+
+    Args:
+        image: the shape of the images.
+        patch: P, which must divide height and width.
+        dim: D.
+        positions: name of the position scheme in GRID_POSITIONS.
+        dropout: dropout of the rows.
+        compute_dtype: precision of the operands of matrix products in training.
     """
 
     def __init__(

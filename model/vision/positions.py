@@ -1,4 +1,4 @@
-"""Where in the image a token is: a vector for each cell of a grid, added to the cell's row.
+"""Positions of tokens in the image: a vector for each cell of a grid, added to the cell's row.
 
 Legend: B images · R rows of cells · C columns of cells · T = R C tokens of an image · D width.
 """
@@ -12,7 +12,13 @@ from tfm.model.attention.positions import sinusoids
 
 
 class NoPositions(nn.Module):
-    """Adds nothing."""
+    """Layer that adds nothing.
+
+    Args:
+        num_rows: R.
+        num_columns: C.
+        dim: D.
+    """
 
     def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
         super().__init__()
@@ -25,7 +31,12 @@ class NoPositions(nn.Module):
 class LearnedGrid(nn.Module):
     """One trained vector a cell   (Dosovitskiy et al. 2021, eq. 1: E_pos).
 
-    They begin as large as sines and cosines are: smaller ones, beside tokens of many pixels, are learned late.
+    The vectors begin as large as sines and cosines are: smaller ones, beside tokens of many pixels, are learned late.
+
+    Args:
+        num_rows: R.
+        num_columns: C.
+        dim: D.
     """
 
     def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
@@ -39,7 +50,13 @@ class LearnedGrid(nn.Module):
 
 
 class SinusoidalGrid(nn.Module):
-    """[PE(row) ; PE(column)], each of half the width   (PE: Vaswani et al. 2017, sec. 3.5)."""
+    """[PE(row) ; PE(column)], each of half the width   (PE: Vaswani et al. 2017, sec. 3.5).
+
+    Args:
+        num_rows: R.
+        num_columns: C.
+        dim: D.
+    """
 
     table: Tensor
 

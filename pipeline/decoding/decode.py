@@ -47,12 +47,22 @@ def decode(
     phrases: Phrases = NO_PHRASES,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `config.n_best` hypotheses of each source, best first, in the order of the sources.
+    """Return the `config.n_best` hypotheses of each source, best first, in the order of the sources.
 
-    Sources are images, or ids without end token; one longer than the model reads is cut (`is_too_long` tells), one
-    without pieces has the empty hypothesis. `prefixes` are ids that each hypothesis begins with, `phrases` what must
-    and may not come up. `on_done` is told how many more sources are done. The model must be in eval mode. Raises
-    RecipeError where more hypotheses are asked for than the beam has.
+    The model must be in eval mode. A source longer than the model reads is cut (`is_too_long` tells); one without
+    pieces has the empty hypothesis.
+
+    Args:
+        stepper: the model.
+        sources: images, or ids without end token.
+        config: the [decoding] part of a recipe.
+        device: device of the model.
+        prefixes: ids with which the hypotheses of each source begin; None for none.
+        phrases: forced and forbidden phrases.
+        on_done: called with the number of further sources that are done.
+
+    Raises:
+        RecipeError: more hypotheses are asked for than the beam has.
     """
     if (reason := config.n_best_problem()) is not None:
         raise RecipeError(reason)
@@ -112,7 +122,7 @@ def decode(
 
 
 def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
-    """Whether `decode` cuts this source (ids without end token)."""
+    """Return whether `decode` cuts this source (ids without end token)."""
     return len(source) > stepper.max_length - 1
 
 

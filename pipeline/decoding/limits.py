@@ -1,4 +1,6 @@
-"""How long hypotheses may be, what never comes up in them, and what their scores are divided by. No torch is needed."""
+"""Limits of hypotheses: their length, the pieces that never come up in them, and the length norms that divide their
+scores. No torch is needed.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +36,12 @@ none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). Non
 
 
 def max_pieces(num_source_tokens: int, config: DecodingConfig, max_length: int) -> int:
-    """The most pieces of a hypothesis, of a source of so many tokens (end token included); the model reads
-    `max_length`."""
+    """Return the most pieces of a hypothesis.
+
+    Args:
+        num_source_tokens: tokens of the source, end token included.
+        config: the [decoding] part of a recipe.
+        max_length: most tokens that the model reads.
+    """
     wanted = config.max_length or int(config.max_ratio * num_source_tokens) + 20
     return min(wanted, max_length - 1)

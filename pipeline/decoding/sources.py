@@ -1,4 +1,4 @@
-"""What hypotheses are searched for: texts as ids, or images; some of them at a time."""
+"""The sources of hypotheses: texts as ids, or images; some of them at a time."""
 
 import hashlib
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class TextSources:
         return [[*self._ids[row][: self._limit], EOS_ID] for row in rows]
 
     def lengths(self, rows: Sequence[int]) -> list[int]:
-        """How long some rows are, end token included, for the limits of their hypotheses."""
+        """Return the lengths of some rows, end token included, for the limits of their hypotheses."""
         return [min(len(self._ids[row]), self._limit) + 1 for row in rows]
 
     def keys(self, rows: Sequence[int]) -> list[Sequence[int]]:
@@ -53,7 +53,7 @@ class ImageSources:
         return list(range(len(self._images)))
 
     def lengths(self, rows: Sequence[int]) -> list[int]:
-        """What limits the length of hypotheses: nothing but the model."""
+        """Return the limit of hypotheses' lengths for some rows: nothing but the model limits them."""
         return [self._max_length] * len(rows)
 
     def keys(self, rows: Sequence[int]) -> list[Sequence[int]]:

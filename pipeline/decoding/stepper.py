@@ -22,8 +22,8 @@ class State(Protocol):
         """
 
     def replace(self, rows: Tensor, other: Self, /) -> Self:
-        """The state in which `rows` (R',) int64, all rows of some sentences, have given their places to those of
-        `other`, whose sentences have read no piece yet. This state is consumed.
+        """Return the state in which `rows` (R',) int64, all rows of some sentences, have given their places to those
+        of `other`, whose sentences have read no piece yet. The old state is consumed.
         """
 
 
@@ -38,15 +38,18 @@ class Stepper(Protocol[StateT]):
         """The longest source (pieces and end token) and the longest target (begin token and pieces)."""
 
     def source_layout(self, source: Tensor, lengths: Tensor, /) -> Layout:
-        """Where each source begins and ends among the rows that are read of it. lengths (B,): of texts; images (B, ...)
-        have their own."""
+        """Return the layout of sources as the model reads them. lengths (B,): of texts; images (B, ...) have their
+        own.
+        """
 
     def start(self, source: Tensor, layout: Layout, /) -> StateT:
         """The state before the first step, one row a sentence; source (N,) holds the ids, each end token included, or
         images (B, channels, height, width)."""
 
     def step(self, tokens: Tensor, state: StateT, /) -> tuple[LogProbFn, StateT]:
-        """What may come after `tokens` (R,), one a row, and the state that has read them."""
+        """Return the log-probabilities of the pieces after `tokens` (R,), one a row, and the state that has read the
+        tokens.
+        """
 
 
 class LanguageModel(Stepper[StateT], Protocol[StateT]):

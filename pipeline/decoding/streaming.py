@@ -34,14 +34,14 @@ class NextPieces:
 
 
 class PromptedStepper(Generic[StateT]):
-    """A language model that has read a prompt, as a `Stepper`: of what follows. Its source is not looked at."""
+    """A language model that has read a prompt, as a `Stepper` of the continuation. The source is not looked at."""
 
     def __init__(self, model: LanguageModel[StateT], prompt: Sequence[int]) -> None:
         self._model, self._prompt = model, [BOS_ID, *prompt]
         self.max_length = model.max_length - len(prompt)
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """Of sources of these lengths (B,)."""
+        """Return the layout of sources of these lengths (B,)."""
         return Layout.of(lengths, source.device)
 
     def start(self, source: Tensor, layout: Layout) -> StateT:
@@ -83,11 +83,20 @@ def generate_stream(
     bans: BannedPieces | None,
     device: torch.device,
 ) -> Iterator[NextPieces]:
-    """`config.n_best` texts that go on after a prompt, as they grow, of the likeliest pieces or of pieces drawn.
+    """Yield, as they grow, `config.n_best` texts that continue a prompt, of the likeliest pieces or of pieces drawn.
 
-    A text ends with its end token, which comes after `longest` pieces at the latest. through_ends: the end token is a
-    piece like others, and a text ends after `longest` pieces; where the model has read `context` of them it goes on
-    from the last half of those. A text also ends where bans leave nothing that may come.
+    A text ends with its end token, which comes after `longest` pieces at the latest, or where bans leave no piece that
+    may come.
+
+    Args:
+        model: the language model.
+        prompt: ids of the prompt.
+        config: the [decoding] part of a recipe.
+        longest: the most pieces of a text.
+        context: the most pieces that the model reads; with `through_ends` it goes on from the last half of them.
+        through_ends: whether the end token is a piece like others, so that a text ends after `longest` pieces.
+        bans: forbidden pieces; None for none.
+        device: device of the model.
     """
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
     rules = LogitsProcessor.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)

@@ -48,11 +48,21 @@ def target_log_probs(
     *,
     device: torch.device | str = "cpu",
 ) -> npt.NDArray[np.float64]:
-    """log p(target | source) of each pair (n,), the sum over its pieces and the end token, in nats. Sources may be
-    images.
+    """Return log p(target | source) of each pair, the sum over its pieces and the end token, in nats.
 
-    Ids come without end token; a source longer than the model reads is cut, as `decode` cuts it. The model must be in
-    eval mode. Raises DataError for a target that is longer than the model reads.
+    The model must be in eval mode. A source longer than the model reads is cut, as `decode` cuts it.
+
+    Args:
+        model: the model.
+        sources: images, or ids without end token.
+        targets: ids without end token.
+        device: device of the model.
+
+    Returns:
+        (n,).
+
+    Raises:
+        DataError: a target is longer than the model reads.
     """
     limit = model.max_length - 1
     for number, target in enumerate(targets, 1):
@@ -77,7 +87,7 @@ def target_log_probs(
 def _pairs(
     sources: Sequence[Sequence[int]] | RowImages, targets: Sequence[Sequence[int]], limit: int
 ) -> Callable[[npt.NDArray[np.int64]], PairBatch]:
-    """What makes the batch of some rows; texts are cut to so many pieces."""
+    """Return the function that makes the batch of some rows; texts are cut to `limit` pieces."""
     if isinstance(sources, RowImages):
         return lambda rows: pairs_from_images(sources.take(rows), [targets[row] for row in rows], sources.preparation)
     return lambda rows: pairs_from_ids([sources[row][:limit] for row in rows], [targets[row] for row in rows])
@@ -87,9 +97,13 @@ def _pairs(
 def stepped_log_probs(
     stepper: Stepper[StateT], state: StateT, tokens: Tensor, targets: Sequence[Sequence[int]]
 ) -> list[list[float]]:
-    """log p of each piece of R targets, in nats: what any `Stepper` says of them, an ensemble too, step by step.
+    """Return log p of each piece of R targets, in nats, by any `Stepper`, an ensemble too, step by step.
 
-    state: of R rows; tokens (R,): what each row reads first, the begin token where nothing has been read.
+    Args:
+        stepper: the model.
+        state: of R rows.
+        tokens: (R,), the first token that each row reads, the begin token where nothing has been read.
+        targets: ids.
     """
     longest = max(map(len, targets), default=0)
     wanted = torch.tensor([[*target, *[PAD_ID] * (longest - len(target))] for target in targets], device=tokens.device)
@@ -109,7 +123,18 @@ def forced_log_probs_by_steps(
     *,
     device: torch.device | str,
 ) -> npt.NDArray[np.float64]:
-    """What `target_log_probs` says, of any `Stepper`: an ensemble has the mean of its members' probabilities."""
+    """Return the result of `target_log_probs` by any `Stepper`: an ensemble has the mean of its members'
+    probabilities.
+
+    Args:
+        stepper: the model.
+        sources: images, or ids without end token.
+        targets: ids without end token.
+        device: device of the model.
+
+    Returns:
+        (n,), in nats.
+    """
     batch = _pairs(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
@@ -125,10 +150,19 @@ def forced_text_log_probs(
     *,
     device: torch.device | str = "cpu",
 ) -> npt.NDArray[np.float64]:
-    """Of a language model, log p(pieces of a text from place `start` on | those before) of each text (n,), in nats.
+    """Return log p(pieces of a text from place `start` on | those before) of each text by a language model, in nats.
 
-    Ids come without begin token; an end token counts where it is there. No text may be empty, or longer than the model
-    reads. The model must be in eval mode.
+    The model must be in eval mode.
+
+    Args:
+        model: the language model.
+        texts: ids without begin token; an end token counts where it is there. No text may be empty, or longer than the
+            model reads.
+        starts: of each text, the place of the first piece that counts.
+        device: device of the model.
+
+    Returns:
+        (n,).
     """
     lengths, firsts = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
     whole = np.array([piece for text in texts for piece in text], np.int32)
@@ -148,7 +182,18 @@ def forced_text_log_probs(
 def forced_text_log_probs_by_steps(
     stepper: Any, texts: Sequence[Sequence[int]], starts: Sequence[int], *, device: torch.device | str = "cpu"
 ) -> npt.NDArray[np.float64]:
-    """What `forced_text_log_probs` says, of any `LanguageModel` stepper: an ensemble has the mean of probabilities."""
+    """Return the result of `forced_text_log_probs` by any `LanguageModel` stepper: an ensemble has the mean of
+    probabilities.
+
+    Args:
+        stepper: the model.
+        texts: ids without begin token.
+        starts: of each text, the place of the first piece that counts.
+        device: device of the model.
+
+    Returns:
+        (n,), in nats.
+    """
     with torch.inference_mode():
         state = stepper.begin(len(texts), device)
     begins = torch.full((len(texts),), BOS_ID, device=device)

@@ -31,9 +31,9 @@ KILLED = "decoding: a process was killed while decoding; if memory ran out, lowe
 
 
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
-    """How many processes are to share so many sentences: none where this one had better do it itself.
+    """Return the number of processes that are to share so many sentences: none where this one had better do it itself.
 
-    Even one is better than none: it may keep its memory as suits a search (`_keep_freed_memory`).
+    Even one is better than none: a worker may keep its memory as suits a search (`_keep_freed_memory`).
     """
     if not can_fork() or torch.device(device).type != "cpu":
         return 0
@@ -41,10 +41,17 @@ def num_workers(device: torch.device | str, num_sentences: int) -> int:
 
 
 def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[int], None]) -> Iterator[tuple[int, T]]:
-    """Each number below `count` and what `search` finds for it, in any order.
+    """Yield each number below `count` with the result of its search, in any order; an error of a search is raised
+    here.
 
-    A search tells what it is given how much it has done, and `on_done` hears it. An error of a search is raised here.
-    Raises DataError where a process is killed.
+    Args:
+        search: (number, report) -> result; calls `report` with the amount of work that it has done.
+        count: number of searches.
+        workers: number of processes; 0 for this one alone.
+        on_done: called with the amounts that searches report.
+
+    Raises:
+        DataError: a process is killed.
     """
     if workers == 0:
         for number in range(count):

@@ -16,8 +16,9 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 @dataclass(frozen=True)
 class RunPaths:
-    """Where the artifacts of a run lie. scored: what its translations and scores are of; the test sets' alone are in
-    translations/ and scores/."""
+    """The paths of the artifacts of a run. scored: the split that its translations and scores are of; the test sets'
+    alone are in translations/ and scores/.
+    """
 
     folder: Path
     scored: EvalSplit = "tests"
@@ -157,11 +158,18 @@ def run(
     only: Sequence[str] = tuple(STAGES),
     scores: Reporter | None = None,
 ) -> RunPaths:
-    """Run the recipe's stages, in order, in root/NAME; each says whether it is fresh or why it runs.
+    """Run the recipe's stages, in order, in root/NAME; each reports whether it is fresh or why it runs.
 
-    before: called with the name of each stage before it runs. only: the stages that are run. scores: shows what
-    evaluation finds, if that is not the reporter. Of several processes that torchrun started all train, and the first
-    alone does all else.
+    If torchrun started several processes, all train, and the first alone does all else.
+
+    Args:
+        recipe: the recipe.
+        root: the folder of all runs.
+        command: the command line, for the manifests.
+        reporter: receives messages.
+        before: called with the name of each stage before it runs.
+        only: the stages that are run.
+        scores: receives the scores of evaluation, if that is not `reporter`.
     """
     if folder := folder_of(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
@@ -180,7 +188,7 @@ def run(
 
 
 def run_of(recipe: Recipe, root: Path = Path("runs")) -> RunPaths:
-    """Where the stages of a recipe read and write."""
+    """Return the paths that the stages of a recipe read and write."""
     return RunPaths(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
 
 
@@ -195,8 +203,17 @@ def run_stage(
 ) -> None:
     """Run one stage of the recipe on the artifacts in root/NAME.
 
-    `out`: where its own artifact goes instead (train: the folder that gets training/ and model/). Raises
-    DataError where a stage before it has not been run.
+    Args:
+        recipe: the recipe.
+        stage: name of the stage.
+        root: the folder of all runs.
+        out: the folder of its own artifact, instead of the run's (train: the folder that gets training/ and model/).
+        command: the command line, for the manifest.
+        reporter: receives messages.
+
+    Raises:
+        DataError: a stage before it has not been run.
+        RecipeError: the task of the model has no such stage.
     """
     place = run_of(recipe, root)
     if stage not in stages(recipe):

@@ -1,4 +1,6 @@
-"""Which tokenizers go with a model that reads characters, and which models with a tokenizer of characters."""
+"""Check of the tokenizers that go with a model that reads characters, and of the models that go with a tokenizer of
+characters.
+"""
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
@@ -8,7 +10,12 @@ from tfm.tokenizer.config import TokenizerConfig
 def check_characters(model: ModelConfig, tokenizer: TokenizerConfig, training: TrainingConfig) -> None:
     """Raise ValueError where the source of a recipe is characters by one of its settings alone.
 
-    What `tokenizer.file` or `source_from` bring is seen when training begins.
+    A tokenizer brought by `tokenizer.file` or `source_from` is checked when training begins.
+
+    Args:
+        model: the [model] part of a recipe.
+        tokenizer: the [tokenizer] part.
+        training: the [training] part.
     """
     if not tokenizer.shared and tokenizer.target_config.kind == "codepoint":
         raise ValueError(

@@ -17,7 +17,7 @@ from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
 from tfm.pipeline.reports.run_summary import further_scores
 
 STAGES = ("tokenize", "preprocess", "train")
-"""What is run of each fold: no test set is scored."""
+"""The stages of each fold: no test set is scored."""
 FIGURES = ("loss", "perplexity", "accuracy", "bleu")
 """Before further scores of validation."""
 
@@ -86,7 +86,13 @@ class CrossValidation:
 
 
 def without_fold(recipe: Recipe, number: int, num_folds: int) -> Recipe:
-    """A recipe that trains without a fold of its training data and validates on it; called NAME-fold-NUMBER."""
+    """Return a recipe, called NAME-fold-NUMBER, that trains without a fold of its training data and validates on it.
+
+    Args:
+        recipe: the recipe.
+        number: number of the fold, from 1.
+        num_folds: number of folds.
+    """
     data = recipe.data.model_copy(update={"fold": FoldConfig(number=number, of=num_folds)})
     return recipe.model_copy(update={"name": f"{recipe.name}-fold-{number}", "data": data})
 
@@ -98,10 +104,19 @@ def load_folds(
     flags: Mapping[str, object | None] | None = None,
     seeds: Sequence[int] = (),
 ) -> dict[str, list[Recipe]]:
-    """The recipes of each fold, by the name of the recipe; files, overrides, flags and seeds are as for `load_recipes`.
+    """Return the recipes of each fold, by the name of the recipe.
 
-    The folds of a recipe are drawn with `data.split_seed`, and are the same for all seeds. Raises DataError where one
-    of them would be empty.
+    The folds of a recipe are drawn with `data.split_seed`, and are the same for all seeds.
+
+    Args:
+        files: as for `load_recipes`.
+        num_folds: number of folds.
+        overrides: as for `load_recipes`.
+        flags: as for `load_recipes`.
+        seeds: as for `load_recipes`.
+
+    Raises:
+        DataError: a fold would be empty.
     """
     first = {**(flags or {}), "data.fold.number": 1, "data.fold.of": num_folds}
     loaded = load_recipes(files, overrides, first, seeds)
@@ -134,7 +149,16 @@ def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
 
 
 def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> CrossValidation:
-    """What the runs of a recipe's folds gave. Raises DataError where one has no model."""
+    """Return the results of the runs of a recipe's folds.
+
+    Args:
+        name: name of the cross-validation.
+        recipes: the recipe of each fold.
+        root: the folder of all runs.
+
+    Raises:
+        DataError: a run has no model.
+    """
     return CrossValidation(name, tuple(_read(recipe, run_folder(recipe, root)) for recipe in recipes))
 
 

@@ -14,7 +14,9 @@ Key: TypeAlias = tuple[str, ...]
 
 
 class Origin(NamedTuple):
-    """Where a value was said: a file or the text of a `--set`, and how late: a later layer is over those before."""
+    """The place where a value was set: a file or the text of a `--set`, and its layer: a later layer is over those
+    before.
+    """
 
     label: str
     layer: int
@@ -52,10 +54,14 @@ def recipe_error(
     origins: Mapping[Key, Origin],
     origin_of: Callable[[Any], str],
 ) -> RecipeError:
-    """The first of pydantic's `errors` as an error of ours; an unknown key goes first, what is missing last.
+    """Return the first of pydantic's errors as an error of ours; an unknown key goes first, a missing one last.
 
-    `model` was checked, and stands in a recipe at `prefix`; `to_blame` names who said it, where an error is of several
-    keys that do not go together.
+    Args:
+        errors: pydantic's errors.
+        model: the class that was checked.
+        prefix: the place of the checked value in a recipe.
+        origins: the place that set each key.
+        origin_of: (error) -> the place to name where an error is of several keys that do not go together.
     """
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
@@ -77,8 +83,9 @@ def _user_key(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
 
 
 def place_of(key: Key, origins: Mapping[Key, Origin]) -> str | None:
-    """Who said the value at `key`, or a table that it stands in; None where nobody did, or parts of it were said
-    later."""
+    """Return the place that set the value at `key`, or a table that it stands in; None where none did, or parts of it
+    were set later.
+    """
     around = (origins[key[:length]] for length in range(len(key), 0, -1) if key[:length] in origins)
     said = next(around, None)
     if said is None or any(each[: len(key)] == key and other.layer > said.layer for each, other in origins.items()):
@@ -106,7 +113,7 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, 
 
 
 def _nearest(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
-    """What the unknown key `name` was meant to be: a neighbour, one of that name elsewhere, or any neighbour."""
+    """Return a hint for the unknown key `name`: a similar neighbor, keys of that name elsewhere, or all neighbors."""
     beside = _model_at(model, loc)
     names = list(beside.model_fields) if beside is not None else []
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)

@@ -1,8 +1,9 @@
 """`tfm evaluate --final`: of some runs the one that validation chooses is scored on its test sets, once; of runs that
 differ in their seed alone all are, if the mean of their validation is the best.
 
-What chooses a model must not be what judges it. So runs of `evaluation.tests = "final"` have scores of their validation
-split alone, in scores-valid/; they choose, and the ledger knows whether the tests were used before.
+The data that choose a model must not be those that judge it. Runs of `evaluation.tests = "final"` therefore have
+scores of their validation split alone, in scores-valid/; they choose, and the ledger knows whether the tests were used
+before.
 """
 
 import json
@@ -145,7 +146,14 @@ def distinct(folders: Sequence[Path]) -> list[Path]:
 
 
 def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter) -> Path:
-    """The folder of a recipe's run, whose validation split is translated and scored where it is not yet."""
+    """Translate and score the validation split of a recipe's run where that is not done yet; return the folder of the
+    run.
+
+    Args:
+        recipe: the recipe.
+        command: the command line, for the manifests.
+        reporter: receives messages.
+    """
     for stage in ("translate", "evaluate"):
         if stage in stages(recipe):
             run_stage(recipe, stage, command=command, reporter=reporter)
@@ -235,7 +243,7 @@ def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str |
 
 
 def is_done(chosen: Candidate, run: RunPaths) -> bool:
-    """Whether the scores of the tests are there, made from just this model with these settings."""
+    """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
             plan = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)
@@ -249,9 +257,12 @@ def is_done(chosen: Candidate, run: RunPaths) -> bool:
 
 
 def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
-    """Raise RecipeError where a test set of the run's dataset was scored by --final before, unless `again`.
+    """Raise RecipeError where a test set of the run's dataset was scored by --final before.
 
-    own: the fingerprint of the models together, whose look may have been entered before they were stopped.
+    Args:
+        run: the paths of the run.
+        again: whether it may be scored again.
+        own: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
     looker = ledger.looker_of(run.model, "", ledger.FINAL)
     entries = [] if looker is None else ledger.looks(looker.root)

@@ -1,4 +1,4 @@
-"""Whether a recipe's model reads what its corpora are: images or texts."""
+"""Check that a recipe's model reads the kind of its corpora: images or texts."""
 
 from tfm.data.image_config import ImagesConfig
 from tfm.model.config import ModelConfig
@@ -7,7 +7,14 @@ from tfm.pipeline.training_config import TrainingConfig
 
 
 def check_images(images: ImagesConfig | None, model: ModelConfig, training: TrainingConfig) -> None:
-    """Raise ValueError where the one are images and the other reads texts, or it cannot read images of their shape."""
+    """Raise ValueError where the corpora are images and the model reads texts, or the other way round, or the model
+    cannot read images of their shape.
+
+    Args:
+        images: the [data.images] part of a recipe; None for texts.
+        model: the [model] part.
+        training: the [training] part.
+    """
     if images is None:
         if model.vision is not None:
             raise ValueError("model.vision reads images, and the corpora are texts: give [data.images] and images")

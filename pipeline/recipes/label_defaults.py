@@ -7,7 +7,7 @@ from tfm.pipeline.training_config import FIGURES, TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 LEGACY_KIND = "word"
-"""What recipes said for both."""
+"""The value that older recipes set for both sides."""
 
 
 def add_names(raw: dict[str, Any]) -> None:

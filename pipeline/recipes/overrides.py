@@ -19,7 +19,7 @@ class Setting(NamedTuple):
 
 
 def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[Setting]:
-    """What `--set` texts say and, after it, flags."""
+    """Return the settings of `--set` texts and, after them, of flags."""
     found = []
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -31,7 +31,13 @@ def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) ->
 
 
 def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
-    """Put one value over what a recipe says; of a list that it does not name the default is taken."""
+    """Put one value over that of a recipe; a list that the recipe does not name begins as its default.
+
+    Args:
+        raw: the recipe as nested dicts, changed in place.
+        setting: key and value.
+        schema: the class of the recipe.
+    """
     key, node = setting.key, raw
     for place in range(1, len(key)):
         at = _place(node, key[:place], setting)
@@ -54,7 +60,7 @@ def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
 
 
 def _place(node: Any, key: Key, setting: Setting) -> Any:
-    """Where the last part of a key stands in a table, or in a list."""
+    """Return the key or index of the last part of a key in a table, or in a list."""
     if not isinstance(node, list):
         return key[-1]
     name, part = ".".join(key[:-1]), key[-1]

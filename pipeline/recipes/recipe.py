@@ -122,11 +122,17 @@ def run_folder(recipe: Recipe, root: Path = Path("runs")) -> Path:
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, object | None] | None = None) -> Recipe:
-    """The recipe in a TOML file, with all it extends and all defaults.
+    """Return the recipe in a TOML file, with all it extends and all defaults.
 
-    `overrides`: `--set` texts such as "training.max_steps=500"; `flags`: values by dotted key, None where not
-    given. A value that may be absent is taken away by the text "none". Raises RecipeError, which names
-    the file or flag, the key, and the nearest valid key or the allowed values.
+    Args:
+        path: the file.
+        overrides: `--set` texts such as "training.max_steps=500"; the text "none" takes away a value that may be
+            absent.
+        flags: values by dotted key, None where not given.
+
+    Raises:
+        RecipeError: the recipe is not valid; the message names the file or flag, the key, and the nearest valid key or
+            the allowed values.
     """
     origins: Origins = {}
     raw = read(path, origins)
@@ -143,11 +149,16 @@ def from_flags(
     *,
     beside: Sequence[str] = (),
 ) -> _Section:
-    """One part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
+    """Return one part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
 
-    `values`: by dotted key inside the part, None where not given. Of `overrides` (as in load_recipe) those of the
-    parts `beside`, which the command takes too, are passed over. Raises RecipeError as load_recipe does, and for
-    a part that the command does not take.
+    Args:
+        section: the class of the part.
+        values: by dotted key inside the part, None where not given.
+        overrides: `--set` texts, as in load_recipe.
+        beside: other parts that the command takes; overrides of them are passed over.
+
+    Raises:
+        RecipeError: as load_recipe, and for a part that the command does not take.
     """
     part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
     settings = settings_of(overrides, {f"{part}.{key}": value for key, value in values.items()})
@@ -231,7 +242,7 @@ def _resolved(
 
 
 def _has_error(section: type[BaseModel], content: Any, error: Any) -> bool:
-    """Whether such an error comes up in this content."""
+    """Return whether such an error comes up in this content."""
     try:
         section.model_validate_json(_as_json(section, content), strict=True)
     except ValidationError as found:

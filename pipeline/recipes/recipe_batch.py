@@ -26,9 +26,16 @@ def load_recipes(
     flags: Mapping[str, object | None] | None = None,
     seeds: Sequence[int] = (),
 ) -> list[Recipe]:
-    """The recipes in some files, as `load_recipe` reads each; with seeds, for each of them one, called NAME-SEED.
+    """Return the recipes in some files, as `load_recipe` reads each.
 
-    Raises RecipeError where two have one name, and where a seed is set beside `seeds`.
+    Args:
+        files: the files.
+        overrides: `--set` texts.
+        flags: values by dotted key, None where not given.
+        seeds: seeds, for each of which every file gives a recipe, called NAME-SEED; none: one recipe a file.
+
+    Raises:
+        RecipeError: two recipes have one name, or a seed is set beside `seeds`.
     """
     if seeds and (also := [each for each in overrides if each.partition("=")[0].strip() == "seed"]):
         raise RecipeError(f"--set {also[0]}: --seeds says the seed of each run; give one of the two")
@@ -68,10 +75,24 @@ def run_recipes(
     only: Sequence[str] = tuple(chain.STAGES),
     scores: Reporter | None = None,
 ) -> dict[str, Exception]:
-    """Run each recipe as `chain.run` does, under its name; the errors, by the name of the recipe that had them.
+    """Run each recipe as `chain.run` does, under its name.
 
-    A tokenizer or dataset that an earlier run has, made by the same plan, is copied from there. Without keep_going the
-    first error is raised. Raises Stopped in any case.
+    A tokenizer or dataset that an earlier run has, made by the same plan, is copied from there.
+
+    Args:
+        recipes: the recipes.
+        keep_going: whether further recipes run after an error; else the first error is raised.
+        root: the folder of all runs.
+        command: the command line, for the manifests.
+        reporter: receives messages.
+        only: the stages that are run.
+        scores: receives the scores of evaluation, if that is not `reporter`.
+
+    Returns:
+        The errors, by the name of the recipe that had them.
+
+    Raises:
+        Stopped: in any case where the user stops a run.
     """
     failed: dict[str, Exception] = {}
     earlier: list[RunPaths] = []
@@ -105,7 +126,13 @@ def in_words(error: TfmError | OSError) -> str:
 
 
 def plan_of(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
-    """What a stage will make, where runs may share it and its inputs are there; else None."""
+    """Return the plan of a stage whose result runs may share, where its inputs are there; else None.
+
+    Args:
+        recipe: the recipe.
+        stage: name of the stage.
+        place: the paths of the run.
+    """
     if stage == "tokenize":
         from tfm.pipeline.stages import tokenize
 
@@ -124,9 +151,14 @@ def copy_from_sibling(
     reporter: Reporter,
     copy: Callable[[Path, Path], object] = shutil.copyfile,
 ) -> None:
-    """Publish a copy of the first artifact of just this plan, where that is not made and one of `others` is it.
+    """Publish a copy of the first artifact of just this plan, unless it is made already.
 
-    copy(from, to): how a file is copied.
+    Args:
+        plan: the plan.
+        others: folders in which the artifact may be.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        copy: (from, to) copies a file.
     """
     if stale_reason(plan) is None:
         return
@@ -144,7 +176,13 @@ def copy_from_sibling(
 
 
 def copy_files(manifest: Manifest, into: Path, copy: Callable[[Path, Path], object]) -> None:
-    """Copy the files of an artifact into a draft."""
+    """Copy the files of an artifact into a draft.
+
+    Args:
+        manifest: the manifest of the artifact.
+        into: the folder of the draft.
+        copy: (from, to) copies a file.
+    """
     for name in manifest.files:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
         copy(manifest.folder / name, into / name)

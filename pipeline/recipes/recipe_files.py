@@ -21,9 +21,15 @@ _LONG_KEY = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_NAME}\.[ \t]*){{{MAX_DEPTH}}
 
 
 def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """A recipe file as nested dicts, merged over the recipe it extends; notes in `origins` where each value comes from.
+    """Return a recipe file as nested dicts, merged over the recipe it extends.
 
-    extended_by: the recipes that extend this one, the first first. Raises RecipeError for what is no recipe.
+    Args:
+        path: the file.
+        origins: receives the place that set each key.
+        extended_by: the recipes that extend this one, the first first.
+
+    Raises:
+        RecipeError: the file is no recipe.
     """
     if len(extended_by) >= MAX_CHAIN:
         first = f"{extended_by[0]} extends {extended_by[1]}, which extends another, and so on"
@@ -83,7 +89,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
 
 
 def _is_deep(content: Mapping[str, Any]) -> bool:
-    """Whether tables and lists are nested deeper than in any recipe."""
+    """Return whether tables and lists are nested deeper than in any recipe."""
     level: list[Any] = [content]
     for _ in range(MAX_DEPTH):
         values = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]

@@ -41,7 +41,20 @@ def plan(
     seed: int = 1,
     scored: EvalSplit = "tests",
 ) -> Plan:
-    """What `evaluate_tests` will make, from what. Raises DataError where the translations are of something else."""
+    """Return the plan of `evaluate_tests`.
+
+    Args:
+        model: the folder of the model.
+        dataset: the folder of the dataset.
+        translations: the folder of the translations; None for a model without hypotheses.
+        config: the [evaluation] part of a recipe.
+        out: the folder of the scores.
+        seed: the seed of the run.
+        scored: the split to score.
+
+    Raises:
+        DataError: the translations are of another model or dataset.
+    """
     manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
     if translations is None:
         check_tokenizer(manifests["model"], manifests["dataset"])
@@ -58,7 +71,7 @@ def plan(
 
 
 def input_name(scored: EvalSplit) -> str:
-    """What the translations are called among the inputs of their scores."""
+    """Return the name of the translations among the inputs of their scores."""
     return "translations" if scored == "tests" else f"translations-{scored}"
 
 
@@ -77,11 +90,27 @@ def evaluate_tests(
     scored: EvalSplit = "tests",
     chosen: str | None = "recipe",
 ) -> dict[str, Any]:
-    """Scores the translations of every test set of `dataset`, or of its validation split, into `out`.
+    """Score the translations of every test set of a dataset, or of its validation split.
 
-    The first test set is the main one. Without translations (of a model that makes none) the model is scored by how
-    probable it finds the test sets. `training` is the folder whose metrics.jsonl the report draws; `chosen` says for
-    the ledger how the model was chosen; None: the caller has entered the look. Returns the content of scores.json.
+    The first test set is the main one.
+
+    Args:
+        model: the folder of the model.
+        dataset: the folder of the dataset.
+        translations: the folder of the translations; None for a model that makes none, which is scored by the
+            probability that it gives to the test sets.
+        training: the folder whose metrics.jsonl the report draws; None for none.
+        config: the [evaluation] part of a recipe.
+        out: the folder of the scores.
+        seed: the seed of the run.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        scored: the split to score.
+        chosen: how the model was chosen, for the ledger; None: the caller has entered the look.
+
+    Returns:
+        The content of scores.json.
     """
     config = evaluation_of(task_of(open_artifact(model, "train")), config)
     check_metrics(config)

@@ -41,11 +41,26 @@ def evaluate_alternatives(
     to: str | None = None,
     source_language: str | None = None,
 ) -> dict[str, Any]:
-    """How often `model`, or its ensemble with others, finds the right text the likeliest, for the items of a file.
+    """Return the share of a file's items for which `model`, or its ensemble, finds the right text the likeliest.
 
-    source: the file, of a contrast set also the name of a built-in one. With `out` an artifact is published there: the
-    scores, and the items with the figures of each text. `to`: the language, of a model of several. Returns the scores
-    as JSON has them. Raises DataError for a line that is none, or a model that gives texts no probability.
+    Args:
+        kind: questions with choices, or a contrast set.
+        source: the file, of a contrast set also the name of a built-in one.
+        model: the folder of the model.
+        ensemble: the folders of the other models of the ensemble.
+        out: the folder where an artifact is published: the scores, and the items with the figures of each text; None
+            for none.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        to: the target language, of a model of several.
+        source_language: the source language, of a model of several.
+
+    Returns:
+        The scores as JSON has them.
+
+    Raises:
+        DataError: a line is no item, or the model gives texts no probability.
     """
     built_in = is_built_in(source, kind)
     sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
@@ -94,7 +109,7 @@ def _published(
     command: Sequence[str],
     reporter: Reporter,
 ) -> dict[str, Any]:
-    """What `work` finds, published unless it is there already, and shown."""
+    """Return the result of `work`, published unless it is there already, and shown."""
     file = plan.folder / SCORES
     if is_fresh(plan, reporter):
         with reading_scores(file, again="run this again"):

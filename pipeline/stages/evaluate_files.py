@@ -49,14 +49,38 @@ def evaluate_files(
     source_language: str | None = None,
     noise: float | None = None,
 ) -> dict[str, Any]:
-    """Scores the hypotheses in a file, or those that `model` gives for `source`, against one or more references.
+    """Score the hypotheses in a file, or those that a model gives for a file of sources, against one or more
+    references.
 
-    Perplexity needs both `model` and `source`. `ensemble`, `prefixes` and `forced` are those of `tfm translate`, and
-    `prefix` is one for all lines; `to` is the language, of a model of several, `source_language` that of the source,
-    for one that is told it. With `out`, an artifact is published there, with the hypotheses if the model made them.
-    `noise`: the share of the source's characters that is mistyped before the model reads it (`data.typing_errors`),
-    drawn by `seed`; each score's signature says so. Returns the content of scores.json. Raises DataError where line
-    counts differ, RecipeError where nothing gives hypotheses.
+    Perplexity needs both `model` and `source`.
+
+    Args:
+        config: the [evaluation] part of a recipe.
+        hypotheses: the file of hypotheses; None where the model gives them.
+        model: the folder of the model; None for none.
+        ensemble: the folders of the other models of an ensemble.
+        source: the file of sources; None for none.
+        references: the files of references.
+        decoding: the [decoding] part of a recipe.
+        prefix: the prefix of all hypotheses; None for none.
+        prefixes: the file of prefixes, as of `tfm translate`; None for none.
+        forced: the file of forced phrases, as of `tfm translate`; None for none.
+        out: the folder where an artifact is published, with the hypotheses if the model made them; None for none.
+        seed: the seed of the run, by which `noise` is drawn.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        to: the target language, of a model of several.
+        source_language: the source language, for a model that is told it.
+        noise: the share of the source's characters that is mistyped before the model reads it (`data.typing_errors`),
+            as each score's signature says; None for none.
+
+    Returns:
+        The content of scores.json.
+
+    Raises:
+        DataError: line counts differ.
+        RecipeError: nothing gives hypotheses.
     """
     if not references:
         raise RecipeError("there is no reference: give --reference FILE")
@@ -131,7 +155,7 @@ def _hypotheses(
     decoding: DecodingConfig,
     reporter: Reporter,
 ) -> list[str]:
-    """What the model says of each source. Raises DataError for a model that says nothing."""
+    """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
     if not ABILITIES[loaded.config.task].gives_hypotheses:
         how = "remove --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)

@@ -29,10 +29,24 @@ def evaluate_texts(
     reporter: Reporter,
     device: Device = "auto",
 ) -> dict[str, Any]:
-    """Scores text files, the main one first, as `evaluate_tests` scores the test sets of such a model.
+    """Score text files, the main one first, as `evaluate_tests` scores the test sets of a model without hypotheses.
 
-    With `out`, an artifact is published there. Returns the content of scores.json. Raises RecipeError where the model
-    gives hypotheses, so that there is something to compare texts with, and for what is asked of it in vain.
+    Args:
+        model: the folder of the model.
+        texts: the files.
+        config: the [evaluation] part of a recipe.
+        out: the folder where an artifact is published; None for none.
+        seed: the seed of the run.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+
+    Returns:
+        The content of scores.json.
+
+    Raises:
+        RecipeError: the model gives hypotheses, so that there is something to compare texts with, or a setting has no
+            effect on its scores.
     """
     made = open_artifact(model, "train")
     task = task_of(made)

@@ -46,7 +46,16 @@ TOKENIZER_MAKERS = ("tokenize", "train")
 
 
 def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
-    """What `preprocess` will make, from what. Raises DataError where a corpus is not there."""
+    """Return the plan of `preprocess`.
+
+    Args:
+        data: the [data] part of a recipe.
+        tokenizer: the folder of the tokenizer.
+        out: the folder of the dataset.
+
+    Raises:
+        DataError: a corpus is not there.
+    """
     of_tokenizer, splits = Input.of_artifact(tokenizer, TOKENIZER_MAKERS), resolve(data)
     inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
@@ -58,12 +67,21 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
 
 
 def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
-    """Check, split, encode and measure the corpora of a recipe; publish the dataset at `out`.
+    """Check, split, encode and measure the corpora of a recipe, and publish the dataset.
 
-    Drops from training data what `data.limits` says, and nothing from validation and test data, unless validation is on
-    a fold of the training data; `report.json` and the tables that are printed say what was found. Raises DataError
-    before any work where a corpus is not in order, and where a training pair that was not dropped exceeds
-    `data.batch_tokens`.
+    Training pairs beyond `data.limits` are dropped, and no pair of validation and test data, unless validation is on a
+    fold of the training data; `report.json` and the printed tables have the figures.
+
+    Args:
+        data: the [data] part of a recipe.
+        tokenizer: the folder of the tokenizer.
+        out: the folder of the dataset.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+
+    Raises:
+        DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
+            `data.batch_tokens`.
     """
     stage_plan = plan(data, tokenizer, out)
     if is_fresh(stage_plan, reporter):
@@ -213,7 +231,7 @@ def _chunks(
 
 
 def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
-    """What encodes the sources of a corpus: with the tokens of its languages before each, if it has any."""
+    """Return the tokenizer of the sources of a corpus: with the tokens of its languages before each, if it has any."""
     if corpus.languages is None:
         return source
     own, target = corpus.languages

@@ -37,7 +37,16 @@ Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer | GrowthT
 
 
 def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
-    """What `tokenize` will make, from what. Raises DataError where a corpus is not there."""
+    """Return the plan of `tokenize`.
+
+    Args:
+        config: the [tokenizer] part of a recipe.
+        data: the [data] part of a recipe.
+        out: the folder of the tokenizer.
+
+    Raises:
+        DataError: a corpus is not there.
+    """
     splits = resolve(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
     if not _is_taken(config):
@@ -57,10 +66,20 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
 def tokenize(
     config: TokenizerConfig, data: DataConfig, out: Path, *, command: Sequence[str], reporter: Reporter
 ) -> None:
-    """Learn a tokenizer from a recipe's training corpora, as they stream by, and publish it at `out`.
+    """Learn a tokenizer from a recipe's training corpora, as they stream by, and publish it.
 
-    Prints, and keeps as figures, vocabulary size, the 20 longest pieces, and on the validation corpus tokens a
-    word and the share of unknown tokens. Raises DataError where nothing can be learned.
+    Vocabulary size, the 20 longest pieces, and on the validation corpus tokens a word and the share of unknown tokens
+    are printed, and kept as figures.
+
+    Args:
+        config: the [tokenizer] part of a recipe.
+        data: the [data] part.
+        out: the folder of the tokenizer.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+
+    Raises:
+        DataError: nothing can be learned.
     """
     stage_plan = plan(config, data, out)
     if is_fresh(stage_plan, reporter):
@@ -90,10 +109,17 @@ def tokenize(
 def tokenize_files(
     config: TokenizerConfig, files: Sequence[Path], out: Path, *, command: Sequence[str], reporter: Reporter
 ) -> None:
-    """Learn a tokenizer from text files, one text a line, and publish it at `out`; prints what `tokenize` does.
+    """Learn a tokenizer from text files, one text a line, and publish it; prints the same as `tokenize`.
 
-    Every 100th line is held out to measure on; of less than 100 lines none is, and all are measured on. So they are
-    where `config.file` is taken and nothing learned.
+    Every 100th line is held out to measure on. All lines are measured on if there are less than 100, or if
+    `config.file` is taken and nothing learned.
+
+    Args:
+        config: the [tokenizer] part of a recipe.
+        files: the text files.
+        out: the folder of the tokenizer.
+        command: the command line, for the manifest.
+        reporter: receives messages.
     """
     if not config.shared:
         raise RecipeError(
@@ -175,12 +201,14 @@ def _with_room(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
 
 
 def _is_taken(config: TokenizerConfig) -> bool:
-    """Whether nothing is learned."""
+    """Return whether nothing is learned."""
     return config.file is not None and config.shared and config.grow is None
 
 
 def _described_without(config: TokenizerConfig) -> set[str]:
-    """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
+    """Return the keys of the config that are left out of the plan: paths, settings of learning where a tokenizer is
+    taken, and defaults without effect.
+    """
     without = {"source_from", "file", *(LEARNING_KEYS if _is_taken(config) else ())}
     if config.grow is None:
         without |= {"grow"}
@@ -202,7 +230,9 @@ def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
 
 
 def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()) -> dict[str, Trainer]:
-    """What learns the tokenizer of each side. Raises RecipeError where the languages cannot be clustered as said."""
+    """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
+    said.
+    """
     if (problem := config.problem_with(languages)) is not None:
         raise RecipeError(problem)
     if config.clusters is not None:
@@ -211,7 +241,9 @@ def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence
 
 
 def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
-    """What learns the tokenizer of a side; the first one has more pieces than that of a file where it is to grow."""
+    """Return the trainer of a side's tokenizer; the first one has more pieces than that of a file where it is to
+    grow.
+    """
     if is_first and config.file is not None and config.grow is not None:
         place = Path(config.file)
         try:
@@ -224,7 +256,9 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
 
 
 def _learned(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
-    """What else trainers tell, shown, and as the manifest has it: languages that learned together, new pieces."""
+    """Show the further figures of trainers, and return them as the manifest has them: languages that learned together,
+    new pieces.
+    """
     figures: dict[str, Any] = {}
     for trainer in trainers.values():
         if isinstance(trainer, ClustersTrainer):
@@ -239,7 +273,7 @@ def _learned(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, A
 def _measure(
     tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
 ) -> dict[str, SideMeasure]:
-    """How each side's tokenizer fares on its texts."""
+    """Measure each side's tokenizer on its texts."""
     measures = {side: SideMeasure() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
         for rows, languages in corpora:
@@ -284,7 +318,7 @@ def _file(file: Path) -> Input:
 
 
 def _settings(corpus: Corpus) -> JSON:
-    """What of a corpus changes the texts it gives."""
+    """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
     settings: dict[str, JSON] = without_images(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))

@@ -51,9 +51,20 @@ def plan(
     evaluation: EvaluationConfig,
     first: Manifest | None = None,
 ) -> Plan:
-    """What `train` will make, from what; first: the model that it starts from, which was verified.
+    """Return the plan of `train`.
 
-    Raises DataError where that has another tokenizer.
+    Args:
+        config: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+        decoding: the [decoding] part of a recipe.
+        dataset: the folder of the dataset.
+        out: the folder of the run; the model lies in `out`/model.
+        seed: the seed of the run.
+        evaluation: the [evaluation] part of a recipe.
+        first: the manifest of the model that it starts from, verified; None for none.
+
+    Raises:
+        DataError: the model to start from has another tokenizer.
     """
     data = open_artifact(dataset, "preprocess")
     inputs = {"dataset": data.as_input()}
@@ -84,7 +95,7 @@ def _of_no_effect(model: ModelConfig) -> set[str]:
 def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
     """The part of [decoding] that validation uses: another beam for the tests is no reason to train again.
 
-    It searches, and for what the model says by itself: no word is forced on it or forbidden.
+    Validation searches, without forced or forbidden words.
     """
     unused = set(KEYS_UNUSED_IN_VALIDATION)
     if config.validation.beam == 1:
@@ -95,9 +106,10 @@ def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str
 def _scores_of_validation(
     evaluation: EvaluationConfig, dataset: Path, metrics: Sequence[ValidationScore]
 ) -> dict[str, Any]:
-    """The part of [evaluation] that validation uses, where it is not what it was before it used any: cased, and by 13a.
+    """Return the part of [evaluation] that validation uses, where it differs from the rule before validation used any:
+    cased, and by 13a.
 
-    So models of that time stay fresh, and a tokenizer that "auto" finds is as good as its name.
+    Models of that time thus stay fresh, and a tokenizer that "auto" finds is as good as its name.
     """
     used = {key for name in metrics for key in READS.get(name, ())}
     parts = evaluation.model_dump(mode="json", include=used)
@@ -129,10 +141,25 @@ def train(
     reporter: Reporter,
     heard: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
-    """Trains a model on `dataset`; works in `out`/training and publishes `out`/model.
+    """Train a model on a dataset; the work in progress lies in `out`/training, the model in `out`/model.
 
-    Goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun, every process
-    calls this. heard: called with the figures of each validation. Raises Stopped, with all saved, on SIGTERM or Ctrl-C.
+    A training goes on from the newest checkpoint in `out`/training where that is of the same plan. Under torchrun,
+    every process calls this function.
+
+    Args:
+        config: the [training] part of a recipe.
+        model: the [model] part.
+        decoding: the [decoding] part.
+        dataset: the folder of the dataset.
+        out: the folder of the run.
+        seed: the seed of the run.
+        evaluation: the [evaluation] part.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        heard: called with the figures of each validation.
+
+    Raises:
+        Stopped: SIGTERM or Ctrl-C, after all is saved.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
     first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")

@@ -45,7 +45,19 @@ CHUNK_IMAGES = 8192
 def plan_tests(
     model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, scored: EvalSplit = "tests"
 ) -> Plan:
-    """What `translate_tests` will make, from what. Raises DataError where the model has another tokenizer."""
+    """Return the plan of `translate_tests`.
+
+    Args:
+        model: the folder of the model.
+        dataset: the folder of the dataset.
+        config: the [decoding] part of a recipe.
+        out: the folder of the translations.
+        seed: the seed of the run.
+        scored: the split to translate.
+
+    Raises:
+        DataError: the model has another tokenizer.
+    """
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
     check_tokenizer(network, data)
     made = _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
@@ -65,7 +77,20 @@ def plan_file(
     to: str | None = None,
     source_language: str | None = None,
 ) -> Plan:
-    """What `translate_file` will make, from what."""
+    """Return the plan of `translate_file`.
+
+    Args:
+        model: the folder of the model.
+        source: the file of sources.
+        config: the [decoding] part of a recipe.
+        out: the folder of the translations.
+        seed: the seed of the run.
+        prefixes: the file of prefixes; None for none.
+        forced: the file of forced phrases; None for none.
+        ensemble: the folders of the other models of the ensemble.
+        to: the target language, of a model of several.
+        source_language: the source language, of a model of several.
+    """
     inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
     inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
     for name, file in (("prefixes", prefixes), ("forced", forced)):
@@ -93,10 +118,22 @@ def translate_tests(
     device: Device = "auto",
     scored: EvalSplit = "tests",
 ) -> None:
-    """Translates the source of every test set of `dataset`, or of its validation split, into `out`.
+    """Translate the source of every test set of a dataset, or of its validation split.
 
-    For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt and
-    NAME.reference.txt; further references in NAME.reference.2.txt, ..., an empty line where a segment has not so many.
+    For each test set: NAME.txt, best translations one a line; NAME.jsonl, all `n_best` with scores; NAME.source.txt
+    and NAME.reference.txt; further references in NAME.reference.2.txt, ..., an empty line where a segment has not so
+    many.
+
+    Args:
+        model: the folder of the model.
+        dataset: the folder of the dataset.
+        config: the [decoding] part of a recipe.
+        out: the folder of the translations.
+        seed: the seed of the run.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        scored: the split to translate.
     """
     plan = plan_tests(model, dataset, config, out, seed=seed, scored=scored)
     if is_fresh(plan, reporter):
@@ -161,11 +198,22 @@ def translate_file(
     to: str | None = None,
     source_language: str | None = None,
 ) -> None:
-    """Translates a text file into `out`: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
+    """Translate a text file into a folder: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
 
-    `prefixes`: a file that says, line by line, what each translation begins with. `forced`: one that says, between
-    tabs, what must come up in it. `ensemble`: models that translate together with the first. `to`: the language, of a
-    model of several.
+    Args:
+        model: the folder of the model.
+        source: the file of sources.
+        config: the [decoding] part of a recipe.
+        out: the folder of the translations.
+        seed: the seed of the run.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        prefixes: a file with the prefix of each translation, line by line; None for none.
+        forced: a file with the forced phrases of each translation, between tabs; None for none.
+        ensemble: the folders of models that translate together with the first.
+        to: the target language, of a model of several.
+        source_language: the source language, of a model of several.
     """
     beside: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
     plan = plan_file(model, source, config, out, seed=seed, **beside, to=to, source_language=source_language)
@@ -199,7 +247,17 @@ def plan_image_files(
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
 ) -> Plan:
-    """What `translate_image_files` will make, from what."""
+    """Return the plan of `translate_image_files`.
+
+    Args:
+        model: the folder of the model.
+        files: the images.
+        config: the [decoding] part of a recipe.
+        out: the folder of the captions.
+        prefixes: the file of prefixes; None for none.
+        forced: the file of forced phrases; None for none.
+        ensemble: the folders of the other models of the ensemble.
+    """
     inputs = {"model": Input.of_artifact(model, "train")}
     inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
     inputs |= {f"image {number}": Input.of_file(file) for number, file in enumerate(files, 1)}
@@ -222,8 +280,20 @@ def translate_image_files(
     forced: Path | None = None,
     ensemble: Sequence[Path] = (),
 ) -> None:
-    """Captions or labels of image files into `out`, as `translate_file` does it of a text; source.txt has the names of
-    the files."""
+    """Caption or label image files, as `translate_file` translates a text; source.txt has the names of the files.
+
+    Args:
+        model: the folder of the model.
+        files: the images.
+        config: the [decoding] part of a recipe.
+        out: the folder of the captions.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        prefixes: a file with the prefix of each caption, line by line; None for none.
+        forced: a file with the forced phrases of each caption, between tabs; None for none.
+        ensemble: the folders of models that work together with the first.
+    """
     plan = plan_image_files(model, files, config, out, prefixes=prefixes, forced=forced, ensemble=ensemble)
     if is_fresh(plan, reporter):
         return

@@ -1,4 +1,4 @@
-"""What each task can do, in one table: its outputs, the sides it reads, the figures it is judged by.
+"""The abilities of each task, in one table: its outputs, the sides it reads, the figures it is judged by.
 
 Other modules look this up here instead of comparing names of tasks. Does not import torch, since recipes and commands
 read it too.
@@ -21,10 +21,10 @@ LOWER_IS_BETTER = frozenset(
 
 @dataclass(frozen=True)
 class ByProbability:
-    """How a model is scored by how probable it finds the texts of a test set.
+    """The scoring of a model by the probability that it gives to the texts of a test set.
 
-    unit: what is predicted. unknown: what a signature calls pieces that are unknown. long_texts: what becomes of a text
-    that is longer than the model reads, where it can be read at all.
+    unit: the unit that is predicted. unknown: the name of unknown pieces in a signature. long_texts: the treatment of
+    a text that is longer than the model reads, where it can be read at all.
     """
 
     unit: str = "token"
@@ -34,19 +34,19 @@ class ByProbability:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What a task can do.
+    """The abilities of a task.
 
-    reads: the side of each pair whose texts it reads (first). figures: those of a test set that stand in a comparison,
-    the main one first. translates: it says the target of a source in words. labels: it gives a line of the source one
-    name (label), or a name for each of its words (tags); such names have a vocabulary of their own. writes: piece by
-    piece, each from those before it, so that hypotheses are searched for or drawn, by one model or several.
-    flat_layout: its batches may be laid out flat. within_window: it predicts words from those around them, as
-    model.word_vectors says, and leaves out what is unknown. hides_pieces: it hides single pieces of a text, and
-    predicts each from all others. hides_spans: it hides spans of
-    a text, as model.span_corruption says, and predicts them. of_words: what it predicts belongs to whole words, so that
-    training cannot cut them otherwise. metrics: of [evaluation], where a recipe names none; none:
-    the defaults there. by_probability: how a test set is scored where there are no hypotheses of it. instead: what to
-    use in place of `tfm translate`, which gives none.
+    reads: the side of each pair whose texts the task reads (first). figures: those of a test set that stand in a
+    comparison, the main one first. translates: whether it says the target of a source in words. labels: one name for a
+    line of the source (label), or a name for each of its words (tags), if it gives names; these have a vocabulary of
+    their own. writes: whether it writes piece by piece, each from those before it, so that hypotheses are searched for
+    or drawn, by one model or several. flat_layout: whether its batches may be laid out flat. within_window: whether it
+    predicts words from those around them, as model.word_vectors says, and leaves out unknown words. hides_pieces:
+    whether it hides single pieces of a text, and predicts each from all others. hides_spans: whether it hides spans of
+    a text, as model.span_corruption says, and predicts them. of_words: whether its predictions belong to whole words,
+    so that training cannot cut them otherwise. metrics: of [evaluation], where a recipe names none; none: the defaults
+    there. by_probability: the scoring of a test set without hypotheses. instead: the command to use in place of `tfm
+    translate`, for a task that gives none.
     """
 
     reads: Literal["source", "target"]
@@ -141,10 +141,10 @@ def tasks_that(can: Callable[[TaskSpec], object]) -> tuple[str, ...]:
 
 
 def evaluation_of(task: str, asked: EvaluationConfig) -> EvaluationConfig:
-    """What is scored of a model of this task, where so much was asked for; all of that for a task that is not known.
+    """Return the evaluation of a model of this task, from the one that was asked for; the same for a task that is not
+    known.
 
-    Of a task that labels these are the metrics for labels, where none were asked for; and a classifier's label is a
-    whole line.
+    A task that labels has the metrics for labels, where none were asked for; and a classifier's label is a whole line.
     """
     changes: dict[str, Any] = {}
     abilities = ABILITIES.get(task)

@@ -34,7 +34,7 @@ class Classification(PairTask):
         return cls(criterion_of(context.config), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """What the labels cost, summed."""
+        """Return the loss of the labels, summed."""
         labels = _labels(batch)
         return self.criterion.loss(model.output, lambda: Predictions(_hidden(model, batch), labels, len(labels)))
 
@@ -43,7 +43,13 @@ class Classification(PairTask):
         return counts_of_labels(model.output(_hidden(model, batch)), _labels(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
-        """The `n_best` likeliest labels of each source, best first."""
+        """Return the `n_best` likeliest labels of each source, best first.
+
+        Args:
+            model: the network.
+            batch: the sources.
+            n_best: number of answers of each source.
+        """
         return best_labels(model.output(_hidden(model, batch)), n_best)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:

@@ -1,4 +1,4 @@
-"""What a task's predictions cost: by the cross-entropy of one pass, or of two that are to agree (R-Drop)."""
+"""Losses of a task's predictions: the cross-entropy of one pass, or of two that are to agree (R-Drop)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from tfm.pipeline.training_config import TrainingConfig
 
 @dataclass(frozen=True)
 class Predictions:
-    """What enters the output layer at each prediction (N, E), and what is to be said there (N,).
+    """The inputs of the output layer at each prediction (N, E), and the targets there (N,).
 
-    count: how many predictions there are. real (N,): 1 where a row is one, 0 where it is filler; None where all are.
+    count: the number of predictions. row_mask (N,): 1 where a row is one, 0 where it is filler; None where all are.
     """
 
     hidden: Tensor
@@ -31,7 +31,7 @@ Predict = Callable[[], Predictions]
 
 
 class Criterion(Protocol):
-    """What predictions cost, summed, by an output layer."""
+    """Loss of predictions, summed, by an output layer."""
 
     def loss(self, output: OutputLayer, predict: Predict) -> Loss: ...
 
@@ -43,7 +43,7 @@ class CrossEntropy:
     smoothing: float
 
     def loss(self, output: OutputLayer, predict: Predict) -> Loss:
-        """Its sum over predictions."""
+        """Return the cross-entropy, summed over predictions."""
         found = predict()
         total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, row_mask=found.row_mask)
         return Loss(total, nll, found.count)
@@ -61,7 +61,7 @@ class RDrop:
     alpha: float
 
     def loss(self, output: OutputLayer, predict: Predict) -> Loss:
-        """Its sum over predictions, each of which counts once; -log p is the mean of both passes."""
+        """Return the loss, summed over predictions, each of which counts once; -log p is the mean of both passes."""
         first, second = predict(), predict()
         total, nll = two_pass_loss(
             output,

@@ -41,7 +41,7 @@ class LanguageModel(PairTask):
         return make_texts(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """What the tokens cost, summed."""
+        """Return the loss of the tokens, summed."""
         layout: AnyLayout = Layout.of(batch.lengths, batch.tokens_in.device)
         if self.flat_rows is not None:
             batch, device = batch.pad_to(self.flat_rows), batch.tokens_in.device
@@ -63,8 +63,13 @@ class LanguageModel(PairTask):
 class RunningText(LanguageModel):
     """Windows of one running text: all lines of a split, each with its end token, which stands for the line break.
 
-    A window is known by the place of its first token. Each epoch cuts the text elsewhere, and what is left over at its
-    ends is not read in that epoch; in validation the windows begin at 0, and the last one is shorter.
+    A window is known by the place of its first token. Each epoch cuts the text elsewhere, and the tokens left over at
+    its ends are not read in that epoch; in validation the windows begin at 0, and the last one is shorter.
+
+    Args:
+        block: tokens of a window.
+        criterion: the loss.
+        flat_rows: number of rows up to which a batch is filled, so that it is not padded; None for padded batches.
     """
 
     def __init__(self, block: int, criterion: Criterion, flat_rows: int | None = None) -> None:
@@ -76,6 +81,13 @@ class RunningText(LanguageModel):
         return make_windows(self._text(split), rows, self.block)
 
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
+        """Return the batches of each epoch, by its number, and their number.
+
+        Args:
+            split: the examples.
+            budget: tokens of a batch.
+            seed: seed of the order.
+        """
         length = len(self._text(split))
 
         def begin(number: int) -> tuple[np.random.Generator, int]:

@@ -5,11 +5,12 @@ CE(h, y) = -sum_v q_v log softmax(h W^T)_v,   q = (1 - eps) onehot(y) + eps / V 
 With p = softmax(h W^T), z_y = h . W_y and mean(z) = h . mean(W):
     CE = -log p_y + eps (z_y - mean(z))
     dCE/dz = p - q,   dCE/dh = (p - q) W,   dCE/dW = (p - q)^T h
-Gradients are computed in the forward pass, chunk by chunk. Products may be in bf16. What is rounded for them is p - q,
-never p: for a confident model p_y is near 1, and rounding p_y would lose 1 - p_y. The targets' own part,
+Gradients are computed in the forward pass, chunk by chunk. Products may be in bf16. The operand rounded for them is p
+- q, never p: for a confident model p_y is near 1, and rounding p_y would lose 1 - p_y. The targets' own part,
 (p_y - q_y) W_y, is not rounded at all.
 
-An adaptive softmax (`model.adaptive`) has such a loss for its head, over all rows, and one for each tail, over the rows
+An adaptive softmax (`model.adaptive`) has such a loss for its head, over all rows, and one for each tail, over the
+rows
 whose target is in it. Smoothing would need every tail for every row.
 Legend: N rows · E width · V vocabulary.
 """
@@ -96,10 +97,15 @@ def linear_cross_entropy(
     compute_dtype: torch.dtype,
     row_mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target).
+    """Return the sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target).
 
-    hidden (N, E), weight (V, E), targets (N,); compute_dtype: precision of the products, if lower. counts (N,): 1 where
-    a row counts, 0 where it is filler; None where all count.
+    Args:
+        hidden: (N, E).
+        weight: (V, E).
+        targets: (N,).
+        smoothing: eps.
+        compute_dtype: precision of the products, if lower.
+        row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
     """
     if row_mask is not None:
         hidden = hidden * row_mask[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
@@ -110,9 +116,15 @@ def linear_cross_entropy(
 def output_loss(
     output: nn.Module, hidden: Tensor, targets: Tensor, *, smoothing: float, row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target), by any output layer.
+    """Return the sums over rows of the smoothed cross-entropy (differentiable) and of -log p(target), by any output
+    layer.
 
-    hidden (N, E), targets (N,); counts (N,): 1 where a row counts, 0 where it is filler; None where all count.
+    Args:
+        output: the output layer.
+        hidden: (N, E).
+        targets: (N,).
+        smoothing: eps.
+        row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
     """
     return LOSSES[type(output)](output, hidden, targets, smoothing, row_mask)
 

@@ -25,7 +25,7 @@ from tfm.tokenizer.special import PAD_ID, SPECIALS
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
 HIDDEN_ID = PAD_ID
-"""What a hidden token reads as: the token of a place where nothing is, which no text has."""
+"""The token that replaces a hidden one: the token of an empty place, which no text has."""
 _CHOICE, _FATE, _PIECE = 0, 1, 2
 
 
@@ -75,7 +75,7 @@ def _counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
 
 
 def _predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tuple[Tensor, Tensor]:
-    """What enters the output layer at the chosen tokens (n, E), and these tokens (n,)."""
+    """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
     changed, instead = replaced(chosen, batch.source_lengths.numpy(), vocab, keys)
@@ -115,7 +115,14 @@ def dealt(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
 
 
 def replaced(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
-    """Which of the chosen tokens read as something else (m,), and as what (m,)."""
+    """Return the indices of the chosen tokens that are replaced (m,), and their replacements (m,).
+
+    Args:
+        chosen: (n,), indices of the chosen tokens.
+        lengths: (B,), of the texts, in tokens.
+        vocab: number of pieces.
+        keys: (B,), of the draws of each text.
+    """
     fate = uniform(keys_of_tokens(keys, lengths, _FATE))[chosen]
     first = min(len(SPECIALS), vocab - 1)
     pieces = first + (keys_of_tokens(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)

@@ -101,10 +101,19 @@ def two_pass_loss(
     alpha: float,
     counts: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Sums over rows of the loss of two passes (differentiable), and of the mean of their -log p(target).
+    """Return the sums over rows of the loss of two passes (differentiable), and of the mean of their -log p(target).
 
-    first, second (N, E): what enters the output layer in each pass; targets (N,); counts (N,): 1 where a row counts, 0
-    where it is filler; None where all count. Raises ValueError for an adaptive softmax with tails.
+    Args:
+        output: the output layer.
+        first: (N, E), its input in the first pass.
+        second: (N, E), its input in the second pass.
+        targets: (N,).
+        smoothing: eps of label smoothing.
+        alpha: the factor of L_KL.
+        counts: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+
+    Raises:
+        ValueError: the output layer is an adaptive softmax with tails.
     """
     if isinstance(output, AdaptiveSoftmax) and output.cutoffs:
         raise ValueError("R-Drop asks an adaptive softmax for all that it leaves out: it needs the full softmax")

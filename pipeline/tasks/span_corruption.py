@@ -4,11 +4,11 @@
     source   Thank you <0> me to your party <1> week </s>
     target   <0> for inviting <1> last </s>
 
-Of n tokens h = round(share n) are hidden, one at least, in s = round(h / mean_length) spans, one at least. So the
-lengths of both sides follow from n alone, n - h + s and h + s, and batches are made before anything is drawn. Where the
-spans are is drawn anew at each update: all ways to divide h tokens among s spans, and the others among the gaps between
-them, are equally likely. Two spans never touch. (T5's own program always hides a text's last tokens, and never its
-first; here both may be hidden.)
+A text of n tokens has h = round(share n) hidden ones, one at least, in s = round(h / mean_length) spans, one at least.
+The lengths of both sides thus follow from n alone, n - h + s and h + s, and batches are made before anything is drawn.
+The places of the spans are drawn anew at each update: all ways to divide h tokens among s spans, and the others among
+the gaps between them, are equally likely. Two spans never touch. (T5's own program always hides a text's last tokens,
+and never its first; here both may be hidden.)
 """
 
 from collections.abc import Sequence
@@ -34,9 +34,14 @@ _SPANS, _GAPS = np.array([0]), np.array([1])
 
 
 class SpanCorruption(PairTask):
-    """The target side of each pair by itself: the source is not looked at.
+    """The task of writing the hidden spans of the target side of each pair; the source is not looked at.
 
-    sentinels: the ids of what stands for a hidden span, the first for the first of a text.
+    Args:
+        spans: share and mean length of the spans.
+        sentinels: the ids that stand for hidden spans, the first for the first of a text.
+        criterion: the loss.
+        flat_rows: number of rows a side up to which a batch is filled, so that it is not padded; None for padded
+            batches.
     """
 
     empty_message = "no text of two tokens, of which one could be hidden"
@@ -70,7 +75,7 @@ class SpanCorruption(PairTask):
         return make_texts(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """What the targets cost, summed; what is hidden of a text follows from (seed, step, row)."""
+        """Return the loss of the targets, summed; the hidden spans of a text follow from (seed, step, row)."""
         keys = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats)
         return self.writing.loss(model, self.corrupt(batch, keys))
 
@@ -110,9 +115,10 @@ class SpanCorruption(PairTask):
 
 
 def num_hidden(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]:
-    """(rows,) how many tokens of texts of these lengths, end tokens not counted, are hidden, and in how many spans.
+    """Return the number of hidden tokens of texts of these lengths (rows,), end tokens not counted, and the number of
+    spans.
 
-    Of a text of less than two tokens none is: nothing would be left to tell it from.
+    A text of less than two tokens has none: nothing would be left to tell it from.
     """
     hidden = np.minimum(np.maximum(np.rint(config.share * lengths).astype(np.int64), 1), np.maximum(lengths - 1, 0))
     spans = np.maximum(np.rint(hidden / config.mean_length).astype(np.int64), 1)
@@ -125,10 +131,16 @@ def num_spans(length: int, config: SpanCorruptionConfig) -> int:
 
 
 def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tuple[Ints, Ints, Ints, Ints]:
-    """What the sources and targets of texts are made of: places in the N tokens of all texts, from N on the sentinels.
+    """Return the tokens of sources and targets as places in the N tokens of all texts, with sentinels from N on.
 
-    lengths (B,): of each text with its end token, which is never hidden and ends both sides. keys (B,): of the draws.
-    Returns the places of all sources end to end, those of all targets, and (B,) how long each source and target is.
+    Args:
+        lengths: (B,), of each text with its end token, which is never hidden and ends both sides.
+        config: share and mean length of the spans.
+        keys: (B,), of the draws.
+
+    Returns:
+        The places of all sources end to end, those of all targets, and the lengths of each source and of each target
+        (B,).
     """
     hidden, spans = num_hidden(lengths - 1, config)
     # gaps and spans in turn, gap first and last: these two may be empty, and the last has the end token
@@ -151,9 +163,14 @@ def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tupl
 
 
 def compositions(totals: Ints, parts: Ints, keys: Keys) -> NDArray[np.int64]:
-    """Each total as a sum of so many parts of 1 or more, end to end: all ways are equally likely, as keys say.
+    """Return each total as a sum of parts of 1 or more, end to end: all ways are equally likely, as keys say.
 
     A total is cut at the parts - 1 of its total - 1 places whose hashes are lowest.
+
+    Args:
+        totals: (B,).
+        parts: (B,), the number of parts of each total.
+        keys: (B,), of the draws.
     """
     num_places = np.maximum(totals - 1, 0)
     row = np.repeat(np.arange(len(totals)), num_places)

@@ -56,7 +56,7 @@ class Tagging(PairTask):
         return cls(criterion_of(context.config), context.source.begins_word)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """What the tags cost, summed."""
+        """Return the loss of the tags, summed."""
         tags = _tags(batch)
         return self.criterion.loss(model.output, lambda: Predictions(self._hidden(model, batch), tags, len(tags)))
 
@@ -65,7 +65,13 @@ class Tagging(PairTask):
         return counts_of_labels(model.output(self._hidden(model, batch)), _tags(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
-        """The likeliest tag of each word of each source: one tagging of each, whatever n_best."""
+        """Return the likeliest tag of each word of each source: one tagging of each, whatever `n_best`.
+
+        Args:
+            model: the network.
+            batch: the sources.
+            n_best: unused.
+        """
         log_probs, tags = best_label(model.output(self._hidden(model, batch)))
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()

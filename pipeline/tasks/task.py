@@ -26,7 +26,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
 EVALUATION_DRAWS = 7
-"""How often an evaluation draws what is random in a task, its figures being sums over all of them."""
+"""The number of random draws of an evaluation, whose figures are sums over all of them."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def total(counts: Sequence[Counts]) -> Counts:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a source is labelled with, as target ids, and the sum of their log-probabilities."""
+    """The labels of a source, as target ids, and the sum of their log-probabilities."""
 
     ids: list[int]
     log_prob: float
@@ -123,9 +123,9 @@ class Epochs:
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task is made from.
+    """The facts from which a task is made.
 
-    image_tokens: how many tokens the model makes of an image, where sources are images.
+    image_tokens: the number of tokens that the model makes of an image, where sources are images.
     """
 
     config: TrainingConfig
@@ -137,7 +137,7 @@ class TaskContext:
 
 
 def nothing_in(epoch: int) -> DataError:
-    """What to say of an epoch, counted from 0, in which no example comes up."""
+    """Return the error about an epoch, counted from 0, in which no example comes up."""
     return DataError(
         f"no example is used in epoch {epoch + 1}: raise the weights of the training corpora, or use one "
         "in it (`epochs` of data.train)"
@@ -145,10 +145,10 @@ def nothing_in(epoch: int) -> DataError:
 
 
 class Task(Protocol):
-    """What training, validation and scoring need of a task. What `batch` gives has `.to(device)`.
+    """Interface of a task, as training, validation and scoring need it. The result of `batch` has `.to(device)`.
 
-    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. num_draws: how many
-    random draws `evaluate` sums up; each follows from the text and its number alone.
+    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. num_draws: the
+    number of random draws that `evaluate` sums up; each follows from the text and its number alone.
     """
 
     has_perplexity: bool
@@ -156,7 +156,15 @@ class Task(Protocol):
 
     def batch(self, split: Split, rows: Rows) -> Any: ...
     def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
-    def epochs(self, split: Split, budget: int, seed: int) -> Epochs: ...
+    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
+        """Return the batches of each epoch, by its number, and their number.
+
+        Args:
+            split: the examples.
+            budget: tokens of a batch.
+            seed: seed of the order.
+        """
+
     def ordered(self, split: Split, budget: int) -> Sequence[Rows]: ...
     def check(self, data: Dataset, model: ModelConfig) -> None: ...
     def begin(self, model: Any, data: Dataset) -> None: ...
@@ -193,7 +201,13 @@ class PairTask:
         return split.target_lengths + 1
 
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
-        """The batches of an epoch, by its number."""
+        """Return the batches of each epoch, by its number, and their number.
+
+        Args:
+            split: the examples.
+            budget: tokens of a batch.
+            seed: seed of the order.
+        """
         lengths = self.lengths(split)
         split = replace(split, weights=split.weights * (self.predictions(split) > 0))
 

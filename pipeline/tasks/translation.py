@@ -19,7 +19,11 @@ FILL = 128
 class Translation(PairTask):
     """Source -> target, trained by teacher forcing: each target token from the source and those before it.
 
-    flat_rows: in training batches are not padded, but filled up to this number of rows a side.
+    Args:
+        criterion: the loss.
+        flat_rows: in training, number of rows a side up to which a batch is filled, so that it is not padded; None for
+            padded batches.
+        image_tokens: number of tokens that the model makes of an image.
     """
 
     def __init__(self, criterion: Criterion, flat_rows: int | None = None, image_tokens: int = 1) -> None:
@@ -31,7 +35,7 @@ class Translation(PairTask):
         return cls(criterion_of(context.config), flat_rows(context), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
-        """What the target tokens cost, summed."""
+        """Return the loss of the target tokens, summed."""
         if self.flat_rows is not None:
             batch = batch.pad_to(self.flat_rows)
         return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
@@ -58,7 +62,13 @@ def flat_rows(context: TaskContext) -> int | None:
 
 
 def real_rows(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:
-    """(N,) 1 for each of the tokens, then 0 for filler; found without waiting for the device."""
+    """Return (N,) 1 for each of the tokens, then 0 for filler; found without waiting for the device.
+
+    Args:
+        num_rows: N.
+        num_tokens: number of rows that are tokens.
+        like: a tensor that has the type and device of the result.
+    """
     return (torch.arange(num_rows) < num_tokens).to(like.device, like.dtype, non_blocking=True)
 
 
@@ -69,7 +79,7 @@ def counts_of(logits: Tensor, targets: Tensor) -> Counts:
 
 
 def _hidden(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tensor:
-    """What enters the output layer (N_t, E)."""
+    """Return the input of the output layer (N_t, E)."""
     device, sides = batch.source.device, (batch.source_lengths, batch.target_lengths)
     source: AnyLayout
     target: AnyLayout

@@ -38,14 +38,30 @@ KeysOf = Callable[[], Keys]
 
 
 class Objective(Protocol):
-    """What a prediction costs. hidden (n, D), wanted (n,): what predicts, and the word it is to say. keys: gives (n,)
-    the keys of the draws for each prediction. num_draws: how many of them an evaluation sums up."""
+    """Loss of the predictions of words. num_draws: the number of random draws that an evaluation sums up."""
 
     has_perplexity: bool
     num_draws: int
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss: ...
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts: ...
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
+        """Return the loss, summed.
+
+        Args:
+            model: the network.
+            hidden: (n, D), the predicting vectors.
+            targets: (n,), the words to predict.
+            keys: () -> (n,), the keys of the draws for each prediction.
+        """
+
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
+        """Return the counts of an evaluation.
+
+        Args:
+            model: the network.
+            hidden: (n, D), the predicting vectors.
+            targets: (n,), the words to predict.
+            keys: () -> (n,), the keys of the draws for each prediction.
+        """
 
 
 class WordVectorTask(PairTask):
@@ -133,7 +149,8 @@ class WordVectorTask(PairTask):
             keys: (B,) those of the texts.
 
         Returns:
-            What predicts (n, D), the word it is to say (n,), and what gives the keys of the draws for it (n,).
+            The predicting vectors (n, D), the words to predict (n,), and a function of the keys of the draws for them
+            (n,).
         """
         words = batch.tokens_out[kept]
         hidden, centres, said = model(words, *pairs_within(_sentences(batch)[kept], reach[kept], self.config.window))
@@ -146,7 +163,7 @@ class WordVectorTask(PairTask):
         return hidden, words[said], keys_of_predictions
 
     def _predicts(self, batch: TextBatch, kept: Tensor) -> bool:
-        """Whether two words of a text are kept."""
+        """Return whether two words of a text are kept."""
         sentence = _sentences(batch)[kept]
         return bool((sentence[1:] == sentence[:-1]).any())
 
@@ -160,7 +177,14 @@ class Softmax:
         self.label_smoothing = label_smoothing
 
     def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
-        """Label-smoothed cross-entropy, summed."""
+        """Return the label-smoothed cross-entropy, summed.
+
+        Args:
+            model: the network.
+            hidden: (n, D), the predicting vectors.
+            targets: (n,), the words to predict.
+            keys: unused.
+        """
         output = model.output
         total, nll = linear_cross_entropy(
             hidden, output.weight, targets, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
@@ -168,7 +192,14 @@ class Softmax:
         return Loss(total, nll, len(targets))
 
     def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
-        """-log p, and how often the wanted word is the likeliest of all."""
+        """Return -log p, and how often the target is the likeliest word of all.
+
+        Args:
+            model: the network.
+            hidden: (n, D), the predicting vectors.
+            targets: (n,), the words to predict.
+            keys: unused.
+        """
         # a few rows at a time: there are several predictions a token, each with as many logits as there are words
         parts = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
         found = [counts_of(model.output(rows), words) for rows, words in parts]
@@ -187,12 +218,26 @@ class NegativeSampling:
         self.negatives = negatives
 
     def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
-        """-log s(v'_o . h) - sum_i log s(-v'_i . h), summed."""
+        """Return -log s(v'_o . h) - sum_i log s(-v'_i . h), summed.
+
+        Args:
+            model: the network.
+            hidden: (n, D), the predicting vectors.
+            targets: (n,), the words to predict.
+            keys: () -> (n,), the keys of the draws for each prediction.
+        """
         total = losses_of(*self._scores(model, hidden, targets, keys)).sum()
         return Loss(total, total.detach(), len(targets))
 
     def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
-        """The same, and how often the wanted word scores higher than each of its noise words."""
+        """Return the loss, and how often the target scores higher than each of its noise words.
+
+        Args:
+            model: the network.
+            hidden: (n, D), the predicting vectors.
+            targets: (n,), the words to predict.
+            keys: () -> (n,), the keys of the draws for each prediction.
+        """
         true, false = self._scores(model, hidden, targets, keys)
         return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
 
@@ -209,10 +254,19 @@ def losses_of(true: Tensor, false: Tensor) -> Tensor:
 
 
 def noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) -> Tensor:
-    """(n, count) words drawn with probability ~ frequency^(3/4), none of them the one that is wanted (n,); on the CPU.
+    """Draw words with probability ~ frequency^(3/4), none of them the target, on the CPU.
 
-    That is what comes of drawing again until it is another one: the wanted word's stretch of the line from which words
-    are drawn is passed over. Where there is no other word it is the wanted one.
+    The distribution is that of drawing again until another word comes: the target's stretch of the line from which
+    words are drawn is passed over. The target itself is drawn where there is no other word.
+
+    Args:
+        frequencies: (V,).
+        targets: (n,), the words to predict.
+        count: number of noise words of each prediction.
+        keys: (n,), of the draws.
+
+    Returns:
+        (n, count).
     """
     ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
     begin, end = (each[targets.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))

@@ -19,7 +19,7 @@ SEARCHABLE_DEVICES = ("cuda",)
 MEMORY_MARGIN = 0.05
 """The share of memory that is left free, for what comes between: fragments, validation, other batches' shapes."""
 LAUNCH_ERROR = "invalid configuration argument"
-"""What a GPU says of more rows than a kernel can be started with."""
+"""The error message of a GPU for more rows than a kernel can be started with."""
 STATE_COPIES = 3
 """Copies of the weights that an optimiser and an average may keep."""
 
@@ -35,10 +35,19 @@ def largest_budget(
     minimum: int,
     reporter: Reporter,
 ) -> int:
-    """The most tokens a side of a batch, to an eighth, with which an update fits in every process; or `least`.
+    """Return the most tokens a side of a batch, to an eighth, with which an update fits in every process.
 
-    make_task: the task with batches of so many tokens. least: what is taken to fit. Hardly more than holds the whole
-    split at once. The model is left as it was.
+    The model is left as it was. The result is hardly more than holds the whole split at once.
+
+    Args:
+        model: the network.
+        make_task: (tokens) -> the task with batches of so many tokens.
+        split: the training data.
+        config: the [training] part of a recipe.
+        seed: the seed of the training.
+        world: the processes of the training.
+        minimum: tokens that are assumed to fit; the result on devices whose memory is not searched.
+        reporter: receives messages.
     """
     if world.device.type not in SEARCHABLE_DEVICES:
         reporter.line(f"training: batches of {minimum:,} tokens, the dataset's: only a GPU's memory is searched")
@@ -61,9 +70,12 @@ def largest_budget(
 
 
 def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callable[[int], bool]) -> int:
-    """The largest number that fits, to an eighth: `least` doubled until one does not, and then halved between.
+    """Return the largest number that fits, to an eighth: `minimum` doubled until one does not fit, then bisected.
 
-    `least` is not asked about. No number beyond the first that is enough is.
+    Args:
+        fits: whether a number fits; not called of `minimum`, nor of numbers beyond the first that is enough.
+        minimum: a number that is assumed to fit.
+        is_enough: whether nothing larger is needed.
     """
     low, high = minimum, None
     while high is None and not is_enough(low):
@@ -78,8 +90,9 @@ def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callabl
 
 
 def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
-    """Whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with the one of
-    the longest examples."""
+    """Return whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with
+    the one of the longest examples.
+    """
     try:
         _simulate_update(gradients, largest_batches)
     except (RuntimeError, MemoryError) as error:
@@ -105,7 +118,7 @@ def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
 
 @contextmanager
 def _preserving_state(model: nn.Module) -> Iterator[None]:
-    """Within, the model may be trained; then its mode is as before, and so is what it had counted."""
+    """Put the model in training mode while the body runs, and restore its mode and buffers afterwards."""
     was, before = model.training, {name: each.clone() for name, each in model.named_buffers()}
     model.train()
     try:

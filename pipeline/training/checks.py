@@ -13,7 +13,13 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: int) -> None:
-    """Raise RecipeError where a model with batch norm cannot be trained so."""
+    """Raise RecipeError where a model with batch norm cannot be trained with these settings.
+
+    Args:
+        normalization: model.normalization.
+        config: the [training] part of a recipe.
+        num_processes: number of processes of the training.
+    """
     if normalization == "batch" and (reason := config.batch_norm_problem(num_processes)) is not None:
         raise RecipeError(reason)
 
@@ -28,10 +34,16 @@ def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
 
 
 def check_sources(image: ImageShape | None, vision: VisionConfig | None, config: TrainingConfig) -> int:
-    """How many tokens an image of a dataset is to a model; 1 where both are of texts.
+    """Return the number of tokens that a model makes of an image of a dataset; 1 where both are of texts.
 
-    image: the shape of the dataset's images; None: its sources are texts. Raises RecipeError where the model reads
-    images and the sources are texts, or the other way round, or where it cannot read images of this shape.
+    Args:
+        image: the shape of the dataset's images; None where its sources are texts.
+        vision: the [model.vision] part of a recipe; None where the model reads texts.
+        config: the [training] part of a recipe.
+
+    Raises:
+        RecipeError: the model reads images and the sources are texts, or the other way round, or it cannot read images
+            of this shape.
     """
     if image is None and vision is None:
         return 1
@@ -68,7 +80,14 @@ def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
 
 
 def check_characters(model: ModelConfig, source: Tokenizer, target: Tokenizer, *, flat: bool) -> None:
-    """Raise RecipeError where a model reads characters and the source is not encoded so, or the other way round."""
+    """Raise RecipeError where a model reads characters and the source is not encoded so, or the other way round.
+
+    Args:
+        model: the [model] part of a recipe.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+        flat: whether batches are laid out flat.
+    """
     if isinstance(target, CodePoints):
         raise RecipeError(
             "the target of the dataset is encoded by code point, and no model writes one of all characters of the "
@@ -85,7 +104,11 @@ def check_characters(model: ModelConfig, source: Tokenizer, target: Tokenizer, *
 def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[object], *, flat: bool) -> None:
     """Raise RecipeError where a model is told languages, and the sources of a dataset do not begin with them.
 
-    directions: of each split, what is said of its languages.
+    Args:
+        model: the [model] part of a recipe.
+        source: the tokenizer of the source.
+        directions: of each split, the languages of its corpora.
+        flat: whether batches are laid out flat.
     """
     if model.languages == "source":
         return
@@ -102,7 +125,14 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
 
 
 def check_room(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:
-    """Raise CannotWrite where the disk has no room for the checkpoints and the model."""
+    """Raise CannotWrite where the disk has no room for the checkpoints and the model.
+
+    Args:
+        folder: the folder of the training.
+        num_parameters: number of the model's parameters.
+        keep: the [training.keep] part of a recipe.
+        ema: whether averaged weights are saved too.
+    """
     weights = 4 * num_parameters
     checkpoints = keep.last + keep.best + 2  # the newest, and one in the making
     needed = weights * ((4 if ema else 3) * checkpoints + 2)

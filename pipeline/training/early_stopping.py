@@ -20,7 +20,9 @@ class FurtherScore(BaseModel):
 
 
 class ValidationMetrics(BaseModel):
-    """What validation finds of a model. Loss is a target token's, in nats. scores: those beside BLEU, by metric."""
+    """Figures of one validation of a model. Loss is a target token's, in nats. scores: the scores beside BLEU, by
+    metric.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,7 +66,7 @@ class Validation(ValidationMetrics):
         return float(value) if metric in LOWER_IS_BETTER else -value
 
     def as_line(self) -> dict[str, Any]:
-        """What metrics.jsonl has of it; the loss of a direction is "eng-deu/loss"."""
+        """Return the figures of metrics.jsonl; the loss of a direction is "eng-deu/loss"."""
         of_directions = {
             f"{name}/{figure}": value
             for name, each in self.directions.items()
@@ -95,7 +97,7 @@ def best_first(history: Sequence[Validation], metric: Metric) -> list[Validation
 
 
 def since_best(history: Sequence[Validation], metric: Metric) -> int:
-    """How many validations have passed since the best one."""
+    """Return the number of validations that have passed since the best one."""
     if not history:
         return 0
     best = best_first(history, metric)[0]
@@ -103,5 +105,11 @@ def since_best(history: Sequence[Validation], metric: Metric) -> int:
 
 
 def is_exhausted(history: Sequence[Validation], metric: Metric, patience: int | None) -> bool:
-    """Whether the metric has not become better for `patience` validations (none: never)."""
+    """Return whether the metric has not become better for `patience` validations.
+
+    Args:
+        history: the validations so far.
+        metric: the metric of early stopping.
+        patience: number of validations; None: never exhausted.
+    """
     return patience is not None and since_best(history, metric) >= patience

@@ -1,8 +1,8 @@
 """The gradient of an update, computed by several processes of one CPU, each from its share of every batch.
 
-The threads of one process wait for each other at the end of every product; processes meet once an update. They are
-forked from the one that trains. The weights lie in memory that all of them see, and so do the gradients of each, which
-the first process adds up.
+The threads of one process wait for each other at the end of every product; processes meet once an update. The helping
+processes are forked from the one that trains. The weights lie in memory that all of them see, and so do the gradients
+of each, which the first process adds up.
 """
 
 import mmap
@@ -55,16 +55,24 @@ def workers_unsupported_reason(model: ModelConfig, world: World) -> str | None:
 
 
 def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> bool:
-    """Whether so many processes are faster than so many threads: not where their shares are small, and hardly where
-    products are large, which threads do as fast and in less memory. The gradient of word vectors is mostly zeros, and
-    all of it would be added up."""
+    """Return whether so many processes are faster than so many threads.
+
+    Processes are slower where their shares are small, and hardly faster where products are large, which threads do as
+    fast and in less memory. The gradient of word vectors is mostly zeros, and all of it would be added up.
+
+    Args:
+        model: the [model] part of a recipe.
+        threads: number of threads or processes.
+        update_tokens: tokens of an update.
+    """
     of_enough_tokens = update_tokens >= MIN_TOKENS * threads
     return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in READINGS
 
 
 @dataclass(frozen=True)
 class BatchShard:
-    """What one process computes of the batch in place `place` of an update: share `number` of `count`.
+    """The share of a batch that one process computes: share `number` of `count` of the batch in place `place` of an
+    update.
 
     repeats: how often each row occurred before in the update; none: never.
     """
@@ -97,13 +105,23 @@ def shard(
 
 
 class GradientSource(Protocol):
-    """What helpers need of what computes gradients."""
+    """Interface of an object that computes gradients, as helping processes need it."""
 
     model: Any
     parameters: list[nn.Parameter]
 
     def zero_grad(self) -> None: ...
-    def accumulate_shards(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None: ...
+    def accumulate_shards(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None:
+        """Add the gradients and losses of some shares.
+
+        Args:
+            shares: the shares.
+            step: number of the update.
+            sums: sums of losses and counts, added to in place.
+
+        Returns:
+            The message about a share that did not fit in memory; None where all fitted.
+        """
 
 
 class GradientWorkers:
@@ -144,7 +162,7 @@ class GradientWorkers:
 
     @contextmanager
     def using_all_threads(self) -> Iterator[None]:
-        """Within, where nobody asks them, this process has the threads of all."""
+        """Give this process the threads of all while the body runs, in which no helper is asked."""
         threads = torch.get_num_threads()
         torch.set_num_threads(threads + len(self))
         try:
@@ -155,9 +173,9 @@ class GradientWorkers:
 
 @contextmanager
 def gradient_workers(gradients: GradientSource, count: int) -> Iterator[GradientWorkers]:
-    """So many processes that help to compute these gradients; within, each process has one thread.
+    """Start `count` processes that help to compute these gradients; each process has one thread while the body runs.
 
-    Its parameters move to memory that is shared.
+    The parameters of `gradients` move to memory that is shared.
     """
     if count == 0:
         yield GradientWorkers()
@@ -187,7 +205,9 @@ def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _computing(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
-    """What such a process does: the gradient of its shares, with the weights as they are now, into its places."""
+    """Return the work of a helper: the gradient of its shares, with the weights as they are now, written to its
+    places.
+    """
 
     def work(question: tuple[Sequence[BatchShard], int], _: object) -> tuple[list[float], str | None]:
         invalidate_derived_weights()

@@ -1,8 +1,9 @@
-"""A model that a training starts from: whether it fits the dataset, and which settings a recipe takes from it.
+"""The model that a training starts from: checks that it fits the dataset, and the settings that a recipe takes from
+it.
 
 Two models are the same network, and all weights of one are of use to the other, where they learned the same task or
-have the same architecture, unless that has a head for each task (encoder_only). Of others the encoder is: that of a
-model with an encoder alone, or of an encoder-decoder Transformer.
+have the same architecture, unless that has a head for each task (encoder_only). In all other cases the encoder alone
+is of use: that of a model with an encoder alone, or of an encoder-decoder Transformer.
 """
 
 from pydantic import ValidationError
@@ -26,7 +27,7 @@ TASK_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corrupt
 
 
 def loads_all_weights(given: ModelConfig, model: ModelConfig) -> bool:
-    """Whether all weights of a given model are of use; of others the encoder is, without the head."""
+    """Return whether all weights of a given model are of use; of others the encoder is, without the head."""
     return given.task == model.task or given.architecture == model.architecture != "encoder_only"
 
 
@@ -64,10 +65,20 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
 
 
 def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: LoraConfig | None = None) -> None:
-    """Raise DataError where a model to start from reads by another tokenizer than the dataset's, unless that is its own
-    with more pieces; all were verified. Raise RecipeError where it cannot have more pieces.
+    """Check that a model to start from reads by the dataset's tokenizer, or that the dataset's is the model's own with
+    more pieces.
 
     Images may have other means and deviations, which `training.image_statistics` is about, but no other shape.
+
+    Args:
+        first: the manifest of the model to start from, verified.
+        model: the [model] part of a recipe.
+        dataset: the manifest of the dataset, verified.
+        lora: the [training.lora] part of a recipe; None for none.
+
+    Raises:
+        DataError: the tokenizers differ.
+        RecipeError: the tokenizer has more pieces, and the model cannot have more.
     """
     given = config_of(first)
     whole = loads_all_weights(given, model)
@@ -95,8 +106,16 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
 
 
 def keeps_statistics(first: Manifest, dataset: Manifest, asked: str) -> bool:
-    """Whether images are normalised by the means and deviations of the model to start from, as
-    `training.image_statistics` asks. Raise RecipeError where that says something, and there are no images."""
+    """Return whether images are normalized by the means and deviations of the model to start from.
+
+    Args:
+        first: the manifest of the model to start from.
+        dataset: the manifest of the dataset.
+        asked: training.image_statistics.
+
+    Raises:
+        RecipeError: the setting is not the default, and there are no images.
+    """
     has_images = have_images(first, dataset)
     if asked != "model" and not has_images:
         raise RecipeError(
@@ -107,8 +126,13 @@ def keeps_statistics(first: Manifest, dataset: Manifest, asked: str) -> bool:
 
 
 def has_extended_vocab(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:
-    """Whether a dataset's tokenizers are those of a model, one of them at least with more pieces, of both sides or of
-    the source alone."""
+    """Return whether a dataset's tokenizers are those of a model, at least one of them with more pieces.
+
+    Args:
+        first: the manifest of the model.
+        dataset: the manifest of the dataset.
+        whole: whether both sides count; else the source alone.
+    """
     before, after = load_pair(first.folder), load_pair(dataset.folder / TOKENIZER_FOLDER)
     if whole and len({*before}) != len({*after}):
         return False
@@ -117,7 +141,13 @@ def has_extended_vocab(first: Manifest, dataset: Manifest, *, whole: bool) -> bo
 
 
 def check_adapts(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
-    """Raise RecipeError where adapters alone would be trained, and a head beside them would stay as it was drawn."""
+    """Raise RecipeError where adapters alone would be trained, and a head beside them would stay random.
+
+    Args:
+        first: the manifest of the model to start from.
+        model: the [model] part of a recipe.
+        lora: the [training.lora] part of a recipe; None for none.
+    """
     if lora is not None and not loads_all_weights(config_of(first), model):
         raise RecipeError(
             f"training.lora trains adapters alone, and {first.path} lacks weights of a model for {model.task}: "

@@ -1,4 +1,4 @@
-"""Initial weights that are not random: another model's, what the task needs, and pretrained word vectors."""
+"""Initial weights that are not random: another model's, those that the task sets, and pretrained word vectors."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +26,18 @@ ENCODER = ("embedding", "encoder", "encoder_norm")
 
 
 def initialize(state: TrainState, task: Task, context: TaskContext, data: Dataset, reporter: Reporter) -> None:
-    """Give a training that begins what it begins with. Raises DataError where vectors do not fit."""
+    """Set the initial weights of a new training that the task or pretrained word vectors give.
+
+    Args:
+        state: changed in place.
+        task: the task.
+        context: the facts from which the task was made.
+        data: the dataset.
+        reporter: receives messages.
+
+    Raises:
+        DataError: the word vectors do not fit.
+    """
     task.begin(state.model, data)
     for side, place in places_of(context.model).items():
         tokenizer = context.source if side == "source" else context.target
@@ -47,10 +58,15 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
 def load_pretrained(
     state: TrainState, model: ModelConfig, first: Path, tokenizers: tuple[Tokenizer, Tokenizer], reporter: Reporter
 ) -> None:
-    """Give a training that begins the weights of a published model: all, or of another task's all but its head.
+    """Give a new training the weights of a published model: all, or of another task's all but its head.
 
-    tokenizers: of source and target, those of that model or grown ones; a row of a new piece is the mean of the rows of
-    the pieces that it takes the place of.
+    Args:
+        state: changed in place.
+        model: the [model] part of a recipe.
+        first: the folder of the published model.
+        tokenizers: of source and target, those of that model or extended ones; a row of a new piece is the mean of the
+            rows of the pieces whose place it takes.
+        reporter: receives messages.
     """
     loaded, (own, adapters) = load_model(first, "cpu"), split_adapters(state.model.state_dict())
     body, theirs = untied(own), untied(loaded.model.state_dict())
@@ -85,9 +101,18 @@ def resize_embeddings(
     *,
     whole: bool,
 ) -> int:
-    """Give the weights of a model rows for the pieces by which the network `body` has more; how many these are.
+    """Give the weights of a model rows for the new pieces of the network `body`.
 
-    whole: all weights are of use, not those of the encoder alone.
+    Args:
+        theirs: the weights of the model, changed in place.
+        body: the weights of the network.
+        loaded: the model.
+        tokenizers: of source and target of the network.
+        model: the [model] part of a recipe.
+        whole: whether all weights are of use, not those of the encoder alone.
+
+    Returns:
+        The number of new pieces of the side with most of them.
     """
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
     read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
@@ -114,13 +139,22 @@ def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def words(tokenizer: Tokenizer) -> set[str]:
-    """What the pieces of a vocabulary spell, without the space before a word."""
+    """Return the spellings of a vocabulary's pieces, without the space before a word."""
     return {tokenizer.surface(number).strip() for number in range(len(SPECIALS), tokenizer.vocab_size)}
 
 
 @torch.no_grad()
 def load_word_vectors(table: nn.Embedding, tokenizer: Tokenizer, vectors: Any) -> int:
-    """Set the rows of pieces that spell a word which has a vector; how many there are."""
+    """Set the rows of pieces that spell a word which has a vector.
+
+    Args:
+        table: the embeddings, changed in place.
+        tokenizer: the tokenizer of its side.
+        vectors: the vectors by word.
+
+    Returns:
+        The number of rows set.
+    """
     num_found = 0
     for number in range(len(SPECIALS), tokenizer.vocab_size):
         vector = vectors.get(tokenizer.surface(number).strip())

@@ -1,4 +1,4 @@
-"""The training loop: update, log, save, validate, until it is done. It does not depend on task or model."""
+"""The training loop: update, log, save, validate, until it is done. The loop does not depend on task or model."""
 
 import math
 import time
@@ -27,9 +27,16 @@ SECONDS_BETWEEN_NOTES = 0.5
 
 
 class Validator(Protocol):
-    """What the loop needs of validation."""
+    """Interface of validation, as the loop needs it."""
 
-    def figures(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]: ...
+    def figures(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]:
+        """Return the figures of a validation by name.
+
+        Args:
+            model: the network.
+            world: the processes among which the work is divided.
+            check_interrupt: called now and then; raises where the training is to stop.
+        """
 
 
 @dataclass
@@ -87,24 +94,24 @@ class Trainer:
     # What is due
 
     def is_over(self) -> bool:
-        """Whether all steps or epochs are done."""
+        """Return whether all steps or epochs are done."""
         progress, config = self.state.progress, self.config
         return (config.max_steps is not None and progress.step >= config.max_steps) or (
             config.max_epochs is not None and progress.epoch >= config.max_epochs
         )
 
     def is_finished(self) -> bool:
-        """Whether all is done, or nothing becomes better any more."""
+        """Return whether all is done, or nothing becomes better any more."""
         stopping = self.config.early_stopping
         return self.is_over() or is_exhausted(self.state.progress.validations, stopping.metric, stopping.patience)
 
     def should_validate(self) -> bool:
-        """Whether the clock says so (or this is the end), and it has not been done."""
+        """Return whether the clock says so (or this is the end), and it has not been done."""
         progress = self.state.progress
         return progress.step not in (0, progress.validated) and (self.is_validation_step() or self.is_over())
 
     def is_validation_step(self) -> bool:
-        """Whether the clock has a validation after this update, wherever the training ends."""
+        """Return whether the clock has a validation after this update, wherever the training ends."""
         progress, config = self.state.progress, self.config.validation
         if config.every_steps is not None:
             return progress.step % config.every_steps == 0
@@ -115,21 +122,21 @@ class Trainer:
         return self.should_validate() or self.is_checkpoint_step()
 
     def is_checkpoint_step(self) -> bool:
-        """Whether the clock has a checkpoint after this update, wherever the training ends."""
+        """Return whether the clock has a checkpoint after this update, wherever the training ends."""
         every = self.config.save_every
         return self.is_validation_step() or (every is not None and self.state.progress.step % every == 0)
 
     def should_stop(self) -> bool:
-        """Whether to stop now: all processes at once, or the only one at its own wish."""
+        """Return whether to stop now: all processes at once, or the only one at its own wish."""
         return self._all_stop or (self.world.size == 1 and bool(self.stop))
 
     # What is done
 
     def update(self, bar: Bar) -> None:
-        """One update of the weights from the next batches.
+        """Update the weights once from the next batches.
 
-        Where the device computes while the program goes on, it decides itself whether the gradient can be used, and
-        what came of the update before is read here, while the device is busy with this one.
+        A device that computes while the program goes on decides itself whether the gradient can be used, and the
+        result of the update before is read here, while the device is busy with this one.
         """
         progress, group = self.state.progress, self.next_batches()
         rate = self.learning_rate(progress.step + 1)
@@ -218,7 +225,13 @@ class Trainer:
         )
 
     def log_update(self, update: Update, begun: PendingUpdate, seconds: float) -> None:
-        """Add an update to the sums, and write a line when one is due."""
+        """Add an update to the sums, and write a line when one is due.
+
+        Args:
+            update: its result.
+            begun: the update as it was begun.
+            seconds: its duration.
+        """
         progress, line = self.state.progress, self.state.progress.line
         progress.seconds += seconds
         line.seconds += seconds
@@ -231,7 +244,13 @@ class Trainer:
             progress.line = RunningSums()
 
     def progress_note(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
-        """What is shown beside the bar, at most twice a second."""
+        """Return the text beside the progress bar, at most twice a second; else an empty one.
+
+        Args:
+            update: the result of the last update.
+            begun: the update as it was begun.
+            seconds: its duration.
+        """
         if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
             return ""
         self._noted = now
@@ -257,8 +276,9 @@ class Trainer:
             progress.saved = [*progress.saved, progress.step][-most:]
 
     def drop_previous_final_checkpoint(self) -> None:
-        """Of a training that goes on beyond its end, the checkpoint of that end is none of the last ones: the model is
-        to be as if this end had been set from the beginning."""
+        """Drop the checkpoint of the former end of a training that goes on beyond it from the last ones: the model is
+        to be as if this end had been set from the beginning.
+        """
         progress = self.state.progress
         if progress.saved[-1:] == [progress.step] and not (self.is_checkpoint_step() or self.is_over()):
             progress.saved.pop()
@@ -275,7 +295,7 @@ class Trainer:
     def prune(self) -> None:
         """Keep the last and best checkpoints, and the newest, from which a run is resumed.
 
-        What was validated at the end alone displaces none of the best ones, which a later end may need.
+        A validation at the end alone displaces none of the best checkpoints, which a later end may need.
         """
         progress, metric = self.state.progress, self.config.early_stopping.metric
         on_clock = [each for each in progress.validations if each.step != progress.step or self.is_validation_step()]
@@ -318,6 +338,6 @@ class Trainer:
         raise self.stop_error()
 
     def stop_error(self) -> Stopped:
-        """What to tell who asked to stop."""
+        """Return the error for the user who asked to stop."""
         by = f" by {self.stop.signal}" if self.stop else ""
         return Stopped(f"training stopped{by} after step {self.state.progress.step:,}; the same command resumes it")

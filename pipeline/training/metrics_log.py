@@ -21,7 +21,7 @@ SECONDS_BETWEEN_CURVES = 30.0
 
 
 class MetricsSink(Protocol):
-    """Where figures go besides metrics.jsonl."""
+    """A place for figures besides metrics.jsonl."""
 
     def append(self, line: Figures) -> None: ...
 
@@ -29,7 +29,7 @@ class MetricsSink(Protocol):
 class MetricsLog:
     """The lines of a metrics.jsonl, on disk and in `lines`; a figure that is not a number is null.
 
-    It lies in a folder of the run's; the run's own folder may be a link, nothing below it is followed.
+    The file lies in a folder of the run's; the run's own folder may be a link, nothing below it is followed.
     """
 
     def __init__(self, file: Path, mirrors: Sequence[MetricsSink] = ()) -> None:
@@ -64,7 +64,7 @@ class MetricsLog:
             mirror.append(line)
 
     def sha256(self) -> str:
-        """Of the file as it is."""
+        """Return the sha256 of the file as it is."""
         return hashlib.sha256(self.file.read_bytes()).hexdigest()
 
     def sync(self) -> None:

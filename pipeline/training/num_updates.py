@@ -10,11 +10,17 @@ from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS
 from tfm.pipeline.training_config import TrainingConfig
 
 NumBatches = Callable[[int], int]
-"""Of an epoch, by its number. Epochs may differ, so each is counted."""
+"""(number of an epoch) -> the number of its batches. Epochs may differ, so each is counted."""
 
 
 def last_step(config: TrainingConfig, num_batches: NumBatches, world_size: int) -> int:
-    """The step at which training ends unless it stops early; what schedules that come down count towards."""
+    """Return the step at which training ends unless it stops early, towards which decaying schedules count.
+
+    Args:
+        config: the [training] part of a recipe.
+        num_batches: (number of an epoch) -> the number of its batches.
+        world_size: number of processes.
+    """
     if config.max_epochs is None:
         assert config.max_steps is not None, "a training ends"
         return config.max_steps
@@ -27,7 +33,14 @@ def last_step(config: TrainingConfig, num_batches: NumBatches, world_size: int) 
 
 
 def step_after(num_batches: int, step: int, config: TrainingConfig, world_size: int) -> int:
-    """The number of updates done after an epoch of so many batches, `step` before it; its last takes what is left."""
+    """Return the number of updates done after an epoch; its last update takes the remaining batches.
+
+    Args:
+        num_batches: number of the epoch's batches.
+        step: number of updates done before it.
+        config: the [training] part of a recipe.
+        world_size: number of processes.
+    """
     growth = config.batch_growth
     for grows_at in () if growth is None else growth.steps:
         size = config.accumulate_at(step + 1) * world_size
@@ -39,11 +52,18 @@ def step_after(num_batches: int, step: int, config: TrainingConfig, world_size: 
 def resolve_total_steps(
     progress: Progress, config: TrainingConfig, num_batches: NumBatches, *, before: Mapping[str, Any], folder: Path
 ) -> int:
-    """The step at which a training that begins or goes on ends; the progress gets to know it.
+    """Return the step at which a training that begins or goes on ends, and set the progress's schedule end.
 
-    before: the plan of the training up to here. folder: of the training. Raises RecipeError where the schedule comes
-    down towards another end: the rates of the updates done and of those to come would be of two trainings. To stop just
-    where it is, is possible.
+    Args:
+        progress: the progress of the training, changed in place.
+        config: the [training] part of a recipe.
+        num_batches: (number of an epoch) -> the number of its batches.
+        before: the plan of the training up to here.
+        folder: the folder of the training.
+
+    Raises:
+        RecipeError: the schedule decays towards another end: the rates of the updates done and of those to come would
+            be of two trainings. To stop at the current step is possible.
     """
     world_size = progress.settings.world_size
     asked = last_step(config, num_batches, world_size)

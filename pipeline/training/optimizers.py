@@ -102,13 +102,13 @@ def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a product of this name is one within layers."""
+    """Return whether a product of this name is one within layers."""
     part, dot, _ = name.partition(".")
     return bool(dot) and part != "output" and not part.endswith("embedding")
 
 
 def _can_fuse(parameters: list[nn.Parameter]) -> bool:
-    """Whether torch has the kernels that do one pass over all tensors, for their devices."""
+    """Return whether torch has the kernels that do one pass over all tensors, for their devices."""
     return all(each.device.type in ("cpu", "cuda") for each in parameters)
 
 
@@ -134,7 +134,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def can_skip(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether a device can skip its step: torch's fused Adam has that, for mixed precision."""
+    """Return whether a device can skip its step: torch's fused Adam has that, for mixed precision."""
     return isinstance(optimizer, (torch.optim.Adam, torch.optim.AdamW)) and bool(optimizer.defaults["fused"])
 
 
@@ -148,7 +148,7 @@ def step_or_skip(optimizer: torch.optim.Optimizer, is_useless: Tensor) -> None:
 
 
 def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """What the optimiser remembers of each parameter, as `<parameter>/<quantity>`: what a checkpoint holds of it."""
+    """Return the optimizer's state of each parameter, as `<parameter>/<quantity>`, for a checkpoint."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value
@@ -159,9 +159,16 @@ def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[st
 
 
 def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Give the optimiser back what `state_tensors` took of it.
+    """Give the optimizer back the tensors that `state_tensors` took from it.
 
-    Raises KeyError for a parameter it does not know, RuntimeError where a shape is another or something is missing.
+    Args:
+        optimizer: changed in place.
+        model: the network whose parameters it trains.
+        tensors: `<parameter>/<quantity>` to tensor.
+
+    Raises:
+        KeyError: a parameter is not known to the network.
+        RuntimeError: a shape is another or something is missing.
     """
     parameters = dict(model.named_parameters())
     quantities: defaultdict[int, set[str]] = defaultdict(set)  # of each parameter, by its id

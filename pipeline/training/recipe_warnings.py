@@ -18,7 +18,15 @@ def recipe_warnings(
     parameters: int,
     tokens: int,
 ) -> Iterator[str]:
-    """Doubts in words; tokens: of an epoch, of the longer side of each example."""
+    """Yield warnings as messages.
+
+    Args:
+        schedule: the [training.schedule] part of a recipe.
+        growth: the [training.batch_growth] part of a recipe; None for none.
+        total_steps: the most updates of the training.
+        parameters: number of the model's parameters.
+        tokens: tokens of an epoch, of the longer side of each example.
+    """
     warmup, decay, tenth = schedule.warmup_steps, schedule.decay_steps, max(total_steps // 10, 1)
     if warmup > total_steps:
         yield (

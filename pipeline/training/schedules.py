@@ -12,7 +12,7 @@ from tfm.pipeline.training_config import ScheduleConfig
 
 @dataclass(frozen=True)
 class ScheduleContext:
-    """What a schedule may know of the training besides the step."""
+    """The facts of a training on which a schedule may depend besides the step."""
 
     total_steps: int
     width: int = 512
@@ -28,51 +28,122 @@ def warmup(step: int, config: ScheduleConfig) -> float:
 
 
 def constant(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """The peak, after the warm-up."""
+    """Return the peak, after the warm-up.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     return config.peak * warmup(step, config)
 
 
 def noam(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """peak * D^-0.5 * min(step^-0.5, step * warmup^-1.5): Vaswani et al. 2017, eq. 3, with a factor."""
+    """Return peak * D^-0.5 * min(step^-0.5, step * warmup^-1.5): Vaswani et al. 2017, eq. 3, with a factor.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     rise = step * math.pow(config.warmup_steps, -1.5) if config.warmup_steps else math.inf
     return config.peak / math.sqrt(course.width) * min(1 / math.sqrt(step), rise)
 
 
 def inverse_sqrt(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """peak * sqrt(warmup / step) after the warm-up: noam scaled so that its top is the peak."""
+    """Return peak * sqrt(warmup / step) after the warm-up: noam scaled so that its top is the peak.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     return config.peak * min(warmup(step, config), math.sqrt(max(config.warmup_steps, 1) / step))
 
 
 def cosine(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """Half a cosine from the peak down to `final` at the last step."""
+    """Return half a cosine from the peak down to `final` at the last step.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     share = (1 + math.cos(math.pi * _progress(step, config, course))) / 2
     return warmup(step, config) * (config.final + (config.peak - config.final) * share)
 
 
 def linear(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """A straight line from the peak down to `final` at the last step."""
+    """Return a straight line from the peak down to `final` at the last step.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     done = _progress(step, config, course)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
 def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """The peak times `factor` once more every `decay_steps` after the warm-up."""
+    """Return the peak times `factor` once more every `decay_steps` after the warm-up.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     cuts = max(step - config.warmup_steps, 0) // config.decay_steps
     return config.peak * warmup(step, config) * math.pow(config.factor, cuts)
 
 
 def warmup_stable_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """The peak until the last `decay_steps`, then a straight line down to `final` (Hu et al. 2024)."""
+    """Return the peak until the last `decay_steps`, then a straight line down to `final` (Hu et al. 2024).
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
+    """
     begin = course.total_steps - config.decay_steps
     done = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
 def plateau(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """The peak times `factor` once more whenever the validation loss has not become lower for too long.
+    """Return the peak times `factor` once more whenever the validation loss has not become lower for too long.
 
-    A cut comes at validation `patience` + 1 without a new lowest loss, as torch's ReduceLROnPlateau has it
-    with threshold 0; it never goes below `final`.
+    A cut comes at validation `patience` + 1 without a new lowest loss, as torch's ReduceLROnPlateau has it with
+    threshold 0; the rate never goes below `final`.
+
+    Args:
+        step: number of the update, from 1.
+        config: the [training.schedule] part of a recipe.
+        course: the facts of the training besides the step.
+
+    Returns:
+        The learning rate.
     """
     lowest, waited, cuts = math.inf, 0, 0
     for loss in course.losses:
@@ -102,4 +173,4 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 NEEDS_TOTAL_STEPS = frozenset({"cosine", "linear", "warmup_stable_decay"})
-"""Those that come down towards the last update: of more updates, each but the warm-up's has another rate."""
+"""Schedules that decay towards the last update: with more updates, each but the warm-up's has another rate."""

@@ -57,7 +57,19 @@ def make_model(
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model.
 
-    Raises CannotWrite, before any work, if anything in the folder of the training is a link or special file.
+    Args:
+        plan: the plan of the model.
+        config: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+        decoding: the [decoding] part of a recipe.
+        evaluation: the [evaluation] part of a recipe.
+        dataset: the folder of the dataset.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        heard: called with each validation, and whether it is the last.
+
+    Raises:
+        CannotWrite: anything in the folder of the training is a link or special file; raised before any work.
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
         world.run_on_rank_zero(lambda: check_tree(training_folder(plan)))
@@ -131,8 +143,16 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
 
 
 def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:
-    """Write the model; its adapters, if it has some, merged into it or in files of their own. How many weights those
-    are."""
+    """Write the model; its adapters, if it has some, merged into it or in files of their own.
+
+    Args:
+        folder: the folder to write to.
+        session: the settings and data of the training.
+        weights: the trained weights by name.
+
+    Returns:
+        The number of the adapters' weights.
+    """
     lora, (frozen, adapters) = session.config.lora, split_adapters(weights)
     if lora is not None:
         about = AdapterSettings(rank=lora.rank, alpha=lora.scale)
@@ -145,7 +165,13 @@ def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> 
 
 
 def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) -> None:
-    """Publish the best checkpoint, or the mean of the kept last or best ones, which is validated once more."""
+    """Publish the best checkpoint, or the mean of the kept last or best ones, which is validated once more.
+
+    Args:
+        session: the settings and data of the training.
+        trainer: the trainer at its end.
+        command: the command line, for the manifest.
+    """
     progress, keep, metric = trainer.state.progress, session.config.keep, session.config.early_stopping.metric
     best = best_first(progress.validations, metric)
     steps = {

@@ -1,7 +1,7 @@
 """One update: the gradient of the loss over the batches of all processes, divided by their tokens once.
 
-A GPU computes while the program goes on. What came of an update can be read as soon as it is there, without waiting for
-what the GPU was given to do since.
+A GPU computes while the program goes on. The result of an update can be read as soon as it is there, without waiting
+for the work that the GPU was given since.
 """
 
 import math
@@ -79,7 +79,7 @@ class PendingGradient:
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
 
     def read(self) -> Update:
-        """What came of it, read by all processes together. Raises DataError where one of them failed."""
+        """Return the result, read by all processes together. Raises DataError where one of them failed."""
         loss, nll, tokens, stops, failures, norm = self.read_sums()
         if failures:
             raise DataError(next(each for each in self.world.all_gather_object(self.problem) if each is not None))
@@ -102,7 +102,7 @@ class PendingUpdate:
     bar: Bar
 
     def in_words(self) -> str:
-        """Which update, of what, as a person reads it."""
+        """Return the number of the update and of its batches and rows, for messages."""
         last = self.first + len(self.group) - 1
         batches = f"batch {self.first}" if self.first == last else f"batches {self.first} to {last}"
         rows = ", ".join(map(str, self.group[0][:5]))
@@ -131,14 +131,25 @@ class Gradients:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
 
     def compute(self, group: Sequence[Rows], step: int, *, stop: bool) -> Update:
-        """As `begin`, and what came of it."""
+        """Compute a gradient as `begin` does, and return the result.
+
+        Args:
+            group: the batches of all processes.
+            step: number of the update.
+            stop: whether this process wishes to stop.
+        """
         return self.begin(group, step, stop=stop).read()
 
     def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
-        """The clipped gradient of update number `step`; `group` holds the batches of all processes.
+        """Compute the clipped gradient of an update.
 
-        stop: the wish of this process, which all get to know. Raises DataError where memory runs out, and there is no
-        other process.
+        Args:
+            group: the batches of all processes.
+            step: number of the update.
+            stop: the wish of this process to stop, which all get to know.
+
+        Raises:
+            DataError: memory runs out, and there is no other process.
         """
         self.zero_grad()
         device = self.world.device
@@ -172,9 +183,10 @@ class Gradients:
             parameter.grad = None
 
     def _add_up(self, group: Sequence[Rows], step: int, sums: Tensor) -> str | None:
-        """Add the gradients and losses of this process's share; what did not fit in memory, where something did not.
+        """Add the gradients and losses of this process's share; return the message about a batch that did not fit in
+        memory.
 
-        That is no error yet: the other processes wait for this one's sums, and have to know.
+        An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
         own, *others = shard(self.world.share(group), 1 + len(self.helpers), occurrences(group))
         self.helpers.dispatch(others, step)
@@ -184,7 +196,16 @@ class Gradients:
         return problems[0] or problems[1]
 
     def accumulate_shards(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None:
-        """Add the gradients and losses of these; what did not fit in memory, where something did not."""
+        """Add the gradients and losses of some shares.
+
+        Args:
+            shares: the shares.
+            step: number of the update.
+            sums: sums of losses and counts, added to in place.
+
+        Returns:
+            The message about a share that did not fit in memory; None where all fitted.
+        """
         for share in shares:
             try:
                 self._backward(share, step, sums)

@@ -1,4 +1,4 @@
-"""The `[search]` of a recipe of searches: what is varied, how it is chosen, and when the search ends."""
+"""The `[search]` of a recipe of searches: the keys that vary, the method, and the limits of the search."""
 
 import json
 import math
@@ -23,7 +23,7 @@ Pruner = Literal["none", "median", "hyperband"]
 
 
 class ParameterConfig(BaseModel):
-    """What one key of a recipe may be: one of `values` or `choices`, or between `low` and `high`."""
+    """The values of one key of a recipe: one of `values` or `choices`, or between `low` and `high`."""
 
     model_config = STRICT
 
@@ -63,7 +63,7 @@ class ParameterConfig(BaseModel):
 
 
 class WindowConfig(BaseModel):
-    """Of method = "window": rounds of random trials, after each of which the windows move."""
+    """Settings of method = "window": rounds of random trials, after each of which the windows move."""
 
     model_config = STRICT
 
@@ -75,7 +75,7 @@ class WindowConfig(BaseModel):
 
 
 class EvolutionConfig(BaseModel):
-    """Of method = "evolution"."""
+    """Settings of method = "evolution"."""
 
     model_config = STRICT
 

@@ -25,6 +25,11 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
 
     Inputs that cannot be read are left to the stage that reads them.
 
+    Args:
+        trials: the trials of the search.
+        recipe: the recipe of the trial.
+        configuration: the trial's values of the keys that vary.
+
     Raises:
         DataError: an input has changed.
     """

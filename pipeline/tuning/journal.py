@@ -32,7 +32,9 @@ REMEDY = "move that folder away, or remove what is wrong there"
 
 @contextmanager
 def waiting_for(file: Path) -> Iterator[None]:
-    """Within, this process alone holds the lock on a file; others wait. A killed worker leaves none behind."""
+    """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
+    behind.
+    """
     with as_cannot_write(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = open_below(file.parent, file, "a")

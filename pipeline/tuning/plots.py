@@ -60,7 +60,7 @@ def _with_seconds(results: Results) -> list[tuple[TrialResult, float]]:
 
 
 def _place(parameter: Parameter, value: Value) -> float:
-    """Where a value stands on the axis of its key: its place in the list, or the number itself."""
+    """Return the coordinate of a value on the axis of its key: its index in the list, or the number itself."""
     if parameter.values is None:
         assert isinstance(value, (int, float))
         return float(value)
@@ -150,7 +150,7 @@ def _marks(parameter: Parameter) -> list[tuple[str, float]]:
 
 
 def importance(results: Results) -> str:
-    """How much each key matters."""
+    """Draw the importance of each key."""
     ordered = sorted(results.importances.items(), key=lambda item: item[1])
 
     def draw(figure: "Figure") -> None:

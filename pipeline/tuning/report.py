@@ -25,7 +25,7 @@ PRUNINGS = {
     "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
 }
 NOT_TRAINED = {"impossible": "could not be trained", "waiting": "not begun"}
-"""What is said of trials by how they ended, which had no training."""
+"""The words for trials without a training, by how they ended."""
 PAIRED = (
     "the one-sided paired t-test over folds, its variance corrected as trainings share data (Nadeau and Bengio 2003; "
     "no estimate of it is unbiased: Bengio and Grandvalet 2004)"
@@ -33,7 +33,13 @@ PAIRED = (
 
 
 def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
-    """What a paper owes its reader about how its hyperparameters were chosen, as text."""
+    """Return the text in which a paper reports how its hyperparameters were chosen.
+
+    Args:
+        config: the [search] part of a recipe.
+        parameters: the space of the search.
+        results: the results of the search.
+    """
     space = "; ".join(f"{each.key}: {each.in_words()}{_condition(each)}" for each in parameters)
     method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
@@ -57,7 +63,7 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
 
 
 def _counts(results: Results, seeds: str) -> str:
-    """How many trials were trained, with how many seeds, and what became of them and of the others."""
+    """Return the number of trials that were trained, with their seeds, and of those that ended otherwise, as text."""
     trained, untrained = Counter[str](), Counter[str]()
     for each in results.trials:
         if each.is_repeated:
@@ -77,7 +83,7 @@ def _counts(results: Results, seeds: str) -> str:
 
 
 def _verdict(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
-    """Which of the trials that were compared with the best are worse than it."""
+    """Return as text the trials, among those compared with the best, that are not worse than it."""
     numbers = ", ".join(str(each.number) for each in not_worse)
     if len(not_worse) > 1:
         return f"trials {numbers} are not worse than it"
@@ -99,7 +105,13 @@ def _condition(parameter: Parameter) -> str:
 
 
 def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
-    """The whole page."""
+    """Return the whole page as HTML.
+
+    Args:
+        config: the [search] part of a recipe.
+        parameters: the space of the search.
+        results: the results of the search.
+    """
     parts = [f"<p>{as_html(paragraph(config, parameters, results))}</p>"]
     if results.ranked:
         pictures = {

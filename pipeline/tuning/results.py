@@ -1,4 +1,4 @@
-"""What a search has found: its trials as rows, the best, which are not worse, and which keys matter."""
+"""The results of a search: its trials as rows, the best, those that are not worse, and the importance of keys."""
 
 import math
 from collections.abc import Sequence
@@ -100,11 +100,16 @@ def compared(ranked: Sequence[TrialResult]) -> list[TrialResult]:
 
 
 def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = None) -> list[TrialResult]:
-    """The best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
+    """Return the best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
 
-    The test is Welch's over seeds or, where trials share folds, the paired one over folds. Of one seed a trial and no
-    folds there is no such test: the best alone is returned. A trial of the same configuration as an earlier one is
+    The test is Welch's over seeds or, where trials share folds, the paired one over folds. With one seed a trial and
+    no folds there is no such test: the best alone is returned. A trial of the same configuration as an earlier one is
     passed over.
+
+    Args:
+        ranked: the trials, best first.
+        metric: the metric of the search.
+        folds: the number of folds; None for none.
     """
     if not ranked:
         return []
@@ -132,11 +137,17 @@ def fold_means(values: Sequence[float], folds: int) -> list[float]:
 
 
 def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
-    """p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each fold.
+    """Return p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each
+    fold.
 
     Trainings on k folds share data, so that the variance of the mean difference is more than s²/k; it is taken to be
     s² (1/k + 1/(k - 1)), for test sets 1/(k - 1) as large as the training set (Nadeau and Bengio 2003). No estimate of
     it is unbiased (Bengio and Grandvalet 2004). 0 or 1 where all differences are equal.
+
+    Args:
+        best: figures of the best trial, one a fold.
+        other: figures of the other trial, one a fold.
+        metric: their name.
     """
     from scipy.stats import t
 
@@ -150,7 +161,14 @@ def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str)
 
 
 def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
-    """p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without spread."""
+    """Return p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without
+    spread.
+
+    Args:
+        best: figures of the best trial, one a seed.
+        other: figures of the other trial, one a seed.
+        metric: their name.
+    """
     from scipy.stats import ttest_ind
 
     sign = 1 if metric in LOWER_IS_BETTER else -1
@@ -161,9 +179,10 @@ def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float
 
 
 def _importances(trials: Trials) -> dict[str, float]:
-    """How much of the figure's variance each key explains (fANOVA: Hutter et al. 2014), of keys that all trials have.
+    """Return the share of the figure's variance that each key explains (fANOVA: Hutter et al. 2014), of keys that all
+    trials have.
 
-    Empty where there are fewer than four finished trials, or all have one figure.
+    The result is empty where there are fewer than four finished trials, or all have one figure.
     """
     done = trials.finished()
     if len(done) < 4 or len({each.value for each in done}) < 2:

@@ -200,9 +200,14 @@ def _refuse_run(folder: Path) -> None:
 
 
 def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> Results:
-    """Publish what is known so far as the artifact search/: trials.json and report.html.
+    """Publish the results so far as the artifact search/: trials.json and report.html.
 
     Nothing is published of a search without a trial, or in a folder that is read-only.
+
+    Args:
+        search: the search.
+        command: the command line, for the manifest.
+        reporter: receives messages.
     """
     found = results(search.trials)
     if not found.trials or not _is_writable(search.folder):
@@ -230,12 +235,12 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether a folder is meant to be written: root may write one whose owner took away the permission."""
+    """Return whether a folder is meant to be written: root may write one whose owner took away the permission."""
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
 def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
-    """Whether a run is there, whole, and of other settings than a recipe."""
+    """Return whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
         shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_of(recipe, stage, run)) is not None]
@@ -247,10 +252,18 @@ def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
 
 
 def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
-    """Make the best trial a whole run, NAME-final, beside the search, and score its tests; the folder of that run.
+    """Make the best trial a whole run, NAME-final, beside the search, and score its tests; return the folder of that
+    run.
 
-    Raises DataError where no trial is finished, RecipeError where a ledger says that these tests were scored so before,
-    unless `again`.
+    Args:
+        search: the search.
+        command: the command line, for the manifests.
+        reporter: receives messages.
+        again: whether tests may be scored that were scored by --final before.
+
+    Raises:
+        DataError: no trial is finished.
+        RecipeError: a ledger says that these tests were scored by --final before, and `again` is false.
     """
     found = results(search.trials)
     if found.best is None:

@@ -24,7 +24,9 @@ MAX_VALUES = 10_000
 
 @dataclass(frozen=True)
 class Parameter:
-    """What one key may be. values: all of them, None where there are infinitely many between low and high."""
+    """The values that one key may have. values: all of them, None where there are infinitely many between low and
+    high.
+    """
 
     key: str
     values: tuple[Value, ...] | None
@@ -35,7 +37,7 @@ class Parameter:
     only_if: tuple[tuple[str, Value], ...] = ()
 
     def has_value(self, others: Mapping[str, Value]) -> bool:
-        """Whether the key has a value beside those of the keys before it."""
+        """Return whether the key has a value beside those of the keys before it."""
         return all(key in others and others[key] == value for key, value in self.only_if)
 
     def suggested(self, trial: "Trial") -> Value:
@@ -58,19 +60,21 @@ class Parameter:
         return IntDistribution(0, len(self.values) - 1) if self.ordered else CategoricalDistribution(self.values)
 
     def has_drawn(self, value: object) -> bool:
-        """Whether a value is one that Optuna draws for the key: the place of one with an order, else the value."""
+        """Return whether a value is one that Optuna draws for the key: the place of one with an order, else the
+        value.
+        """
         if self.values is None or not self.ordered:
             return self.allows(value)
         return type(value) is int and 0 <= value < len(self.values)
 
     def allows(self, value: object) -> bool:
-        """Whether the key may have a value in a configuration."""
+        """Return whether the key may have a value in a configuration."""
         if self.values is None:
             return type(value) in (int, float) and self.low <= value <= self.high  # type: ignore[operator]
         return any(type(each) is type(value) and each == value for each in self.values)
 
     def in_words(self) -> str:
-        """What the key may be, as a report says it."""
+        """Return the values of the key as text for a report."""
         if self.values is None:
             return f"between {self.low:g} and {self.high:g}{', by the logarithm' if self.log else ''}"
         return f"{'' if self.ordered else 'one of '}{', '.join(map(_shown, self.values))}"

@@ -15,13 +15,19 @@ from tfm.pipeline.tuning.journal import REMEDY, Journal
 MAX_ATTEMPTS = 50
 SECONDS_BETWEEN_ATTEMPTS = 0.2
 RACES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
-"""What databases say, in small letters, to one of several workers that make the tables at one time."""
+"""The words, in small letters, in which databases refuse one of several workers that make the tables at one time."""
 
 
 def storage_at(folder: Path, url: str | None, *, create: bool = True) -> BaseStorage | None:
-    """The storage of the trials: the database at a URL, or a journal in the folder of the search.
+    """Return the storage of the trials: the database at a URL, or a journal in the folder of the search.
 
-    create: whether the tables of a new database are made; else there is no storage, and None is returned.
+    Args:
+        folder: the folder of the search.
+        url: the URL of the database; None for a journal.
+        create: whether the tables of a new database are made; else the result is None where there are none.
+
+    Raises:
+        RecipeError: the database cannot be opened.
     """
     if url is None:
         return Journal(folder / "trials.journal")
@@ -46,7 +52,7 @@ def _database(url: str) -> RDBStorage:
 
 
 def _has_tables(url: str) -> bool:
-    """Whether a database has Optuna's tables; nothing is written, where SQLite makes a file by opening it."""
+    """Return whether a database has Optuna's tables; nothing is written, where SQLite makes a file by opening it."""
     from sqlalchemy import create_engine, inspect, make_url
 
     name = make_url(url).database
@@ -75,7 +81,7 @@ def without_password(text: str, url: str) -> str:
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """Within, what Optuna fails at, or a check of ours, is a DataError about the place of the trials."""
+    """Raise DataError about the place of the trials where Optuna, or a check of ours, fails in the body."""
     try:
         yield
     except (TfmError, OSError):

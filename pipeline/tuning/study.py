@@ -87,7 +87,7 @@ class Trials:
         return sorted(done, key=lambda each: (sign * (each.value or 0.0), SAME in each.user_attrs, each.number))
 
     def stop_reason(self) -> str | None:
-        """Which limit the search has reached, in words; None where more trials are to begin."""
+        """Return the limit that the search has reached, in words; None where more trials are to begin."""
         trials, config = self.all(), self.config
         begun = [each for each in trials if each.state != TrialState.WAITING]
         attributes = [attributes_of(each) for each in trials]
@@ -108,9 +108,10 @@ class Trials:
 
     @contextmanager
     def claim(self) -> Iterator[ClaimedTrial | None]:
-        """A trial for this worker: one that another left unfinished, or else a new one; None where there is none.
+        """Yield a trial for this worker: one that another left unfinished, or else a new one; None where there is
+        none.
 
-        Within, no other worker takes it.
+        No other worker takes the trial while the body runs.
         """
         with ExitStack() as held:
             with waiting_for(self.folder / ".claim.lock"):
@@ -140,7 +141,7 @@ class Trials:
         return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
 
     def _is_free(self, number: int, stack: ExitStack) -> bool:
-        """Whether this worker could take a trial, whose lock it now has until `stack` ends."""
+        """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
         place = self.place(number)
         check_no_symlinks(self.folder, place)
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
@@ -152,7 +153,7 @@ class Trials:
         self.study.pruner = PRUNERS[self.config.pruning]()
 
     def _replay_draws(self, trial: Trial, left: FrozenTrial) -> None:
-        """Where a worker died between two keys of a trial: bring the sampler's generator to where it was."""
+        """Bring the sampler's generator to the place at which a worker died between two keys of a trial."""
         if CONFIGURATION in left.user_attrs:
             return
         for each in self.parameters:
@@ -177,7 +178,7 @@ class Trials:
 
 
 def _take(path: Path, stack: ExitStack) -> bool:
-    """Whether this process has the lock of a folder now, until `held` ends."""
+    """Return whether this process has the lock of a folder now, until `held` ends."""
     try:
         stack.enter_context(lock(path))
     except FolderLockedError:
@@ -304,6 +305,12 @@ def _differ(old: Any, new: Any, key: str) -> Iterator[str]:
 
 
 def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
-    """An earlier trial of just this configuration that was finished."""
+    """Return an earlier trial of just this configuration that was finished; None where there is none.
+
+    Args:
+        trials: the trials of the search.
+        number: number of the trial to compare.
+        configuration: its values of the keys that vary.
+    """
     able = (each for each in trials.all() if each.number != number and each.state == TrialState.COMPLETE)
     return next((each for each in able if each.user_attrs.get(CONFIGURATION) == configuration), None)

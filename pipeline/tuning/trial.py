@@ -44,7 +44,7 @@ class _TrialPruned(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial: how it ended, the reason in words, and its figure of validation."""
+    """The end of a trial: how it ended, the reason in words, and its figure of validation."""
 
     ended: str
     reason: str
@@ -60,8 +60,17 @@ def run_trial(
 ) -> Outcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
-    Raises Stopped and what has nothing to do with the configuration (no data, a full disk): the trial then stays as it
-    is, and the next worker goes on with it.
+    Args:
+        trials: the trials of the search.
+        claimed: the trial.
+        base: the base recipe.
+        sets: `--set` texts.
+        command: the command line, for the manifests.
+        log: receives messages.
+
+    Raises:
+        Stopped: the user stops the search; the trial then stays as it is, and the next worker goes on with it. The
+            same holds for errors that have nothing to do with the configuration (no data, a full disk).
     """
     configuration = suggest_configuration(trials.parameters, claimed.trial)
     claimed.trial.set_user_attr(CONFIGURATION, configuration)
@@ -81,7 +90,15 @@ def run_trial(
 def recipe_of(
     trials: Trials, base: Path, sets: Sequence[str], configuration: Configuration, name: str, seed: int | None = None
 ) -> Recipe:
-    """The base recipe with the settings of a configuration.
+    """Return the base recipe with the settings of a configuration.
+
+    Args:
+        trials: the trials of the search.
+        base: the base recipe.
+        sets: `--set` texts.
+        configuration: values of the keys that vary.
+        name: name of the run.
+        seed: the seed of the run; None for the recipe's own.
 
     Raises:
         DataError: the configuration, which the study keeps, sets a key that the search does not vary.
@@ -135,7 +152,13 @@ def _run(
 
 
 def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
-    """What a configuration is trained as: fold after fold, each with seed after seed."""
+    """Return the recipes with which a configuration is trained: fold after fold, each with seed after seed.
+
+    Args:
+        recipe: the recipe of the configuration.
+        folds: the number of folds; None for none.
+        repeats: the number of seeds.
+    """
     of_folds = [recipe] if folds is None else [without_fold(recipe, number, folds) for number in range(1, folds + 1)]
     if repeats == 1:
         return of_folds
@@ -194,7 +217,7 @@ def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Se
 
 
 class TrialProgress:
-    """What a trial has spent and how it did, kept in the study as it goes on; and whether it is worth going on."""
+    """The costs and figures of a trial so far, kept in the study as it goes on; and whether it is worth going on."""
 
     def __init__(self, trials: Trials, claimed: ClaimedTrial) -> None:
         self._trial, self._metric = claimed.trial, trials.config.metric
@@ -209,7 +232,7 @@ class TrialProgress:
 
     @property
     def updates(self) -> int:
-        """Of all runs together."""
+        """The number of updates of all runs together."""
         return sum(self._updates.values())
 
     def begin(self, run: str, *, is_first: bool) -> None:

@@ -24,7 +24,14 @@ class TrialLog(NullReporter):
 
     @contextmanager
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
-        """A bar that shows nothing; that of training moves by updates."""
+        """Open a bar that shows nothing; that of training moves by updates.
+
+        Args:
+            label: its label.
+            total: number of units; None where it is not known.
+            unit: name of the units.
+            done: units done before.
+        """
         if label == "training":
             self.updates = done
             yield self

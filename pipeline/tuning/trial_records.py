@@ -122,7 +122,9 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
 
 
 def _is_of_optuna(key: str, value: Any, parameters: Mapping[str, Parameter]) -> bool:
-    """Whether an attribute is one that a search lets Optuna write: a grid's settings, or a rung of Hyperband's."""
+    """Return whether an attribute is one that a search lets Optuna write: a grid's settings, or a rung of
+    Hyperband's.
+    """
     if key == "fixed_params":
         return isinstance(value, dict) and all(
             name in parameters and parameters[name].has_drawn(drawn) for name, drawn in value.items()
@@ -131,7 +133,7 @@ def _is_of_optuna(key: str, value: Any, parameters: Mapping[str, Parameter]) -> 
 
 
 def _is_finite(value: object) -> bool:
-    """Whether a value is a number that is finite as a float."""
+    """Return whether a value is a number that is finite as a float."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     try:

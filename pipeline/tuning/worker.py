@@ -27,7 +27,7 @@ BAR = "searching"
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """What a worker works on: the trials, the recipe they vary, and what is said about them."""
+    """The job of a worker: the trials, the recipe they vary, and the texts about them."""
 
     trials: Trials
     base: Path
@@ -53,7 +53,9 @@ def work(of: WorkerJob) -> None:
 
 
 def most(limit: int | None, done: int) -> int | None:
-    """How many trials there will be in all; the limit may have been lowered below those that are done."""
+    """Return the number of trials that there will be in all; the limit may have been lowered below those that are
+    done.
+    """
     return None if limit is None else max(limit, done)
 
 
@@ -66,7 +68,13 @@ def _one(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
 
 
 def in_words(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
-    """The line about a trial that has ended."""
+    """Return the line about a trial that has ended.
+
+    Args:
+        trials: the trials of the search.
+        claimed: the trial.
+        outcome: its end.
+    """
     found = next(each for each in trials.all() if each.number == claimed.number)
     settings = settings_in_words(found.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
@@ -93,7 +101,14 @@ def best_in_words(trials: Trials) -> str:
 def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
     """Run the same command in several processes, each a worker with its share of the processors, and wait for them.
 
-    arguments: those of `tfm` for one worker. Raises Stopped where one was stopped, TfmError where one failed.
+    Args:
+        of: the job of the workers.
+        num_workers: number of processes.
+        arguments: the arguments of `tfm` for one worker.
+
+    Raises:
+        Stopped: a worker was stopped.
+        TfmError: a worker failed.
     """
     share = max(1, (os.cpu_count() or 1) // num_workers)
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
@@ -121,10 +136,11 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
 def _processes(
     command: Sequence[str], environment: Mapping[str, str], number: int, reporter: Reporter
 ) -> Iterator[list["subprocess.Popen[str]"]]:
-    """Within, so many processes run a command, and what they say is shown. Where the body fails they are asked to stop.
+    """Run a command in `number` processes while the body runs, and show their messages.
 
-    They are no part of the terminal's group, as Ctrl-C is passed on to them, and of a second signal they would die at
-    once. What they write to stdout is dropped: data go there once, from this process.
+    If the body fails the processes are asked to stop. None of them is part of the terminal's group, as Ctrl-C is
+    passed on to them, and of a second signal they would die at once. The stdout of these processes is dropped: data go
+    there once, from this process.
     """
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     started: list[subprocess.Popen[str]] = []

@@ -101,7 +101,7 @@ def _system(text: str) -> tuple[str, Path]:
 
 
 def _shares(campaign: "Campaign") -> tuple[list[str], list[list[object]]]:
-    """What each judge is asked."""
+    """Return a table of the items of each judge."""
     rows: list[list[object]] = []
     for judge in campaign.judges:
         items = [campaign.by_id[name] for name in judge.items]

@@ -47,9 +47,19 @@ class BannedPieces:
         after_words: Sequence[int] = (),
         alike: Sequence[int] = (),
     ) -> "BannedPieces | None":
-        """None where nothing is banned. A phrase that begins with BOS is banned where a text or a line begins, one that
-        begins with AFTER_WORD after each piece `after_words`; of its pieces, only the last is not looked for by those
-        that are `alike`."""
+        """Return the bans of a configuration; None where nothing is banned.
+
+        A phrase that begins with BOS is banned at the beginning of a text or line, one that begins with AFTER_WORD
+        after each piece of `after_words`.
+
+        Args:
+            ngram: length of the n-grams that may not repeat; None for no such rule.
+            phrases: the forbidden phrases.
+            before: pieces that stand before each hypothesis.
+            after_words: pieces after which a word may have ended.
+            alike: for each piece, the first of those with its text; all pieces of a phrase but the last are compared
+                by it.
+        """
         if ngram is None and not phrases:
             return None
         longest = max((len(phrase) for phrase in phrases), default=1)
@@ -59,8 +69,13 @@ class BannedPieces:
         return cls(ngram, first, _by_text(table[:, :-1], same), table[:, -1], marks, same)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
-        """Give -inf, in place, to what would complete one; log_probs (B, W, V), pieces (B, W, T) of which the first
-        `num_pieces` (B,), on the CPU, are there."""
+        """Give -inf, in place, to every piece that would complete a ban.
+
+        Args:
+            log_probs: (B, W, V), changed.
+            num_pieces: (B,), on the CPU: the number of pieces so far.
+            pieces: (B, W, T), the first `num_pieces` of which are there.
+        """
         device, num_before = pieces.device, len(self.before)
         longest = int(num_pieces.max())
         before = self.before.to(device).expand(*pieces.shape[:2], -1)
@@ -108,10 +123,10 @@ def _ban(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:
 
 @dataclass(frozen=True)
 class ConstraintProgress:
-    """How far Q hypotheses of each of B sentences have come with the C phrases of their sentence."""
+    """Progress of Q hypotheses of each of B sentences with the C phrases of their sentence."""
 
     lacking: Tensor
-    """(B, Q) how many pieces of forced phrases are still missing."""
+    """(B, Q) the number of pieces of forced phrases that are still missing."""
     needed: Tensor
     """(B, Q) the same, less those of the furthest one that are already there."""
     following: Tensor
@@ -151,7 +166,7 @@ class ForcedPhrases:
         return cls(table, lengths, torch.tensor(continuing, dtype=torch.int64))
 
     def at(self, sentences: Tensor | slice) -> "ForcedPhrases":
-        """Those of some of the sentences."""
+        """Return the phrases of some of the sentences."""
         return ForcedPhrases(self.phrases[sentences], self.lengths[sentences], self.continuing)
 
     def block_word_continuation(self, log_probs: Tensor, progress: ConstraintProgress) -> None:
@@ -160,7 +175,9 @@ class ForcedPhrases:
         log_probs.masked_fill_(progress.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEG_INF)
 
     def progress(self, num_pieces: Tensor, pieces: Tensor) -> ConstraintProgress:
-        """Of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are there."""
+        """Return the progress of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are
+        there.
+        """
         device = pieces.device
         phrases, lengths = self.phrases.to(device), self.lengths.to(device)
         history, read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)

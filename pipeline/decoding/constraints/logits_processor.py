@@ -44,11 +44,23 @@ class LogitsProcessor:
         forced: Sequence[Sequence[Pieces]] | None = None,
         continuing: Sequence[int] = (),
     ) -> "LogitsProcessor":
-        """The rules of a batch from its source lengths (end token included) and the model's `max_length`.
+        """Return the rules of a batch.
 
-        A prefix longer than the sentence's limit moves the limit to its own length, and forced phrases move it to where
-        they have room. Raises ValueError where that is beyond what the model can read, or a prefix holds a control
-        token.
+        A prefix longer than the sentence's limit moves the limit to its own length, and forced phrases move it until
+        they have room.
+
+        Args:
+            num_source_tokens: source lengths, end token included.
+            config: the [decoding] part of a recipe.
+            max_length: most tokens that the model reads.
+            prefixes: ids with which the hypotheses of each sentence begin; None for none.
+            bans: forbidden pieces; None for none.
+            forced: forced phrases of each sentence; None for none.
+            continuing: pieces that continue a word.
+
+        Raises:
+            ValueError: a prefix and forced phrases are longer than the model can read, or a prefix holds a control
+                token.
         """
         prefixes = [()] * len(num_source_tokens) if prefixes is None else prefixes
         forced = [()] * len(num_source_tokens) if forced is None else forced
@@ -77,16 +89,21 @@ class LogitsProcessor:
         return LogitsProcessor(*limits, prefixes, self.divisors, self.bans, forced)
 
     def is_inactive(self, num_pieces: Tensor) -> bool:
-        """Whether after so many pieces (B,) nothing is forbidden but what never comes."""
+        """Return whether after so many pieces (B,) nothing is forbidden but what never comes."""
         if self.bans is not None or self.forced is not None or self.prefixes.size(1):
             return False
         return bool(((num_pieces >= self.shortest) & (num_pieces < self.longest)).all())
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor | None = None) -> None:
-        """Give -inf, in place, to what may not follow `num_pieces` (B,) pieces, on the CPU; log_probs (B, W, V).
+        """Give -inf, in place, to every piece that may not come next.
 
-        What remains is not renormalised: a hypothesis' log-probability is the model's own. `pieces` (B, W, T), or
-        (B, T) where W is 1: those that there are, and whatever beyond them, for rules that look back.
+        The remaining log-probabilities are not renormalized: a hypothesis' log-probability is the model's own.
+
+        Args:
+            log_probs: (B, W, V), changed.
+            num_pieces: (B,), on the CPU: the number of pieces so far.
+            pieces: (B, W, T), or (B, T) where W is 1: the pieces so far, and anything behind them; needed by rules
+                that look back.
         """
         for token in SUPPRESSED_TOKENS:
             log_probs[..., token] = NEG_INF
@@ -114,10 +131,10 @@ class LogitsProcessor:
         return within.nonzero().squeeze(1), prefix[within]
 
     def _apply_history_rules(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
-        """What forced phrases and bans say; pieces (B, W, T).
+        """Apply forced phrases and bans; pieces (B, W, T).
 
-        No end while a phrase is lacking. Where there is no more room than for what is lacking, or nothing else is left,
-        the next piece of the furthest phrase is due, whatever is banned; so is the next one of a prefix.
+        No end while a phrase is lacking. If there is no more room than for the missing pieces, or nothing else is
+        left, the next piece of the furthest phrase is due, whatever is banned; so is the next one of a prefix.
         """
         due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
         lacks, wanted = due, torch.full_like(due, PAD_ID, dtype=torch.int64)

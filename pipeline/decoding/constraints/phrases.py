@@ -62,7 +62,15 @@ class Phrases:
         forced: Sequence[Sequence[str]] | None = None,
         before: Sequence[int] = (),
     ) -> "Phrases":
-        """Those that a config names, and those `forced` in each of the sentences beside."""
+        """Return the phrases that a config names, and those forced in each of the sentences beside.
+
+        Args:
+            tokenizer: the tokenizer of the target.
+            config: the [decoding] part of a recipe.
+            num_sentences: number of sentences.
+            forced: further forced phrases of each sentence; None for none.
+            before: pieces that stand before each hypothesis.
+        """
         forbidden = forbidden_pieces(tokenizer, config.forbidden)
         forbidden = [*dict.fromkeys([*forbidden, *chain(*(spellings(tokenizer, each) for each in config.forbidden))])]
         by_text = (pieces_after_words(tokenizer), first_alike(tokenizer)) if config.forbidden else ((), ())
@@ -84,8 +92,8 @@ def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 
 def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Pieces]:
-    """What may not come up: each phrase after a space and, where it is cut otherwise there, at the beginning; in a
-    script without spaces after a letter, too.
+    """Return the pieces of forbidden phrases: of each after a space and, where it is cut otherwise there, at the
+    beginning; in a script without spaces after a letter, too.
 
     A phrase that the vocabulary cannot spell never comes up, and is left out. Raises DataError for an empty one.
     """
@@ -99,9 +107,16 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
 
 
 def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Sequence[Pieces] = ()) -> list[Pieces]:
-    """What must come up: each phrase after a space; in a script without spaces after a letter, if it can be so.
+    """Return the pieces of forced phrases: of each after a space; in a script without spaces after a letter, if it can
+    be so.
 
-    Raises DataError for an empty phrase, one that the vocabulary cannot spell, or one that holds what is forbidden.
+    Args:
+        tokenizer: the tokenizer of the target.
+        phrases: the forced phrases.
+        forbidden: the pieces of forbidden phrases.
+
+    Raises:
+        DataError: a phrase is empty, cannot be spelled with the vocabulary, or contains a forbidden phrase.
     """
     found = []
     for phrase in phrases:
@@ -115,7 +130,9 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
 
 
 def is_glued(phrase: str) -> bool:
-    """Whether a text has a phrase right after a letter: in a script without spaces, and punctuation that closes."""
+    """Return whether a text has a phrase right after a letter: in a script without spaces, and punctuation that
+    closes.
+    """
     first = phrase.lstrip()[:1]
     return _SPACELESS.match(first) is not None or unicodedata.category(first or " ") in CLOSING
 

@@ -17,12 +17,12 @@ from tfm.tokenizer.special import BOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_SPELLINGS = 4000
-"""Of a phrase, those with the longest pieces first; a search looks for each at every step."""
+"""The most spellings of a phrase, those with the longest pieces first; a search looks for each at every step."""
 _WORD = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
 
 
 def is_of_word(character: str) -> bool:
-    """Whether a character is a part of words with spaces around them."""
+    """Return whether a character is a part of words with spaces around them."""
     return _WORD.match(character) is not None
 
 

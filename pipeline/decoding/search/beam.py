@@ -1,14 +1,14 @@
 """Beam search: the W most probable unfinished hypotheses of each sentence, in parallel, until enough have finished.
 
-Of the model it uses only start, step and select (`stepper.py`).
+The search uses only start, step and select of the model (`stepper.py`).
 
 At each step the 2W best continuations of a sentence are considered. An end token among the W best of them finishes a
 hypothesis; the W best others stay in the beam. A sentence is done when W hypotheses have finished and the best
-unfinished one, if its end token cost nothing, would score no better than the `n_best` of them. (A model that is sure of
-a long translation finishes W poor short ones first: stopping then would lose the good one.) It is done earlier if no
-unfinished one can still enter the `n_best`: a log-probability only decreases, and no length norm decreases with length,
-so log p / norm(longest) is the best score that it can reach.
-With W = 1 this is greedy search: the end token was more probable than any continuation.
+unfinished one, if its end token cost nothing, would score no better than the `n_best` of them. (A model that is sure
+of a long translation finishes W poor short ones first: stopping then would lose the good one.) A sentence is done
+earlier if no unfinished hypothesis can still enter the `n_best`: a log-probability only decreases, and no length norm
+decreases with length, so log p / norm(longest) is the best score that it can reach. With W = 1 this is greedy search:
+the end token was more probable than any continuation.
 
 The model runs on its device; the bookkeeping of the beams (`beams.py`) is done on the CPU.
 """
@@ -43,11 +43,20 @@ def beam_search(
     batch_size: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each sentence that a beam of width `beam` finds, best score first.
+    """Return the `n_best` hypotheses of each sentence that a beam finds, best score first; ties go to the lowest beam,
+    then the lowest id.
 
-    source (N,) holds the ids of the sentences, end tokens included, as `layout` says; at most `most` are searched for
-    at a time. A sentence has fewer than `n_best` only where its rules allow fewer. Ties go to the lowest beam, then the
-    lowest id. `on_done` is told how many more sentences are done.
+    A sentence has fewer than `n_best` only where its rules allow fewer.
+
+    Args:
+        stepper: the model.
+        source: (N,), the ids of the sentences, end tokens included.
+        layout: the layout of the source.
+        rules: the rules of the hypotheses of each sentence.
+        beam: W.
+        n_best: number of hypotheses of each sentence.
+        batch_size: the most sentences that are searched for at a time.
+        on_done: called with the number of further sentences that are done.
     """
     device, norms = source.device, rules.divisors.numpy()
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]

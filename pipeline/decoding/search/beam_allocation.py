@@ -1,10 +1,10 @@
 """The beam with forced phrases: divided among hypotheses by how many forced pieces they have completed.
 
 Dynamic beam allocation (Post and Vilar 2018): candidates are the best continuations overall, as usual, the best one of
-each hypothesis, and the next piece of each phrase. Those with the same number of completed pieces form a bank, and the
-banks take turns, the one with the most first, until the beam is full. So a rare forced word is not pruned before the
-rest of its sentence makes it likely. An end token finishes a hypothesis if it is among the W best of its bank. A
-sentence without phrases has one bank: its beam is that of ordinary beam search.
+each hypothesis, and the next piece of each phrase. Candidates with the same number of completed pieces form a bank,
+and the banks take turns, the one with the most first, until the beam is full. A rare forced word is thus not pruned
+before the rest of its sentence makes it likely. An end token finishes a hypothesis if it is among the W best of its
+bank. A sentence without phrases has one bank: its beam is that of ordinary beam search.
 
 Legend: B sentences · W hypotheses a sentence · V vocabulary · Q candidates.
 """
@@ -23,9 +23,19 @@ from tfm.tokenizer.special import EOS_ID
 def banked_continuations(
     predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Values, parents and tokens (B, 2 * beam) of what hypotheses of pieces (B, W, T) and sums (B, W) may continue
-    with. First the end tokens that finish a hypothesis, then the `beam` that stay, best first, then nothing: value
-    -inf.
+    """Return the continuations of hypotheses: first the end tokens that finish one, then the `beam` that stay, best
+    first.
+
+    Args:
+        predict: (rows) -> their log-probabilities.
+        rules: the rules of these sentences.
+        num_pieces: (B,), on the CPU: the number of pieces so far.
+        pieces: (B, W, T).
+        sums: (B, W), the log-probability of each hypothesis.
+        beam: W.
+
+    Returns:
+        Values, parents and tokens (B, 2 * beam); value -inf behind the last one.
     """
     forced = rules.forced
     assert forced is not None
@@ -43,7 +53,17 @@ def banked_continuations(
 
 
 def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
-    """(B,) the largest of the sums (B, W) of hypotheses that lack nothing."""
+    """Return the largest of the sums of hypotheses that lack no forced phrase.
+
+    Args:
+        forced: the forced phrases.
+        num_pieces: (B,), on the CPU: the number of pieces so far.
+        pieces: (B, W, T).
+        sums: (B, W), the log-probability of each hypothesis.
+
+    Returns:
+        (B,).
+    """
     lacking = forced.progress(num_pieces, pieces).lacking
     return sums.masked_fill(lacking > 0, NEG_INF).amax(1)
 
@@ -76,8 +96,16 @@ def _needed_after(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, par
 
 
 def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:
-    """(B, Q) which `beam` of the live candidates (B, Q), best first, are taken: the best of each bank, then the second
-    of each, and so on, the bank that needs least first."""
+    """Select candidates: the best of each bank, then the second of each, and so on, the bank that needs least first.
+
+    Args:
+        live: (B, Q), whether a candidate can be selected; candidates stand best first.
+        needed: (B, Q), the number of pieces that it still needs, which is its bank.
+        beam: number of candidates to select.
+
+    Returns:
+        (B, Q), true for the selected ones.
+    """
     turns = _places(live, needed) * (int(needed.max()) + 1) + needed
     turns = turns.masked_fill(~live, torch.iinfo(turns.dtype).max)
     first = turns.sort(dim=1, stable=True).indices[:, :beam]

@@ -22,9 +22,9 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass
 class Beams:
-    """The unfinished hypotheses of the sentences in B slots, and what these sentences have finished.
+    """The unfinished hypotheses of the sentences in B slots, and the scores of those that have finished.
 
-    What begins or finishes is written into the arrays; a step makes new ones of what grows.
+    Hypotheses that begin or finish are written into the arrays; a step makes new arrays of those that grow.
     """
 
     tokens: Ids
@@ -73,9 +73,13 @@ class Beams:
         self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
 
     def extend(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
-        """Each hypothesis `parents` (B, W) with its new piece `tokens` (B, W), of log-probability `sums` (B, W).
+        """Return the beams in which each hypothesis has grown by a piece.
 
-        num_pieces (B,): how many it had before.
+        Args:
+            sums: (B, W), the new log-probabilities.
+            parents: (B, W), the hypotheses that grow.
+            tokens: (B, W), their new pieces.
+            num_pieces: (B,), the number of pieces that they had before.
         """
         rows = np.arange(len(parents))[:, None]
         pieces = self.pieces[rows, parents]
@@ -85,8 +89,16 @@ class Beams:
         return replace(self, tokens=tokens, pieces=pieces, sums=sums)
 
     def done_mask(self, divisors: Reals, beam: int, may_end: Reals) -> Flags:
-        """Which sentences (B,) need no further step; `divisors` (B,) are the length norms of what has just finished,
-        `may_end` (B,) log-probabilities of the best unfinished hypotheses that may."""
+        """Return a mask of the sentences that need no further step.
+
+        Args:
+            divisors: (B,), the length norms of the hypotheses that have just finished.
+            beam: W.
+            may_end: (B,), log-probabilities of the best unfinished hypotheses that may end.
+
+        Returns:
+            (B,).
+        """
         leading, rival = self.sums[:, 0], self.best[:, -1]
         cannot_improve = leading / self.bound < rival
         enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
@@ -96,7 +108,7 @@ class Beams:
 
 
 def eos_mask(values: Reals, tokens: Ids) -> Flags:
-    """Which continuations (B, 2 W), of these log-probabilities and pieces, end a hypothesis."""
+    """Return a mask of the continuations (B, 2 W), of these log-probabilities and pieces, that end a hypothesis."""
     ends: Flags = (tokens == EOS_ID) & (values != NEG_INF)
     return ends
 

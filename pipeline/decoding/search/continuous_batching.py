@@ -1,8 +1,8 @@
 """Continuous batching: some sentences are searched side by side, each in a slot; a free slot takes the next one.
 
-A step costs nearly the same for few rows as for many, and sentences end at different steps. So the slots are kept
-filled: the rest of a batch does not wait for its longest sentence. A sentence that does not end would make all others
-attend over as many positions as its own; it is put off, and searched again at the end, with others of its kind.
+A step costs nearly the same for few rows as for many, and sentences end at different steps. The slots are therefore
+kept filled: the rest of a batch does not wait for its longest sentence. A sentence that does not end would make all
+others attend over as many positions as its own; it is put off, and searched again at the end, with others of its kind.
 """
 
 from collections import deque
@@ -24,8 +24,14 @@ class BatchSlots(Generic[StateT]):
 
     sentences (B,): the sentence in each slot, -1 in a free slot. num_pieces (B,): the length of its hypotheses so far.
     rules: of these sentences. All on the CPU. state: the model's, of B * W rows; one row a slot at the beginning.
-    source: ids (N,) as `layout` says, or images (B, ...).
-    Slots change in groups, an eighth of them at a time: each change copies what the model remembers.
+    Slots change in groups, an eighth of them at a time: each change copies the model's state.
+
+    Args:
+        stepper: the model.
+        source: ids (N,), or images (B, ...).
+        layout: the layout of the source.
+        rules: the rules of all sentences.
+        most: the most slots.
     """
 
     def __init__(
@@ -49,9 +55,9 @@ class BatchSlots(Generic[StateT]):
         return len(self.sentences)
 
     def _next_group(self, count: int, width: int) -> tuple[Tensor, StateT]:
-        """The next sentences, at most `count`, and their state of `width` rows each.
+        """Return the next sentences, at most `count`, and their state of `width` rows each.
 
-        They are encoded in larger groups: to encode few takes nearly as long as to encode many.
+        Sentences are encoded in larger groups: to encode few takes nearly as long as to encode many.
         """
         if self._read is None:
             group = min(max(count, self._group), len(self._waiting))
@@ -130,11 +136,11 @@ class BatchSlots(Generic[StateT]):
         return taken
 
     def _exceeds_max_length(self) -> bool:
-        """Whether a free slot has read all that the model can read."""
+        """Return whether a free slot has read all that the model can read."""
         return bool((self._num_read[self.sentences < 0] >= self._stepper.max_length).any())
 
     def _is_last(self) -> bool:
-        """Whether no sentence waits."""
+        """Return whether no sentence waits."""
         return not self._waiting and self._read is None
 
     def _rows(self, slots: Tensor, width: int) -> Tensor:

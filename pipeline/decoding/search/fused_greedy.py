@@ -11,9 +11,13 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 def fused_greedy_search(
     stepper: object, sources: Sequence[Sequence[int]], rules: LogitsProcessor, on_done: Callable[[int], None]
 ) -> list[list[Hypothesis]] | None:
-    """What `greedy.single_hypothesis_search` finds; None where the loop does not apply.
+    """Return the hypotheses of `greedy.single_hypothesis_search`; None where the loop does not apply.
 
-    Sources are ids, end token included; `on_done` is told how many more are finished.
+    Args:
+        stepper: the model.
+        sources: ids, end token included.
+        rules: the rules of these sentences.
+        on_done: called with the number of further sentences that are done.
     """
     if rules.bans is not None or rules.forced is not None or rules.prefixes.size(1):
         return None

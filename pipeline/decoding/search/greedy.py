@@ -21,7 +21,16 @@ have (B,), both on the CPU -> the log-probability of what is chosen (B,), and th
 
 
 def likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
-    """Among equally likely pieces the lowest id."""
+    """Return the most probable pieces; among equally likely ones the lowest id.
+
+    Args:
+        log_probs: (B, V).
+        sentences: (B,), unused.
+        num_pieces: (B,), unused.
+
+    Returns:
+        Log-probabilities (B,) and pieces (B,).
+    """
     best, tokens = log_probs.max(-1)
     return best, tokens
 
@@ -36,10 +45,17 @@ def single_hypothesis_search(
     most: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
-    """One hypothesis a sentence, of the pieces that `find_resume_step` takes.
+    """Return one hypothesis a sentence, of the pieces that `choose` takes.
 
-    source (N,) holds the ids of the sentences, end tokens included, as `layout` says; at most `most` are searched for
-    at a time. `on_done` is told how many more are finished.
+    Args:
+        stepper: the model.
+        source: (N,), the ids of the sentences, end tokens included.
+        layout: the layout of the source.
+        rules: the rules of the hypotheses of each sentence.
+        choose: (log-probabilities (B, V), sentences (B,), numbers of pieces (B,)) -> log-probabilities (B,) and pieces
+            (B,).
+        most: the most sentences that are searched for at a time.
+        on_done: called with the number of further sentences that are done.
     """
     device = source.device
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]

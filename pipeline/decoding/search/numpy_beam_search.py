@@ -1,4 +1,4 @@
-"""Beam search of one sentence by a network in numpy: what `beam.py` finds, without torch."""
+"""Beam search of one sentence by a network in numpy: the result of `beam.py`, without torch."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -15,7 +15,7 @@ from tfm.tokenizer.special import EOS_ID
 
 
 def is_plain(config: DecodingConfig) -> bool:
-    """Whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
+    """Return whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
     return (
         config.strategy == "search"
         and config.precision == "fp32"
@@ -26,7 +26,13 @@ def is_plain(config: DecodingConfig) -> bool:
 
 
 def search_one(network: Transformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
-    """The `config.n_best` hypotheses that a beam finds, best score first. source: ids, end token included."""
+    """Return the `config.n_best` hypotheses that a beam finds, best score first.
+
+    Args:
+        network: the network in numpy.
+        source: ids, end token included.
+        config: the [decoding] part of a recipe.
+    """
     longest = max_pieces(len(source), config, network.max_length)
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
     beam, found = config.beam, list[Hypothesis]()
@@ -54,7 +60,13 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
 
 
 def forbid(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
-    """Give -inf, in place, to what may not follow so many pieces; log_probs (W, V), limits: the fewest and the most."""
+    """Give -inf, in place, to every piece that may not come next.
+
+    Args:
+        log_probs: (W, V), changed.
+        num_pieces: the number of pieces so far.
+        limits: the fewest and the most pieces of a hypothesis.
+    """
     shortest, longest = limits
     log_probs[:, SUPPRESSED_TOKENS] = NEG_INF
     if num_pieces < shortest:
@@ -66,9 +78,15 @@ def forbid(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
 
 
 def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Ids]:
-    """The k largest of sums (W,) + log_probs (W, V), best first; among equals lowest hypothesis, then lowest piece.
+    """Return the k largest of sums + log_probs, best first; among equals lowest hypothesis, then lowest piece.
 
-    Returns their values, hypotheses and pieces (1, k); where there are fewer, the rest have value -inf.
+    Args:
+        log_probs: (W, V).
+        sums: (W,), the log-probability of each hypothesis.
+        k: number of candidates.
+
+    Returns:
+        Values, hypotheses and pieces (1, k); where there are fewer candidates, the rest have value -inf.
     """
     vocab = log_probs.shape[1]
     values = (sums[:, None] + log_probs).ravel()

@@ -43,7 +43,13 @@ class Sampling:
 
 
 def key_of(seed: int, source: Sequence[int], sample: int) -> int:
-    """The key of a sample of a sentence: depends on its ids, not on its position."""
+    """Return the key of a sample of a sentence, which depends on its ids, not on its position.
+
+    Args:
+        seed: decoding.seed.
+        source: ids of the sentence.
+        sample: number of the sample.
+    """
     return counter_hash(seed, *source, sample)
 
 
@@ -55,10 +61,17 @@ def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64
 def draw(
     log_probs: Tensor, uniform: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Tensor:
-    """The piece (B,) that the uniform numbers (B,) fall on, of log-probabilities (B, V), -inf for what may not come.
+    """Return the piece (B,) on which each uniform number falls.
 
     Pieces lie side by side in the order of their ids or, where the distribution is cut short, best first, among equals
     the lowest id first.
+
+    Args:
+        log_probs: (B, V), -inf for pieces that may not come.
+        uniform: (B,), numbers from 0 to 1.
+        temperature: T.
+        top_k: number of pieces to draw from; None for all.
+        top_p: probability of the pieces to draw from; None for 1.
     """
     tokens, vocab = None, log_probs.shape[1]
     if top_k is not None or top_p is not None:

@@ -20,11 +20,20 @@ found."""
 def best_continuations(
     predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, pieces: Tensor | None, sums_BW: Tensor, beam: int
 ) -> Candidates:
-    """What the hypotheses of each sentence are best followed by: values, beams and tokens (B, 2 * beam), best first.
+    """Return the best continuations of the hypotheses of each sentence, best first.
 
-    The `beam` best of all and the `beam` best that do not end are what `best_candidates` gives; the rest may lack.
+    The `beam` best of all and the `beam` best that do not end are those of `best_candidates`; the rest may lack.
 
-    num_pieces (B,), on the CPU: how many of the pieces (B, W, T) they have. pieces: where rules look back at them.
+    Args:
+        predict: (rows) -> their log-probabilities.
+        rules: the rules of these sentences.
+        num_pieces: (B,), on the CPU: the number of pieces so far.
+        pieces: (B, W, T), where rules look back at them; else None.
+        sums_BW: (B, W), the log-probability of each hypothesis.
+        beam: W.
+
+    Returns:
+        Values, beams and tokens (B, 2 * beam).
     """
     num_sentences, width = sums_BW.shape
     is_idle = dispatch.is_enabled() and rules.is_inactive(num_pieces)
@@ -55,13 +64,20 @@ def _best_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: i
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:
-    """The k largest of sums + log_probs in each sentence, best first; among equals lowest beam, then lowest token.
-
-    Returns their values (B, k) in the type of sums, beams (B, k) and tokens (B, k). Where a sentence has fewer than k
-    candidates the rest have value -inf.
+    """Return the k largest of sums + log_probs in each sentence, best first; among equals lowest beam, then lowest
+    token.
 
     torch's topk over W * V costs as much as a small model's whole step. The k best lie in the k blocks with the
-    largest maxima (lowest block among equals), so it is asked twice on little: blocks, then pieces in those blocks.
+    largest maxima (lowest block among equals), so topk is called twice on little: blocks, then pieces in those blocks.
+
+    Args:
+        log_probs_BWV: (B, W, V).
+        sums_BW: (B, W), the log-probability of each hypothesis.
+        k: number of candidates.
+
+    Returns:
+        Values (B, k) in the type of sums, beams (B, k) and tokens (B, k); where a sentence has fewer candidates the
+        rest have value -inf.
     """
     num_sentences, beam, vocab = log_probs_BWV.shape
     whole = vocab // BLOCK
@@ -86,7 +102,9 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
 
 
 def largest(values: Tensor, k: int) -> Tensor:
-    """Where the k largest values of each row are, ascending (B, k or all); among equals those with the lowest index."""
+    """Return the indices of the k largest values of each row, ascending (B, k or all); among equals those with the
+    lowest index.
+    """
     best, index = values.topk(min(k, values.size(1)))
     smallest = best[:, -1:]
     # topk leaves open which of several equals it takes: only a tie across its edge needs the slow sort

@@ -15,7 +15,7 @@ from tfm.pipeline.recipes.unused_keys.row import Unused
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 
 MISSING = object()
-"""What a key has that is of no part that was read."""
+"""The value of a key that is of no part that was read."""
 
 
 def check_unused_keys(recipe: Any, origins: Origins) -> None:
@@ -72,7 +72,7 @@ def _changed(recipe: Any, key: str) -> Iterator[str]:
 
 
 def _overridden_later(key: str, row: Unused, origins: Origins) -> bool:
-    """Whether what makes the key idle was said in a later layer than the key: then it is left aside."""
+    """Return whether what makes the key idle was said in a later layer than the key: then it is left aside."""
     layer = _layer(tuple(key.split(".")), origins)
     return any(_layer(tuple(each.split(".")), origins) > layer for each in row.where)
 

@@ -109,7 +109,7 @@ TEXT = (
 )
 
 OF_PICTURES = {"data.images": none_of(None)}
-"""What a corpus of images makes idle: it has no source text."""
+"""The keys that a corpus of images makes idle: it has no source text."""
 IMAGES = (
     Unused(
         {**OF_PICTURES, "model.task": TRANSLATES},

@@ -22,17 +22,17 @@ class Unused:
 
 
 def one_of(*values: object) -> Test:
-    """Whether a value is one of these."""
+    """Return whether a value is one of these."""
     return lambda value: value in values
 
 
 def none_of(*values: object) -> Test:
-    """Whether a value is none of these."""
+    """Return whether a value is none of these."""
     return lambda value: value not in values
 
 
 def without(*names: str) -> Test:
-    """Whether a list has none of these."""
+    """Return whether a list has none of these."""
     return lambda values: not set(values) & set(names)
 
 

@@ -1,4 +1,4 @@
-"""A training is put together, each part from those before it.
+"""Assembly of a training, each part from those before it.
 
 settings -> context of the task -> state (drawn, or of a checkpoint) -> task, batches, number of updates -> trainer
 """
@@ -27,7 +27,13 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
-    """The trainer of a session, at the checkpoint's state or at the beginning."""
+    """Return the trainer of a session, at the checkpoint's state or at the beginning.
+
+    Args:
+        session: the settings and data of the training.
+        checkpoints: the folder of its checkpoints.
+        checkpoint: the checkpoint to resume from; None to begin.
+    """
     config, data, world = session.config, session.data, session.world
     settings = resolve_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
@@ -45,7 +51,13 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
 
 
 def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> None:
-    """Say what will be done and, before the first update, what of the recipe will hardly do what is hoped for."""
+    """Report the size of the training and, before the first update, warnings about settings of the recipe.
+
+    Args:
+        session: the settings and data of the training.
+        start: the starting point; warnings are given where it is new.
+        course: batches and number of updates.
+    """
     state, data, tell = start.state, session.data, session.reporter
     if not start.is_new:
         tell.line(resume_message(state.progress))
@@ -68,7 +80,15 @@ def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> N
 def trainer_of(
     session: Session, state: TrainState, course: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
 ) -> Trainer:
-    """What takes a state along its course."""
+    """Return the trainer that takes a state along its course.
+
+    Args:
+        session: the settings and data of the training.
+        state: the state to train.
+        course: task, batches and number of updates.
+        target: the tokenizer of the target.
+        checkpoints: the folder of checkpoints.
+    """
     config, world, progress = session.config, session.world, state.progress
     validator = make_validator(session, course.task, target, progress.validations)
     log = open_log(session, progress)
@@ -93,7 +113,14 @@ def trainer_of(
 
 
 def gradients_of(session: Session, model: nn.Module, course: TrainingSetup) -> Gradients:
-    """What computes the gradients of the updates; images are varied in it, where they are to be."""
+    """Return the object that computes the gradients of updates; images are augmented in it, where the recipe asks for
+    that.
+
+    Args:
+        session: the settings and data of the training.
+        model: the network.
+        course: task, batches and number of updates.
+    """
     data, seed = session.data, session.seed
     found = Gradients(model, course.task, data.train, session.config, seed, session.world, course.resegmentation)
     return found if data.augmentation is None else replace(found, at_step=AugmentImages(data.augmentation, seed))

@@ -1,4 +1,4 @@
-"""What a training is put together from: what it is about, where it starts, and what it does from there on."""
+"""The parts of which a training is assembled: settings and data, starting point, and setup."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def training_folder(plan: Plan) -> Path:
 
 @dataclass(frozen=True)
 class Session:
-    """What one training is about, and the process it runs in."""
+    """The settings and data of one training, and the process it runs in."""
 
     todo: Plan
     config: TrainingConfig
@@ -39,7 +39,7 @@ class Session:
 
     @property
     def folder(self) -> Path:
-        """Where the work in progress lies."""
+        """The folder of the work in progress."""
         return training_folder(self.todo)
 
     @property
@@ -65,7 +65,9 @@ class StartingPoint:
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """What is done from a start on: the task, its batches epoch by epoch, and at which update training ends."""
+    """The setup of a training from a start on: the task, its batches epoch by epoch, and the number of its last
+    update.
+    """
 
     task: Task
     batches: Epochs

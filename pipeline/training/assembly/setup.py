@@ -1,4 +1,4 @@
-"""What a training does from its start on: the task, its batches, the number of updates."""
+"""The setup of a training from its start on: the task, its batches, the number of updates."""
 
 from dataclasses import replace
 
@@ -14,9 +14,16 @@ NOT_RESEGMENTED = "tags and word vectors belong to words, and windows (model.blo
 
 
 def build_setup(session: Session, start: StartingPoint, context: TaskContext) -> TrainingSetup:
-    """The course from a start on, with batches as large as its settings say; its progress gets to know the end.
+    """Return the setup from a start on, with batches as large as its settings say; its progress receives the last
+    update.
 
-    Raises RecipeError where a training that goes on cannot end there.
+    Args:
+        session: the settings and data of the training.
+        start: the starting point.
+        context: the facts from which the task is made; its batch size is replaced by that of the start.
+
+    Raises:
+        RecipeError: a training that goes on cannot end there.
     """
     progress = start.state.progress
     context = replace(context, batch_tokens=progress.settings.batch_tokens)
@@ -29,7 +36,8 @@ def build_setup(session: Session, start: StartingPoint, context: TaskContext) ->
 
 
 def resegmentation_of(context: TaskContext, seed: int) -> Resegmentation | None:
-    """How texts get other pieces at each update, where that is asked for; labels never do.
+    """Return the resegmentation that gives texts other pieces at each update; None where it is not asked for. Labels
+    never change.
 
     Raises RecipeError where neither side's tokenizer can give other pieces.
     """

@@ -1,4 +1,4 @@
-"""Where a training starts: its first weights, or those of a checkpoint."""
+"""The starting point of a training: its first weights, or those of a checkpoint."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def context_of(session: Session, settings: Settings) -> TaskContext:
-    """What the task is made from. Raises RecipeError where the model does not read what the data are."""
+    """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
     image = image_shape(session.data.preparation)
     tokens = check_sources(image, session.model.vision, session.config)
     pair = load_pair(session.data.tokenizer_folder)
@@ -56,7 +56,16 @@ def check(session: Session, context: TaskContext) -> None:
 
 
 def initial_state(session: Session, settings: Settings, context: TaskContext) -> TrainState:
-    """The state before the first update. Raises CannotWrite where the disk has no room for its checkpoints."""
+    """Return the state before the first update.
+
+    Args:
+        session: the settings and data of the training.
+        settings: the decisions of the first start.
+        context: the facts from which the task is made.
+
+    Raises:
+        CannotWrite: the disk has no room for its checkpoints.
+    """
     model, config = initial_model(session, settings, context.source, context.target), session.config
     check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     ema = None if config.ema is None else Ema(model, config.ema)
@@ -65,9 +74,16 @@ def initial_state(session: Session, settings: Settings, context: TaskContext) ->
 
 
 def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
-    """The network with its first weights, a pure function of the seed, on the device.
+    """Return the network with its first weights, a pure function of the seed, on the device.
 
-    Raises RecipeError for what of it does not fit these vocabularies, and for products to adapt that it does not have.
+    Args:
+        session: the settings and data of the training.
+        settings: the decisions of the first start.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+
+    Raises:
+        RecipeError: the settings do not fit these vocabularies, or the network does not have the products to adapt.
     """
     try:
         model = build(
@@ -86,8 +102,14 @@ def initial_model(session: Session, settings: Settings, source: Tokenizer, targe
 
 
 def fresh_start(session: Session, state: TrainState, context: TaskContext) -> StartingPoint:
-    """The start of a training that begins, from a state that was drawn: with what was learned before, where that is
-    asked for, and batches as large as they are to be."""
+    """Return the start of a new training from a random state: with the weights of a trained model and the largest
+    batches that fit, where the recipe asks for them.
+
+    Args:
+        session: the settings and data of the training.
+        state: the state with its first weights, changed in place.
+        context: the facts from which the task is made.
+    """
     config, progress = session.config, state.progress
     if config.init_from is not None:
         load_pretrained(
@@ -101,12 +123,25 @@ def fresh_start(session: Session, state: TrainState, context: TaskContext) -> St
 
 
 def resumed_start(session: Session, state: TrainState, settings: Settings, checkpoint: Checkpoint) -> StartingPoint:
-    """The start of a training that goes on: the state, whatever it was, becomes that of the checkpoint."""
+    """Return the start of a training that goes on from a checkpoint.
+
+    Args:
+        session: the settings and data of the training.
+        state: overwritten by the checkpoint's state.
+        settings: the decisions of the first start.
+        checkpoint: the checkpoint.
+    """
     return StartingPoint(state, before=restore_progress(state, checkpoint, session.todo, settings), is_new=False)
 
 
 def searched_budget(session: Session, model: nn.Module, context: TaskContext) -> int:
-    """The tokens a batch that fit in memory."""
+    """Return the number of tokens a batch that fit in memory.
+
+    Args:
+        session: the settings and data of the training.
+        model: the network.
+        context: the facts from which the task is made.
+    """
     return largest_budget(
         model,
         lambda budget: task_of(replace(context, batch_tokens=budget)),

@@ -17,9 +17,16 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def make_validator(
     session: Session, task: Task, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
 ) -> Validator | DirectionsValidator:
-    """Validation as the recipe asks for it, and as the earlier ones of the training were.
+    """Return validation as the recipe asks for it, and as the earlier ones of the training were.
 
-    Raises DataError where it is to be judged by BLEU, and there is none of these references.
+    Args:
+        session: the settings and data of the training.
+        task: the task.
+        target_tokenizer: the tokenizer of the target.
+        earlier: the validations so far.
+
+    Raises:
+        DataError: validation is to be judged by BLEU, and there is none of these references.
     """
     valid, last = session.data.valid, earlier[-1] if earlier else None
     directions = rows_by_direction(session.data.directions.get("valid", ()))
@@ -40,7 +47,23 @@ def make_validator(
 def make_scorer(
     session: Session, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
 ) -> Translator | Labeller | None:
-    """What scores what the model says of validation data, by the metrics that the recipe asks for and the data have."""
+    """Return the scorer of a model's hypotheses of validation data, by the metrics that the recipe asks for and the
+    data have.
+
+    Args:
+        session: the settings and data of the training.
+        task: the task.
+        split: the validation data.
+        target_tokenizer: the tokenizer of the target.
+        before: the BLEU signature of earlier validations; None where there is none.
+        name: name of the data in messages.
+
+    Returns:
+        The scorer; None where no metric remains.
+
+    Raises:
+        DataError: the metric of early stopping cannot be computed of these data.
+    """
     abilities, stopping = ABILITIES[session.model.task], session.config.early_stopping.metric
     metrics = session.config.scores_of(labels=abilities.labels is not None) if abilities.gives_hypotheses else ()
     if not metrics:

@@ -62,11 +62,17 @@ class Checkpoints:
         return sorted(int(match[1]) for entry in self.folder.iterdir() if (match := _NAME.fullmatch(entry.name)))
 
     def place(self, step: int) -> Path:
-        """Where the checkpoint of a step lies."""
+        """Return the folder of the checkpoint of a step."""
         return self.folder / f"step-{step:07d}"
 
     def write(self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-        """Save `<name>.safetensors` for each name, and the state; replaces a checkpoint of the same step."""
+        """Save a checkpoint, in place of one of the same step.
+
+        Args:
+            step: the number of updates done.
+            tensors: of each file `<name>.safetensors`, its tensors by name.
+            state: the JSON document beside them.
+        """
         make_below(self._run, self.folder)
         draft = self.folder / f".draft-{step:07d}"
         self._try_to_remove(draft)

@@ -26,15 +26,23 @@ RESUMABLE_KEYS = frozenset(
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """What tells whether two trainings are the same: config, inputs and seed."""
+    """Return the document by which two trainings are compared: config, inputs and seed."""
     inputs = {label: each.fingerprint for label, each in plan.inputs.items()}
     return {"config": to_jsonable(plan.config), "inputs": inputs, "seed": plan.seed}
 
 
 def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
-    """The step to go on from, or None to begin; the folder of another training is set aside, and it says so.
+    """Return the step to resume from, or None to begin; the folder of another training is renamed, and a message says
+    so.
 
-    Raises DataError where there are checkpoints and none can be read.
+    Args:
+        checkpoints: the folder of checkpoints.
+        plan: the plan of the training.
+        config: the [training] part of a recipe.
+        reporter: receives messages.
+
+    Raises:
+        DataError: there are checkpoints and none can be read.
     """
     checkpoints.remove_leftovers()
     found = checkpoints.newest(reporter)
@@ -57,7 +65,17 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
 
 
 def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Settings) -> dict[str, Any]:
-    """Become the state that was saved, and write down what is another from now on; the plan up to here."""
+    """Restore the saved state, and record the changes of the plan.
+
+    Args:
+        state: overwritten by the checkpoint's state.
+        checkpoint: the checkpoint.
+        todo: the plan from now on.
+        settings: the settings from now on.
+
+    Returns:
+        The plan up to the checkpoint.
+    """
     state.restore(checkpoint)
     progress, plan = state.progress, plan_document(todo)
     before = progress.plan
@@ -80,7 +98,7 @@ def _shown(key: str) -> str:
 
 
 def is_past_end(progress: Progress, config: TrainingConfig) -> bool:
-    """Whether the training has gone beyond the end that is now asked for."""
+    """Return whether the training has gone beyond the end that is now asked for."""
     steps, epochs = config.max_steps, config.max_epochs
     passes = progress.epoch + (progress.batch > 0)
     return (steps is not None and progress.step > steps) or (epochs is not None and passes > epochs)
@@ -102,9 +120,19 @@ def resolve_settings(
     checkpoint: Checkpoint | None,
     reporter: Reporter,
 ) -> Settings:
-    """What the machine decides at the first start; on a resumed run, what it decided then.
+    """Return the decisions that depend on the machine: made at the first start, restored from the checkpoint of a
+    resumed run.
 
-    Raises RecipeError where the number of processes is another one, or processes are asked for that cannot be.
+    Args:
+        config: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+        batch_tokens: tokens a batch of the dataset.
+        world: the processes of the training.
+        checkpoint: the checkpoint of a resumed run; None for the first start.
+        reporter: receives messages.
+
+    Raises:
+        RecipeError: the number of processes is another one, or processes are asked for that cannot be.
     """
     dtype = resolve_precision(config.precision, world.device)
     precision = next(name for name, each in PRECISIONS.items() if each == dtype)
@@ -141,7 +169,7 @@ def resolve_settings(
 
 
 def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
-    """How many threads this process is to have. Of several each has its own, as torchrun sets them."""
+    """Return the number of threads of this process; of several processes each has its own, as torchrun sets them."""
     if config.threads != "auto":
         return config.threads
     measured = world.size == 1 and checkpoint is None
@@ -151,7 +179,7 @@ def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None
 def _parallel(
     config: TrainingConfig, model: ModelConfig, world: World, threads: int, batch_tokens: int
 ) -> Literal["threads", "processes"]:
-    """What computes an update on a CPU: threads, or as many processes."""
+    """Return the way in which a CPU computes an update: by threads, or by as many processes."""
     reason = workers_unsupported_reason(model, world)
     if config.parallel == "auto":
         is_faster = workers_pay_off(model, threads, batch_tokens * config.accumulate)

@@ -21,7 +21,7 @@ from tfm.pipeline.training.optimizers import restore_state, state_tensors
 
 
 class Settings(BaseModel):
-    """What the machine decided at the first start and a resumed run must not decide anew."""
+    """The decisions of the first start that depend on the machine, and that a resumed run must not make anew."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,7 @@ class Settings(BaseModel):
 
     @property
     def helpers(self) -> int:
-        """How many processes help this one with each update."""
+        """The number of processes that help this one with each update."""
         return self.threads - 1 if self.parallel == "processes" else 0
 
     def in_words(self) -> str:
@@ -56,7 +56,13 @@ class RunningSums(BaseModel):
     seconds: float = 0.0
 
     def add(self, loss: float, nll: float, tokens: int) -> None:
-        """Add an update's sums."""
+        """Add an update's sums.
+
+        Args:
+            loss: the loss, summed over its tokens, in nats.
+            nll: -log p, summed over its tokens, in nats.
+            tokens: the number of its target tokens.
+        """
         self.loss, self.nll, self.tokens = self.loss + loss, self.nll + nll, self.tokens + tokens
 
     def means(self) -> dict[str, float]:
@@ -82,7 +88,7 @@ class Change(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a training is: everything but the tensors."""
+    """The progress of a training: everything but the tensors."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -120,14 +126,16 @@ class TrainState:
     progress: Progress
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """What a checkpoint holds, file by file."""
+        """Return the tensors of a checkpoint, file by file."""
         files = {"model": untied(self.model.state_dict()), "optimizer": state_tensors(self.optimizer, self.model)}
         if self.ema is not None:
             files["ema"] = self.ema.weights
         return files
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Within, the model has the weights that are validated and published: averaged ones where that is asked."""
+        """Give the model the weights that are validated and published while the body runs: averaged ones where that is
+        asked.
+        """
         return nullcontext() if self.ema is None else self.ema.swapped_in()
 
     def restore(self, checkpoint: Checkpoint) -> None:

@@ -31,10 +31,18 @@ LAST = "last"
 def load_checkpoint(
     run: Path, step: int | None, device: str = "auto", dtype: torch.dtype = torch.float32
 ) -> LoadedModel:
-    """The model that a training in the folder of a run would publish of one step, or of its newest checkpoint.
+    """Return the model that a training would publish of one step, or of its newest checkpoint.
 
-    Reads only, and what it reads is verified; the training may go on, and remove the checkpoint meanwhile. Raises
-    DataError where there is no such checkpoint, naming those there are.
+    Files are read only, and verified; the training may go on, and remove the checkpoint meanwhile.
+
+    Args:
+        run: the folder of the run.
+        step: the step of the checkpoint; None for the newest.
+        device: name of the device of the model.
+        dtype: type of the weights.
+
+    Raises:
+        DataError: there is no such checkpoint; the message lists those there are.
     """
     checkpoint, weights = _read(run, step)
     progress = read_progress(checkpoint)

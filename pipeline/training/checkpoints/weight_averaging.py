@@ -35,7 +35,7 @@ class Ema:
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
-        """Within, the model has the averaged weights; after it, its own again, to the bit."""
+        """Give the model the averaged weights while the body runs; then its own again, to the bit."""
         kept = {name: tensor.clone() for name, tensor in self._own().items()}
         try:
             _copy(self.weights, self._own())

@@ -1,4 +1,6 @@
-"""What our samplers share: draws that depend on seed, trial and key alone, and finished trials from best to worst."""
+"""The parts that our samplers share: draws that depend on seed, trial and key alone, and finished trials from best to
+worst.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -22,12 +24,24 @@ class IndependentSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """No key is drawn together with others."""
+        """Return no values: no key is drawn together with others.
+
+        Args:
+            study: unused.
+            trial: unused.
+            search_space: unused.
+        """
         return {}
 
 
 def generator(seed: int, number: int, name: str = "") -> np.random.Generator:
-    """A generator of its own for each trial and key, so that what is drawn does not depend on what was drawn before."""
+    """Return a generator of its own for each trial and key, so that a draw does not depend on the draws before it.
+
+    Args:
+        seed: the seed of the search.
+        number: number of the trial.
+        name: the key.
+    """
     words = np.frombuffer(sha256(f"{seed} {number} {name}".encode()).digest(), np.uint32)
     return np.random.default_rng(words)
 
@@ -35,7 +49,13 @@ def generator(seed: int, number: int, name: str = "") -> np.random.Generator:
 def finished_before(
     study: Study, number: int, holds: Callable[[FrozenTrial], bool] = lambda trial: True
 ) -> list[FrozenTrial]:
-    """The finished trials before trial `number` that have a finite value, the best first; of equals the earlier."""
+    """Return the finished trials before a trial that have a finite value, the best first; of equals the earlier.
+
+    Args:
+        study: the study.
+        number: number of the trial.
+        holds: (trial) -> whether it counts.
+    """
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     sign = -1 if study.direction == StudyDirection.MAXIMIZE else 1
     valued = [(sign * each.value, each.number, each) for each in trials if each.value is not None]

@@ -1,9 +1,9 @@
 """Evolution: the fittest survive, their children cross their settings, and some settings mutate.
 
-The trials come in generations. The first is drawn at random. Of all trials before a generation the fittest are its
-parents; each child has two of them, and each of its keys comes from one or the other (uniform crossover). With a stated
-probability a key then mutates: a value with an order goes to a neighbour, a number without steps takes a small normal
-step, a category becomes another one.
+The trials come in generations. The first is drawn at random. The fittest of all trials before a generation are its
+parents; each child has two of them, and each of its keys comes from one or the other (uniform crossover). With a
+stated probability a key then mutates: a value with an order goes to a neighbour, a number without steps takes a small
+normal step, a category becomes another one.
 """
 
 from typing import Any
@@ -20,7 +20,14 @@ STEP = 0.1
 
 
 class EvolutionSampler(IndependentSampler):
-    """population: trials of a generation; survivors: parents of the next; mutation: the probability of each key."""
+    """Sampler of evolution.
+
+    Args:
+        population: trials of a generation.
+        survivors: parents of the next generation.
+        mutation: the probability that a key mutates.
+        seed: the seed of the draws.
+    """
 
     def __init__(self, population: int, survivors: int, mutation: float, seed: int) -> None:
         self.population, self.survivors, self.mutation, self.seed = population, survivors, mutation, seed
@@ -28,7 +35,14 @@ class EvolutionSampler(IndependentSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A parent's value of this key, perhaps mutated; at random where no parent has one."""
+        """Return a parent's value of a key, perhaps mutated; at random where no parent has one.
+
+        Args:
+            study: the study.
+            trial: the trial.
+            param_name: the key.
+            param_distribution: the values of the key.
+        """
         draw = generator(self.seed, trial.number, param_name)
         parents = self.parents(study, trial.number)
         having = [each for each in parents if param_name in each.params]
@@ -57,7 +71,13 @@ def at_random(of: BaseDistribution, draw: np.random.Generator) -> Any:
 
 
 def mutated(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
-    """Another value: a neighbour where there is an order; the same where there is no other."""
+    """Return another value: a neighbor where there is an order; the same where there is no other.
+
+    Args:
+        value: the value.
+        of: the values of its key.
+        draw: the generator.
+    """
     if isinstance(of, IntDistribution):
         neighbours = [each for each in (value - 1, value + 1) if of.low <= each <= of.high]
         return neighbours[int(draw.integers(len(neighbours)))] if neighbours else value

@@ -1,4 +1,4 @@
-"""What chooses the configurations of a search: by the name of the method, a sampler of Optuna's interface."""
+"""The samplers that choose the configurations of a search, by the name of the method; all have Optuna's interface."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +47,11 @@ PRUNERS: Mapping[str, Callable[[], BasePruner]] = {
 
 
 def sampler(config: SearchConfig, number: int) -> BaseSampler:
-    """The sampler that draws trial `number`. It remembers nothing: what it draws is a function of the seed of the
-    search, of the number, and of the trials so far, also where the search was stopped in between."""
+    """Return the sampler that draws trial `number`.
+
+    A sampler has no memory: each draw is a function of the seed of the search, of the number, and of the trials so
+    far, also where the search was stopped in between.
+    """
     return SAMPLERS[config.method](config, int(generator(config.seed, number).integers(2**31)))
 
 

@@ -15,8 +15,14 @@ from tfm.pipeline.tuning.samplers.draws import IndependentSampler, finished_befo
 
 
 class WindowSampler(IndependentSampler):
-    """size: values in the window of a key with steps; share: width of that of a key without, of its range; seed: the
-    draws are a function of it and of the trial's number."""
+    """Sampler of the shifting window.
+
+    Args:
+        size: values in the window of a key with steps.
+        share: width of the window of a key without steps, as a share of its range.
+        trials_a_round: trials of a round, after which the windows move.
+        seed: the draws are a function of the seed and of the trial's number.
+    """
 
     def __init__(self, size: int, share: float, trials_a_round: int, seed: int) -> None:
         self.size, self.share, self.trials_a_round, self.seed = size, share, trials_a_round, seed
@@ -24,7 +30,17 @@ class WindowSampler(IndependentSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Uniform inside the window of this key in the round of this trial. Raises ValueError for a category."""
+        """Draw uniformly inside the window of a key in the round of a trial.
+
+        Args:
+            study: the study.
+            trial: the trial.
+            param_name: the key.
+            param_distribution: the values of the key.
+
+        Raises:
+            ValueError: the key is a category.
+        """
         draw = generator(self.seed, trial.number, param_name)
         round_began = trial.number - trial.number % self.trials_a_round
         best = next(iter(finished_before(study, round_began, lambda each: param_name in each.params)), None)
