@@ -58,7 +58,7 @@ class SideCount:
 
 @dataclass
 class CorpusCount:
-    """What became of one corpus of a split: pairs read, and kept."""
+    """Counts of one corpus of a split: pairs read, and kept."""
 
     corpus: Corpus
     read: int = 0
@@ -75,11 +75,11 @@ class CorpusCount:
 
 @dataclass
 class SplitCount:
-    """What became of one split.
+    """Counts of one split.
 
     pairs, sources, targets: keys of those that are kept.
-    unwritable: of validation and test data. cut: how many sources were, of those that were read. images: of a split of
-    images what became of them.
+    unwritable: of validation and test data. cut: the number of sources that were, of those that were read. images: of a
+    split of images, the report on them.
     """
 
     pairs: Keys
@@ -123,7 +123,7 @@ class SplitCount:
             self.unwritable.add(chunk.target)
 
     def overlap(self, train: "SplitCount") -> dict[str, int]:
-        """How many of these pairs, of their sources and of their targets are in the training data as well."""
+        """Count the pairs, their sources and their targets that are in the training data as well."""
         return {
             what: getattr(self, what).num_common_with(getattr(train, what)) for what in ("pairs", "sources", "targets")
         }
@@ -198,7 +198,7 @@ def _size_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
 
 
 def _image_table(splits: Mapping[str, Any]) -> list[Table]:
-    """What became of the images, where sources are images."""
+    """Table of the counts of images, where sources are images."""
     rows: list[list[object]] = []
     for name, split in splits.items():
         if (images := split.get("images")) is not None:

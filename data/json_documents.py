@@ -59,7 +59,7 @@ def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYT
 
 
 def _inside(value: object) -> list[object]:
-    """What a list or object holds that may hold more."""
+    """The items of a list or object that are lists or objects themselves."""
     if not isinstance(value, (dict, list)):
         return []
     inner = value.values() if isinstance(value, dict) else value

@@ -1,7 +1,7 @@
 """Learning pieces from counted words, one function for each kind.
 
-Ids have one canonical order: control tokens, the alphabet by code point, then what was learned (merges in their order,
-other pieces by their rank). So a file is as reproducible as the trainer.
+Ids have one canonical order: control tokens, the alphabet by code point, then the learned pieces (merges in their
+order, other pieces by their rank). A file is therefore as reproducible as the trainer.
 """
 
 import json
@@ -174,7 +174,7 @@ def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model
 
 
 def _train(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """What Hugging Face's trainer makes of counted words: the model as tokenizer.json has it."""
+    """Run Hugging Face's trainer on counted words, and return the model as tokenizer.json has it."""
     # The trainer takes text and counts itself: each word is said as often as it was seen. No word has a
     # line break, since normalised text has none.
     learner = Tokenizer(model)
@@ -234,7 +234,7 @@ def _split_unknown(words: Words, letters: Iterable[str]) -> Counter[str]:
 
 
 def _occurrences(words: Words, pieces: set[str]) -> Counter[str]:
-    """How often each of the pieces occurs in the words."""
+    """Count the occurrences of each of the pieces in the words."""
     seen: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(len(word)):

@@ -58,7 +58,7 @@ class WordsOfRows:
 
 
 class Spelling:
-    """What the pieces of a vocabulary spell, and so which words ids are of.
+    """The text that each piece of a vocabulary spells, from which follow the words that ids form.
 
     Words are those of the kinds `bpe` and `unigram`: " ?letters+ | ?digits+ | ?anything else".
     """

@@ -162,8 +162,10 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
 
 
 def _firsts(sizes: Ids, counts: Ints) -> Tensor:
-    """Where words begin in concatenated sentences, each with its end token: words (W,) pieces of each word, and (B,)
-    how many words each sentence has."""
+    """The index at which each word begins in concatenated sentences, each with its end token (W,).
+
+    sizes: (W,) pieces of each word. counts: (B,) words of each sentence.
+    """
     sizes = sizes.astype(np.int64)
     return torch.from_numpy(np.cumsum(sizes) - sizes + np.repeat(np.arange(len(counts)), counts))
 

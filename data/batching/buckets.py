@@ -83,10 +83,16 @@ def repeat_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> 
 
 
 def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
-    """How many of `num_rows` rows of a weight occur once more in an epoch, for the fraction of the weight.
+    """The number of a weight's rows that occur once more in an epoch, for the fraction of the weight.
 
     On average fraction times rows, even for few rows: the first n epochs have n times as many, to within one row; the
     phase is drawn from the seed.
+
+    Args:
+        weight: of the rows.
+        num_rows: rows with this weight.
+        seed: of the draws of a training.
+        epoch: counted from 0.
     """
     share = round(weight % 1 * num_rows, 9)  # 0.3 of 100 rows are 30, not 30.000000000000004
     begin = epoch + np.random.default_rng([seed, _DRAW_COPIES, *weight.as_integer_ratio()]).random()
@@ -94,7 +100,7 @@ def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> 
 
 
 def epoch_jitter(seed: int, epoch: int) -> tuple[float, bool]:
-    """Of an epoch: the share of the budget that the first batch gets, and which way lengths turn."""
+    """Draw an epoch's share of the budget that the first batch gets, and the direction in which lengths turn."""
     rng = np.random.default_rng([seed, epoch, _DRAW_CUT])
     return rng.random(), bool(rng.integers(2))
 

@@ -149,7 +149,7 @@ class PairFilter:
         kept &= ~bad
 
     def _repeated(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which pairs came before among those that stay."""
+        """Mask of the pairs that came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
         keys = combine_keys(chunk.source.keys(), chunk.target.keys()).tolist()
         for row in np.flatnonzero(kept).tolist():

@@ -36,11 +36,11 @@ class SplitFiles:
 
     @property
     def num_refused(self) -> int:
-        """How many captions were dropped so far with images that were refused."""
+        """The number of captions that were dropped so far with images that were refused."""
         return 0 if self.images is None else self.images.report.num_captions
 
     def image_report(self) -> dict[str, Any] | None:
-        """What became of the images, where there are some."""
+        """The report on the images; None where there are none."""
         return None if self.images is None else self.images.report.as_json(stored=self.images.count)
 
     def finish(self) -> None:

@@ -155,7 +155,7 @@ def _with_images(data: Dataset, folder: Path) -> Dataset:
 
 
 def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
-    """How training varies images. Raises DataError where dataset.json says no such thing."""
+    """Read how training varies images. Raises DataError where dataset.json has no valid `augmentation`."""
     try:
         return Augmentation(**about["augmentation"])
     except (KeyError, TypeError, ValueError):

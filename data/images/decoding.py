@@ -1,7 +1,8 @@
-"""Image files to pixels of one shape, decoded by Pillow: nothing that a file says is believed before it is checked.
+"""Image files to pixels of one shape, decoded by Pillow: nothing in a file is believed before it is checked.
 
-What is not plain is converted, and the report says so: palettes, transparency (on white), CMYK, 16 bits, a rotation in
-EXIF, another size. What has no one meaning, is damaged, or would fill the memory is refused.
+Images that are not plain are converted, and the report says so: palettes, transparency (on white), CMYK, 16 bits, a
+rotation in EXIF, another size. Images without one meaning, damaged ones, and any that would fill the memory are
+refused.
 """
 
 import io
@@ -102,7 +103,7 @@ def _bytes_of(content: Path | bytes, name: str) -> bytes:
 
 @contextmanager
 def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
-    """Within, whatever a decoder raises is a DataError; what it warns of is in the list."""
+    """Turn every error of a decoder into a DataError while the body runs, and collect its warnings in the list."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -123,7 +124,7 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _checked(image: Image.Image, name: str) -> list[str]:
-    """What the header alone asks for, as a list of conversions. Raises DataError where it is refused."""
+    """The conversions that the header alone asks for. Raises DataError where the image is refused."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise DataError(f"has more than {MAX_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)

@@ -41,7 +41,7 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
 
 
 def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
-    """What the header of a file says of its items: how many, and of what height and width."""
+    """The dimensions of a file's items in its header: their number and, of images, height and width."""
     with open_maybe_gzip(path) as file:
         head = file.read(4 + 4 * expected)
     if len(head) < 4 or head[:2] != b"\0\0":

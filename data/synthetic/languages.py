@@ -21,7 +21,7 @@ SPOKEN: Mapping[str, Callable[[Meaning], str]] = {
     "deu": german.sentence,
     "hin": hindi.sentence,
 }
-"""How each language says a meaning, by its code in ISO 639-3."""
+"""Functions from a meaning to a sentence of each language, by its code in ISO 639-3."""
 
 
 def is_held_out(verb: str, noun: str) -> bool:

@@ -238,7 +238,13 @@ def _couple(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
 
 
 def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> Phrase:
-    """Who does it: one of `nouns`, or where people can, a pronoun, a name or a couple."""
+    """Draw a subject: one of `nouns` or, for people, also a pronoun, a name or a couple.
+
+    Args:
+        draw: the random draws.
+        nouns: the nouns that may be the subject.
+        menu: determiners of the noun phrase, and their probabilities.
+    """
     noun = draw.one(nouns)
     if "person" in noun.tags:
         if draw.chance(0.3):
