@@ -159,7 +159,7 @@ class Tokenizer:
 
     @cached_property
     def label_kind(self) -> LabelKind | None:
-        """The kind of names that the pieces are: a label a text, or the tags of a text (`tokenizer.labels`); None: neither."""
+        """The kind of names that the pieces are (`tokenizer.labels`), labels of texts or tags of words, or None."""
         return kind_of(self._whole)
 
     def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:

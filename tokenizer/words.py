@@ -113,7 +113,7 @@ def encode_lists(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
 
 
 def cuts_at_spaces(backend: tokenizers.Tokenizer) -> bool:
-    """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds of this package do."""
+    """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
     ours = [_spelled(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []

@@ -1,7 +1,7 @@
 """Artifacts: the output of one stage for the next, published atomically and verified before it is read.
 
 A new version is written into a hidden folder next to the final one, and swapped with it in one atomic step (`swap.py`).
-This module does not depend on any stage.
+The module does not depend on any stage.
 """
 
 import os

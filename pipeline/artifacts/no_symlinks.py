@@ -141,7 +141,7 @@ def replace_below(root: Path, draft: Path, file: Path) -> None:
 
 @contextmanager
 def folder_below(root: Path, folder: Path) -> Iterator[int]:
-    """Within, a descriptor of a folder below `root`, for `dir_fd`; links in `root` itself are followed, none below."""
+    """Open a folder below `root` as a descriptor for `dir_fd`; links in `root` itself are followed, none below."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in folder.relative_to(root).parts:

@@ -26,12 +26,13 @@ MASKED_SCORE = -1.0  # less than any share of attention
 
 @dataclass(frozen=True)
 class Relation:
-    """Of one relation the head whose most-attended word is right most often, and the best fixed offset beside it.
+    """The head whose most-attended word is right most often for one relation, and the best fixed offset beside it.
 
-    towards: which word is looked for; "governor": each dependent asks for its governor; "dependent": each governor asks
-    for a dependent of this relation, of which it may have several. words: how many ask. layer, head: from 1.
-    share: of the words that ask, how many are answered right, of 1. offset: the place relative to the word that asks
-    that is right most often, and its share: what a head that knows only positions reaches. heads: the share of each.
+    towards: the word that is looked for; "governor": each dependent asks for its governor; "dependent": each governor
+    asks for a dependent of this relation, of which it may have several. words: the number that ask. layer, head: from
+    1. share: of the words that ask, the part that is answered right, of 1. offset: the place relative to the word that
+    asks that is right most often, and its share: the best that a head that knows only positions reaches. heads: the
+    share of each.
     """
 
     name: str
@@ -69,7 +70,10 @@ def _membership(tokens: Sequence[Token], words: Sequence[int], num_words: int) -
 
 
 def questions(sentence: Sentence) -> Iterator[tuple[tuple[str, Towards], int, set[int]]]:
-    """What the words of a sentence ask: relation and direction, the word that asks, and the words that are right."""
+    """Yield the questions of a sentence's words.
+
+    Each is the relation and its direction, the word that asks, and the words that are right.
+    """
     dependents: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for word, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True)):
         if governor is not None:

@@ -106,7 +106,7 @@ def _panel(read: AttentionTrace) -> str:
 
 
 def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
-    """What the script draws: of each kind of attention its tokens and, layer by layer, the weights of each head."""
+    """The data that the script draws: for each kind of attention its tokens and, by layer, the weights of each head."""
     kinds = [
         {
             "name": KINDS[kind],
@@ -128,7 +128,7 @@ def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
 
 
 def _image(image: Image) -> dict[str, object]:
-    """What the script draws of the image: red, green and blue of each pixel, in base64."""
+    """The image as the script draws it: red, green and blue of each pixel, in base64."""
     height, width, channels = image.pixels.shape
     colours = np.repeat(image.pixels, 3 // channels, axis=2)
     return {

@@ -31,7 +31,7 @@ _STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
 
 @dataclass(frozen=True)
 class View:
-    """Which attention is looked at. layer, head: from 1; None: the mean of all."""
+    """Selection of the attention that is shown. layer, head: from 1; None: the mean of all."""
 
     kind: Kind
     layer: int | None
@@ -67,7 +67,7 @@ def weights_of(read: AttentionTrace, view: View) -> Weights:
 
 
 def title_of(read: AttentionTrace, view: View) -> str:
-    """What a view shows, in words."""
+    """The title of a view, in words."""
     layers = read.layers(view.kind)
     if len(layers) == 1 and len(layers[0].weights) == 1:
         return KINDS[view.kind]

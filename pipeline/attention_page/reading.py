@@ -1,4 +1,4 @@
-"""What a trained model attends to when it reads a sentence: its tokens, and the weights of every attention.
+"""The attention of a trained model that reads a sentence: its tokens, and the weights of every attention.
 
 Legend: H heads · T queries · S keys.
 """
@@ -28,13 +28,13 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 AMONG_CHARACTERS = ("source_embedding.", "embedding.", "head.")
-"""What the modules begin with that attend among characters (model.canine); what is shown are the rows they become."""
+"""Beginnings of the names of modules that attend among characters (model.canine); the rows they become are shown."""
 SPACE = "␣"
 
 
 @dataclass(frozen=True)
 class ForwardSpec:
-    """How networks of an architecture read.
+    """The forward pass of networks of one architecture.
 
     read: runs a network once over source ids and, where it translates, target ids -> the tokens on the axes of each
     kind of attention. kind: of an attention, by the name of its module.
@@ -45,10 +45,17 @@ class ForwardSpec:
 
 
 def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
-    """What the model attends to when it reads `source` and is made to say `target`, or says what it finds itself.
+    """Record the attention of a model that reads `source` and is made to say `target`, or says its own translation.
 
-    Raises RecipeError for a model without attention, or a target where none is read; DataError for a text without
-    pieces, or with more than the model reads.
+    Args:
+        loaded: the model, with its tokenizers.
+        source: the text.
+        target: the text that it is made to say; None: its own translation, of a model that translates.
+        config: settings of its own translation.
+
+    Raises:
+        RecipeError: the model has no attention, or a target is given to a model that reads one text.
+        DataError: a text has no pieces, or more than the model reads.
     """
     check_attends(loaded)
     loaded.check_reads_text("give an image file")
@@ -239,4 +246,4 @@ PASSES: dict[Architecture, ForwardSpec] = {
     "decoder_only": ForwardSpec(_read_in_one, lambda name: "decoder"),
     "encoder_only": ForwardSpec(_read_whole, lambda name: "encoder"),
 }
-"""How networks of each architecture read."""
+"""The forward pass of networks of each architecture."""

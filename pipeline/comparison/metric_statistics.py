@@ -1,4 +1,4 @@
-"""What a test of a metric needs of each system: the statistics of its segments, where they are known."""
+"""The input of a metric's test for each system: the statistics of its segments, where they are known."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ UNITS: Mapping[str, Callable[[SegmentFigures], int | None]] = {
     "perplexity": lambda segment: segment.pieces,
     "word_perplexity": lambda segment: segment.words,
 }
-"""What a perplexity is by: predictions, or words."""
+"""The unit of each perplexity: predictions, or words."""
 NO_TEXTS = "no interval: what was said of each segment is not there"
 NO_FIGURES = "no interval: scores/ have no figures of each segment; remove scores/ and run `tfm evaluate` again"
 NOT_BY_SEGMENT = "no interval: it is not known of each segment"
@@ -36,7 +36,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class MetricNote:
-    """What is to be said of a metric of a system, such as why it is not tested."""
+    """A note on a metric of a system, such as the reason why it is not tested."""
 
     system: str
     metric: str
@@ -81,7 +81,7 @@ def _statistics(
 ) -> tuple[dict[str, SegmentStatistics], list[MetricNote]]:
     """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
 
-    Those that do not give the score in scores/ again are left out: they are of something else.
+    Statistics that do not give the score in scores/ again are left out: they are of something else.
     """
     reasons = {run.name: _missing_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
     missing = [MetricNote(name, metric, why) for name, why in reasons.items() if why is not None]

@@ -33,7 +33,7 @@ OF_NO_RUN: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
 
 @dataclass(frozen=True)
 class Output:
-    """What a system said of a test set, as it is given: its name, and a file of hypotheses or a folder of scores."""
+    """The output of a system on a test set: its name, and a file of hypotheses or a folder of scores."""
 
     name: str
     path: Path
@@ -219,7 +219,7 @@ def _hypotheses_of(output: Output) -> Path:
 
 
 def _scored_folder(output: Output) -> tuple[RunSummary, System]:
-    """What a folder of `tfm evaluate --out` has: its scores, and the texts that they are of."""
+    """Read a folder of `tfm evaluate --out`: its scores, and the texts that they are of."""
     made, content = read_artifact(output.path, _content, "evaluate")
     known, figures, (first, *_), texts = content
     name = first.name
@@ -249,5 +249,5 @@ def _content(made: Manifest) -> Any:
 
 
 def _manifest_of(path: Path, fingerprint_: str) -> Manifest:
-    """What stands for the model of an output that nobody knows the making of."""
+    """A manifest in place of that of the model, for an output of unknown origin."""
     return Manifest(path, path.parent, "hypotheses", fingerprint_, [], {}, {}, {}, None, {}, {})

@@ -60,13 +60,13 @@ class Comparison:
         return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
     def row_differs(self, row: Row) -> dict[str, object]:
-        """What in the config of a row is not as in the baseline; of several seeds, but for the seed."""
+        """The config of a row where it differs from the baseline; for several seeds without the seed."""
         several = len(row.runs) > 1 or len(self.baseline.runs) > 1
         return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, and which figures do not compare, in words."""
+        """Notes on figures that are left out, or do not compare, in words."""
         by_test = self.test != VALID and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
@@ -157,8 +157,10 @@ def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
 
 
 def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
-    """The rows, the best by (the mean of) a figure first; equal ones as they stood. Those of which a run has none are
-    last: who knows why it has none."""
+    """Sort rows by (the mean of) a figure, the best first; equal ones as they stood.
+
+    Rows with a run without the figure are last, whatever the reason.
+    """
     sign = 1 if is_lower_better(name, [run for row in rows for run in row.runs]) else -1
 
     def sort_key(row: Row) -> tuple[bool, float]:

@@ -108,7 +108,7 @@ def _config_digest(run: RunSummary) -> str:
 
 
 def _stem(runs: Sequence[RunSummary]) -> str | None:
-    """What runs are called that `tfm run --seeds` made."""
+    """The common name of the runs of one `tfm run --seeds`; None for other runs."""
     if len(runs) == 1:
         return None
     stems = {run.name.removesuffix(f"-{run.model.seed}") for run in runs}

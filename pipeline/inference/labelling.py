@@ -66,11 +66,19 @@ def label(
     *,
     n_best: int = 1,
 ) -> Iterator[list[tuple[str, float, int]]]:
-    """Labels of each line, between spaces; their log-probability; how many they are.
+    """Label each line with a classifier's `n_best` likeliest labels, each by itself, or a tagger's likeliest tags.
 
-    Of a classifier the `n_best` likeliest labels, each by itself; of a tagger the one likeliest tag of each word.
-    A line without pieces has none, and one longer than the model reads is cut, which `cuts` counts. `on_done` is told
-    how many more are done.
+    A line without pieces has no label, and one longer than the model reads is cut.
+
+    Args:
+        loaded: the classifier or tagger.
+        lines: the texts.
+        cuts: counts the lines that are cut.
+        on_done: called with the number of further lines that are done.
+        n_best: the number of labels of a classifier.
+
+    Yields:
+        For each line, a list of labels, between spaces, with their log-probability and their number.
     """
     loaded.check_reads_text("give image files")
     device = next(loaded.model.parameters()).device

@@ -44,7 +44,7 @@ class WordVectors:
 
     @classmethod
     def of(cls, loaded: LoadedModel, side: str) -> "WordVectors":
-        """Those of a side, or of the only one that there is. Raises DataError where no piece spells a word."""
+        """Return the vectors of a side, or of the only side. Raises DataError where no piece spells a word."""
         rows, vectors = vectors_of(loaded, side)
         if not rows:
             raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)
@@ -58,7 +58,7 @@ class WordVectors:
         return vector
 
     def unknown(self, word: str) -> str:
-        """What to say of a word that has no vector."""
+        """The message on a word that has no vector."""
         like = difflib.get_close_matches(word, self.rows, n=5)
         return f"the model has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
 
@@ -71,8 +71,16 @@ class WordVectors:
         return sorted(found, key=lambda each: -each.cosine)[:count]
 
     def analogous(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
-        """What is to `third` as `second` is to `first`: the words nearest to v_second - v_first + v_third, of unit
-        vectors (Mikolov et al. 2013c)."""
+        """Find the words that are to `third` as `second` is to `first` (Mikolov et al. 2013c).
+
+        The result is the words nearest to v_second - v_first + v_third, of unit vectors.
+
+        Args:
+            first: a word.
+            second: the word that belongs to it.
+            third: the word for whose counterpart to look.
+            count: the number of words to return.
+        """
         one, other, third_vector = (_unit(self[word]) for word in (first, second, third))
         return self.nearest(other - one + third_vector, count, beside=(first, second, third))
 

@@ -37,9 +37,9 @@ MAX_LINES = 8
 MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
 FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET}
-"""Of a model that is nothing beside its tokenizers and weights."""
+"""The files of a model that has nothing beside its tokenizers and weights."""
 MAX_WEIGHT_BYTES = 1 << 26
-"""Of weights: with more, torch's threads gain what it takes to load them."""
+"""The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,20 @@ def translate_as_they_come(
     reporter: Reporter,
     ready: Callable[[], bool] | None = None,
 ) -> Iterator[list[Translation]]:
-    """What `translate_lines` gives; as long as few lines are waiting, by the small model, where there is one.
+    """Translate lines as `translate_lines` does, by the small model while few lines are waiting.
 
-    `ready` says whether the next line can be read without waiting for it. What is wrong with a model is said before a
-    line is waited for.
+    Problems with a model are reported before a line is waited for.
+
+    Args:
+        small: loads the small model; None where there is none.
+        load: loads the model.
+        lines: the texts.
+        config: settings of decoding.
+        reporter: shows progress, and warnings.
+        ready: whether the next line can be read without waiting for it.
+
+    Yields:
+        The translations of each line, the best first.
     """
     lines, cuts = iter(lines), SourceProblems()
     rows = _waiting(lines, None) if ready is None else []

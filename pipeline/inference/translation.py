@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHUNK_LINES = 8192
 SENTENCES, IMAGES = "sentences", "images"
-"""What was translated, as the figures of translations count it."""
+"""Names of the things that were translated, as the figures of translations count them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Translation:
 
 
 NOTHING = Translation("", 0.0, 0.0, 0)
-"""What an empty line becomes."""
+"""The translation of an empty line."""
 
 
 def translate_lines(
@@ -160,7 +160,10 @@ class _Search:
         forced: Iterable[str] | None,
         on_done: Callable[[int], None] | None,
     ) -> "_Search":
-        """Of these prefixes and forced words, one for each source. Raises RecipeError where there is no beam."""
+        """Return a search with prefixes and forced words, one for each source.
+
+        Raises RecipeError where words are forced and there is no beam.
+        """
         from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):

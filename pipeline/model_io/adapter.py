@@ -1,6 +1,6 @@
 """An adapter beside the frozen model that it was trained on: adapter.safetensors, and adapter.json with its factor.
 
-Whoever loads such a model gets the two as one.
+Loading such a model merges the two.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
 
 
 class AdapterSettings(BaseModel):
-    """How an adapter is added: W + alpha / rank * B A."""
+    """Settings of an adapter: W + alpha / rank * B A."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,7 +1,7 @@
-"""A trained model in another engine's format: CTranslate2's (here), that of transformers (`huggingface/`), ONNX
+"""Export of a trained model to another engine's format: CTranslate2's (here), transformers' (`huggingface/`), ONNX
 (`onnx/`).
 
-What is not supported is rejected with the reason, never approximated.
+Unsupported parts are rejected with the reason, never approximated.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,13 +34,13 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What only some formats have. card: what a model card says. precision: of the products."""
+    """Options that only some formats have. card: the contents of a model card. precision: of the products."""
 
     card: Card | None = None
     precision: Precision | None = None
 
     def as_json(self) -> dict[str, JSON]:
-        """What of it is asked for."""
+        """Return the options that are set."""
         card: dict[str, JSON] = {} if self.card is None else {"card": asdict(self.card)}
         return card if self.precision is None else {**card, "precision": self.precision}
 
@@ -110,8 +110,10 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
 
 
 def unsupported_part(config: ModelConfig) -> str | None:
-    """What of a model we do not write for CTranslate2, in words; None where we write all. Of some it has the like, such
-    as decoder-only models, of some, such as additive scores, not."""
+    """The part of a model that cannot be written for CTranslate2, in words; None where all can.
+
+    CTranslate2 has the like of some, such as decoder-only models, and nothing like others, such as additive scores.
+    """
     if config.architecture != "transformer":
         return f'models of architecture = "{config.architecture}"'
     if config.languages != "source":

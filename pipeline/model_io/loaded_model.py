@@ -29,14 +29,14 @@ from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET, IMAGES_FILE)
-"""What a model reads its input by, as a dataset and a model keep it; each has some of them."""
+"""The files by which a model reads its input, as a dataset and a model keep them; each has some of them."""
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`.
+    """A model with the tokenizers it was trained with; its abilities follow from `config.task`.
 
-    images: how images become what the network reads, where its sources are images; it then has no use for
+    images: turns images into the network's input, where its sources are images; it then has no use for
     `source_tokenizer`, which is the target's. made: the artifact that it was read from, where it was from one.
     """
 
@@ -54,7 +54,7 @@ class LoadedModel:
             raise DataError(f"reads images, not text: {instead}", file=self.folder)
 
     def preparation(self) -> ImageTransform:
-        """How images become what the network reads. Raises DataError where it reads texts."""
+        """The transform from images to the network's input. Raises DataError where it reads texts."""
         if self.images is None:
             raise DataError("reads text, not images: give it a text", file=self.folder)
         return self.images
@@ -131,14 +131,23 @@ def image_shape(images: ImageTransform | None) -> ImageShape | None:
 
 
 def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) -> ImageTransform | None:
-    """How a model reads images, in the folder of its tokenizers; None where it reads text."""
+    """Read the transform of a model's images in the folder of its tokenizers.
+
+    Args:
+        config: of the model.
+        folder: with the tokenizers.
+        shown: the folder to name in messages, if another.
+
+    Returns:
+        The transform; None where the model reads text.
+    """
     return None if config.vision is None else read_preparation(folder, shown)
 
 
 def _parts(
     manifest: Manifest,
 ) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
-    """What a published model is put together from: config, tokenizers of source and target, weights, images."""
+    """The parts of a published model: config, tokenizers of source and target, weights, images."""
     folder, shown = manifest.folder, manifest.path
     try:
         config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
@@ -170,7 +179,7 @@ def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 class _SkipInit(TorchFunctionMode):
-    """Within, weights are not drawn; on the meta device drawing them would load a second of modules."""
+    """Skip the drawing of weights while the body runs; on the meta device it would load a second of modules."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))

@@ -29,7 +29,7 @@ TABS = "its columns are separated by tabs, and those of word vectors by spaces: 
 
 
 def places_of(model: ModelConfig) -> dict[str, Path]:
-    """Of each side whose embedding starts from vectors, the file or folder where they are."""
+    """The file or folder of vectors, for each side whose embedding starts from them."""
     given = {side: getattr(model, key) for side, key in VECTORS.items()}
     return {side: Path(place) for side, place in given.items() if place is not None}
 

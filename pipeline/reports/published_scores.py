@@ -88,9 +88,9 @@ def record_test_use(
 
 
 def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -> dict[str, str]:
-    """How often each test set was looked at, these scores included, in words, by its name.
+    """The number of looks at each test set, these scores included, in words, by its name.
 
-    So the same scores, made again, have the same report, even where they cannot be entered.
+    The same scores, made again, therefore have the same report, even where they cannot be entered.
     """
     if looker is None:
         return {}

@@ -94,7 +94,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
 
 
 def _changed(model: Manifest) -> list[str]:
-    """What was asked for differently once the training had begun, which the config alone does not tell."""
+    """Settings that were changed once the training had begun, which the config alone does not tell."""
     found = model.figures.get("changed_during_training")
     words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
     return [f"settings changed during its training: {'; '.join(words)}"] if words else []
@@ -130,7 +130,7 @@ def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _settings(model: Manifest) -> dict[str, object]:
-    """What the machine decided in training: device, precision, threads, ..."""
+    """Settings that the machine decided in training: device, precision, threads, ..."""
     return {name: value for name, value in _table(model.figures, "settings").items() if name != "torch"}
 
 
@@ -164,8 +164,10 @@ def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
 
 
 def _predicted(config: Mapping[str, Any]) -> dict[str, str]:
-    """What is predicted in validation: of span corruption how much is hidden; of word vectors which words, from texts
-    that are read whole, as nothing is left out of them."""
+    """The predictions of validation: the hidden share of span corruption; the window of word vectors.
+
+    Texts of word vectors are read whole, as nothing is left out of them.
+    """
     abilities = ABILITIES.get(str(config.get("task")))
     if abilities is not None and abilities.hides_spans:
         spans = _table(config, "span_corruption")
@@ -193,7 +195,7 @@ def _machine(model: Manifest) -> str:
 
 
 def kept_beside(test: str | None) -> str:
-    """What the names of scores/ and translations/ end in where they are of the validation split."""
+    """The ending of the names of scores/ and translations/ that are of the validation split."""
     return "-valid" if test == VALID else ""
 
 

@@ -24,7 +24,7 @@ ON_MACOS = {
 
 
 def num_processors() -> int:
-    """Those that this process may run on."""
+    """The number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -40,7 +40,7 @@ def processor() -> dict[str, str | None]:
 
 
 def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
-    """What Linux tells of the first processor; ARM's have numbers instead of a name."""
+    """Description of the first processor by Linux; ARM's have numbers instead of a name."""
     found: dict[str, str] = {}
     for line in lines:
         if not line.strip():
@@ -53,7 +53,7 @@ def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
 
 
 def of_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
-    """What macOS tells."""
+    """Description of the processor by macOS."""
     flags = [ON_MACOS[name] for name, value in found.items() if value == "1" and name in ON_MACOS]
     return _said(found.get("machdep.cpu.brand_string", ""), flags)
 

@@ -31,7 +31,10 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
 
 
 def decoding_precision(precision: DecodingPrecision, device: torch.device | str) -> torch.dtype:
-    """Of matrix products in decoding. Raises RecipeError where int8 is asked for and nothing here multiplies it."""
+    """The type of matrix products in decoding.
+
+    Raises RecipeError where int8 is asked for and nothing here multiplies it.
+    """
     if precision != "int8":
         return PRECISIONS[precision]
     on_cpu = torch.device(device).type == "cpu"

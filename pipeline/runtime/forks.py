@@ -17,8 +17,10 @@ _LOCK = RLock()
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Within, no other thread computes with a model, and none forks this process: the precision of products and the
-    compiled loops are those of the whole process, and torch has locks of its own."""
+    """Exclude other threads from computing with a model, and from forking this process, while the body runs.
+
+    The precision of products and the compiled loops are those of the whole process, and torch has locks of its own.
+    """
     with _LOCK:
         yield
 

@@ -45,7 +45,7 @@ class AlternativeSet:
 
 
 class _InvalidItemError(Exception):
-    """What is wrong with a line."""
+    """Problem with a line."""
 
 
 def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:

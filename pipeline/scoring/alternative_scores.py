@@ -1,12 +1,12 @@
-"""How often the right text is the likeliest: shares with intervals, by category, and the items that were missed.
+"""Shares of items whose right text is the likeliest, with intervals, by category, and the items that were missed.
 
-Of questions with choices (log p(choice) is that of the choice by itself, after the beginning of a text):
+For questions with choices (log p(choice) is that of the choice by itself, after the beginning of a text):
 
     sum         log p(choice | context)
     mean        log p(choice | context) / number of pieces
     difference  log p(choice | context) - log p(choice)      domain-conditional PMI (Holtzman et al. 2021)
 
-Of contrast sets (Sennrich 2017): the sum.
+For contrast sets (Sennrich 2017): the sum.
 """
 
 import math
@@ -36,10 +36,10 @@ class ScoredItem:
 
 @dataclass
 class InputWarnings:
-    """What a user must know of how items were read.
+    """Problems of items that a user must know.
 
     cut_lines: of items whose context is longer than the model reads. unknown_lines: of items with an unknown piece in a
-    text. glued: where a text goes on within the last word of its context, an example of it for each item.
+    text. word_joins: an example of each item whose text goes on within the last word of its context.
     """
 
     cut_lines: set[int] = field(default_factory=set)
@@ -48,12 +48,12 @@ class InputWarnings:
 
     @property
     def cut(self) -> int:
-        """How many contexts were cut."""
+        """The number of contexts that were cut."""
         return len(self.cut_lines)
 
     @property
     def unknown(self) -> int:
-        """How many items have an unknown piece."""
+        """The number of items with an unknown piece."""
         return len(self.unknown_lines)
 
 
@@ -204,7 +204,7 @@ COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signat
 
 
 def warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
-    """What a user must be told of how the items were read."""
+    """Messages to the user on how the items were read."""
     said, of = [], f"of {len(items):,} contexts"
     if told.cut:
         said.append(f"{told.cut:,} {of} are longer than the model reads, and were cut")

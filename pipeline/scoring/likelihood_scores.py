@@ -1,11 +1,11 @@
-"""Scores of models that do not translate: how probable they find the texts of a test set.
+"""Scores of models that do not translate: the probability of the texts of a test set.
 
-Of a language model, from one sum over the tokens of the text (its line breaks are tokens, words and characters too):
+For a language model, from one sum over the tokens of the text (its line breaks are tokens, words and characters too):
 
     perplexity by piece = exp(-log p / pieces)      by word = exp(-log p / words)
     bits a character    = -log2 p / characters
 
-Of the others the figures are those of validation, on the test set, with their signatures.
+For the others the figures are those of validation, on the test set, with their signatures.
 """
 
 import math
@@ -44,12 +44,23 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def score_likelihood(
     loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, *, stride: int | None = None
 ) -> Evaluation:
-    """Perplexity and accuracy by token of a test set and, of a language model, perplexity by word and bits a character.
+    """Score a test set with a model that does not translate.
 
-    Of word vectors that learned by negative sampling, which has no probabilities, the loss a prediction. Of texts that
-    are longer than the model reads a language model scores windows, which begin `stride` tokens apart (None: side by
-    side), and a masked one what is not cut off; both are said. Raises DataError where there is nothing to predict,
-    RecipeError where `stride` is longer than a window.
+    The scores are perplexity and accuracy by token and, of a language model, perplexity by word and bits a character.
+    Word vectors that learned by negative sampling, which has no probabilities, have the loss a prediction. A language
+    model scores texts that are longer than it reads in windows, and a masked one cuts them off; both are reported.
+
+    Args:
+        loaded: the model, with its tokenizers.
+        name: of the test set.
+        split: its texts.
+        batch_tokens: the most tokens of a batch.
+        reporter: shows progress, and warnings.
+        stride: tokens between the beginnings of windows; None: side by side.
+
+    Raises:
+        DataError: there is nothing to predict.
+        RecipeError: `stride` is longer than a window.
     """
     if ABILITIES[loaded.config.task].generates:
         return _of_language_model(loaded, name, split, batch_tokens, reporter, stride)
@@ -148,7 +159,7 @@ def _perplexity(nll: float, count: float, signature: str, loaded: LoadedModel) -
 
 
 def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
-    """What is predicted, how many of it in all draws, from what, and what is drawn."""
+    """The signature: the predictions, their number in all draws, their context, and the draws."""
     abilities = ABILITIES[config.task]
     unit, draws = abilities.by_probability.unit, f"|draws:{num_draws}" if num_draws > 1 else ""
     if abilities.within_window:

@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """What the log probability of a corpus is shared out over."""
+    """Numbers of units by which the log probability of a corpus is divided."""
 
     num_references: int
     num_segments: int  # scored pairs: one end token each

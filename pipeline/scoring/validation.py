@@ -1,8 +1,7 @@
-"""Validation: loss, perplexity and token accuracy of the references, and scores of what the model says.
+"""Validation: loss, perplexity and token accuracy of the references, and scores of the model's own output.
 
-Texts are translated by the code of `tfm translate`, and scored by that of `tfm evaluate`.
-
-Of several directions each has its own figures, and the means of them are what training is judged by.
+Texts are translated by the code of `tfm translate`, and scored by that of `tfm evaluate`. Several directions each have
+their own figures, and training is judged by their means.
 """
 
 import math
@@ -58,7 +57,7 @@ class Scorer:
 class Translator(Scorer):
     """Translates the validation source and scores the translations.
 
-    before: the signature of an earlier validation of the same training. What "auto" chose then is kept, whatever has
+    before: the signature of an earlier validation of the same training. Its choice for "auto" is kept, whatever has
     been installed since, so that its figures can be compared.
     """
 
@@ -188,10 +187,15 @@ class DirectionsValidator:
         self.validators = validators
 
     def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """What `Validator.figures` gives, in the mean; `directions`: of each direction by its name.
+        """Compute the figures of `Validator.figures` in the mean; `directions`: of each direction by its name.
 
-        Every direction counts the same, however many sentences it has. perplexity: e^(mean loss), which is the
+        Every direction counts the same, whatever its number of sentences. perplexity: e^(mean loss), which is the
         geometric mean. There is a mean BLEU where each direction has one.
+
+        Args:
+            model: the network.
+            world: this process among those of the training.
+            pause: called often; may raise to break off.
         """
         found = {name: each.figures(model, world, pause) for name, each in self.validators.items()}
         loss, accuracy = (

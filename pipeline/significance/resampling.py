@@ -46,10 +46,15 @@ def bootstrap(systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLE
 
 
 def bootstrap_p(baseline: SegmentStatistics, system: SegmentStatistics, differences: Array) -> float:
-    """sacrebleu's p-value of the difference d, from those of the resamples: how often |d*| - mean |d*| > |d|.
+    """Compute sacrebleu's p-value of the difference d: the share of resamples with |d*| - mean |d*| > |d|.
 
-    It looks at one side alone where the difference is clear: systems that are the same fall below 0.05 in about 11 of
-    100 test sets, not in 5. The `interval` of the differences holds its level.
+    The test is in effect one-sided where the difference is clear: systems that are the same fall below 0.05 in about 11
+    of 100 test sets, not in 5. The `interval` of the differences holds its level.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other.
+        differences: the differences d* of their scores in the resamples.
     """
     sizes = np.abs(differences)
     exceeding = int((sizes - sizes.mean() > abs(system.value - baseline.value)).sum())
@@ -66,12 +71,21 @@ def interval(scores: Array) -> tuple[float, float]:
 def randomisation_p(
     baseline: SegmentStatistics, system: SegmentStatistics, *, trials: int = TRIALS, seed: int | None = SEED
 ) -> float:
-    """Approximate randomisation, two-sided (Noreen 1989; Riezler and Maxwell 2005).
+    """Test a difference by approximate randomization, two-sided (Noreen 1989; Riezler and Maxwell 2005).
 
-    Each trial swaps the two systems' rows of a segment or does not, by a coin. The p-value is how often the scores
-    then differ by as much as they do, (count + 1) / (trials + 1) (Phipson and Smyth 2010). Ties count, where sacrebleu
-    counts only what is greater: they are frequent where a score has few values, as exact match has, or where few
-    segments differ. Of two systems that differ in one segment sacrebleu says 0.0001, and this 1.
+    Each trial swaps the two systems' rows of a segment or does not, by a coin. The p-value is the share of trials whose
+    scores differ by at least the observed difference, (count + 1) / (trials + 1) (Phipson and Smyth 2010). Ties count,
+    where sacrebleu counts only greater differences: ties are frequent where a score has few values, as exact match has,
+    or where few segments differ. For two systems that differ in one segment sacrebleu says 0.0001, and this test 1.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other, on the same segments.
+        trials: the number of trials.
+        seed: of the coins; None: other ones each time.
+
+    Returns:
+        The p-value.
     """
     value, other = baseline.value, system.value
     at_least = abs(other - value) - _ROUNDING * max(abs(value), abs(other))

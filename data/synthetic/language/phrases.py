@@ -243,7 +243,7 @@ def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> P
     Args:
         draw: the random draws.
         nouns: the nouns that may be the subject.
-        menu: determiners of the noun phrase, and their probabilities.
+        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
     """
     noun = draw.one(nouns)
     if "person" in noun.tags:

@@ -1,4 +1,4 @@
-"""Where systems differ: a figure of each of them by length of the source, by order of n-grams and by label.
+"""Differences between systems: a figure of each by length of the source, by order of n-grams and by label.
 
 All figures are in 0..100. A column is a system; `folded` makes one of the several runs of a system.
 """
@@ -83,8 +83,11 @@ def by_source_length(
 
 
 def by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
-    """What BLEU is made of (Papineni et al. 2002), in percent: the precisions of 1- to 4-grams, not smoothed, the
-    brevity penalty, and the length ratio: the hypotheses' length in that of the references."""
+    """Split BLEU into its parts (Papineni et al. 2002), in percent.
+
+    The parts are the precisions of 1- to 4-grams, not smoothed, the brevity penalty, and the length ratio: the
+    hypotheses' length over that of the references.
+    """
     bleu = make_bleu(resolved(config, systems[0].references))
     columns: list[Any] = [references_for_sacrebleu(each.references) for each in systems]
     scores: list[Any] = [bleu.corpus_score(each.hypotheses, of) for each, of in zip(systems, columns, strict=True)]

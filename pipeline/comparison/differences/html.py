@@ -1,4 +1,4 @@
-"""Where systems differ as HTML: tables with bars, and sentences with marks. All text is escaped."""
+"""The differences between systems as HTML: tables with bars, and sentences with marks. All text is escaped."""
 
 from collections.abc import Sequence
 
@@ -64,7 +64,7 @@ def _bar(apart: float | None, scale: float) -> str:
 
 
 def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
-    """How many segments are better and worse, and those that changed most."""
+    """The numbers of segments that are better and worse, and the segments that changed most."""
     base = found.columns[0]
     parts = [
         f"<h3>Sentences: {bdi(base)} and {bdi(name)}</h3>",

@@ -1,4 +1,4 @@
-"""Where systems differ from a baseline: all breakdowns of each test set, and its sentences that changed most."""
+"""The differences of systems from a baseline: all breakdowns of each test set, and its sentences that changed most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,18 +57,22 @@ class Differences:
 
 @dataclass(frozen=True)
 class TrainingWords:
-    """How often training has each word, by the words of `split`."""
+    """The number of times that each word occurs in training, by the words of `split`."""
 
     counts: Mapping[str, int]
     split: Split
 
 
 def differences(rows: Mapping[str, Sequence[System]], baseline: RunSummary, reporter: Reporter) -> list[Differences]:
-    """What differs on each test set of the baseline, the main one first.
+    """Find the differences on each test set of the baseline, the main one first.
 
-    rows: by name the runs of a system, the baseline first; nothing is found where that has none. Figures are means over
-    the runs of a system, which are scored as the first run of the baseline was. Runs that were not given its texts are
-    left out, and the notes say so.
+    Figures are means over the runs of a system, which are scored as the first run of the baseline was. Runs that were
+    not given its texts are left out, with a note.
+
+    Args:
+        rows: by name the runs of a system, the baseline first; nothing is found where that has none.
+        baseline: the run whose training data is counted.
+        reporter: shows progress.
     """
     of_baseline = next(iter(rows.values()))
     if not of_baseline:

@@ -117,7 +117,16 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
 
 
 def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
-    """How scores of a metric are shown: with two digits, those that are no percentages and all small with four."""
+    """Choose the digits of a metric's scores: two; four for those that are no percentages and all small.
+
+    Args:
+        found: the comparison with the scores.
+        metric: the name of the metric.
+        sign: "+" to show the sign of positive numbers too.
+
+    Returns:
+        A function from a number to text.
+    """
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
     is_large = metric in METRICS or max(values, default=0) >= SMALL
     digits = 2 if is_large and metric not in FOUR_DIGITS else 4
@@ -222,7 +231,7 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
 
 
 def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
-    """Those of a test over segments, or of one over seeds and segments; and what decides, after Holm's correction."""
+    """The p-values of a test over segments, or of one over seeds and segments; and the one that decides, after Holm."""
     if isinstance(versus, SeedDifference):
         return {"p over seeds": versus.p, "p corrected": versus.p_holm}
     found = {"p bootstrap": versus.p_bootstrap, "p randomisation": versus.p_randomisation}

@@ -31,8 +31,10 @@ ESCAPED = {
     "–": r"\textendash{}",
     "†": r"\dag{}",
 }
-"""What LaTeX obeys (where a line begins also [ and *), or its fonts lack. Other scripts stay as they are: they need
-a font that has them."""
+"""Characters that are commands of LaTeX (also [ and * at the beginning of a line), or that its fonts lack.
+
+Other scripts stay as they are: they need a font that has them.
+"""
 MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
 
 

@@ -1,6 +1,6 @@
 """The model card: README.md with the block that the Hugging Face Hub reads at its top.
 
-That block is YAML; each of its values is written as JSON, which is YAML too. Names come from files that somebody else
+The block is YAML; each of its values is written as JSON, which is YAML too. Names come from files that somebody else
 may have sent (a test set in scores.json, an input in a manifest), so that none of them is markup here.
 """
 
@@ -18,10 +18,10 @@ Figures = Mapping[str, Mapping[str, tuple[float, str]]]
 
 @dataclass(frozen=True)
 class Card:
-    """What a model card says that the model itself does not.
+    """Contents of a model card that the model itself does not have.
 
-    languages: codes of the languages that it reads and writes. license: an identifier, such as apache-2.0; None: it
-    says that none is given.
+    languages: codes of the languages that it reads and writes. license: an identifier, such as apache-2.0; None: the
+    card says that none is given.
     """
 
     languages: Sequence[str] = ()
@@ -84,7 +84,7 @@ def _table(figures: Figures) -> Iterator[str]:
 
 
 def _lineage(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """What an artifact was made from, by name and fingerprint; folders of whoever made it are left out."""
+    """The origin of an artifact, by name and fingerprint; the folders of its author are left out."""
     lineage = entry.get("lineage") or {}
     for label, each in lineage.get("inputs", {}).items():
         kind, _, place = label.partition(": ")

@@ -80,7 +80,7 @@ def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
 
 
 def _generation(config: ModelConfig, settings: Settings) -> Settings:
-    """How to generate as tfm does: greedily, or with a beam whose scores are divided by the length.
+    """Settings of generation as in tfm: greedy, or with a beam whose scores are divided by the length.
 
     Tokens that a text cannot have are never given. A translation may have as many pieces as the model has positions,
     the begin token among them, and then its end, which needs none. A language model stops where its positions end, and

@@ -40,8 +40,10 @@ HELD: dict[str, object] = {
 
 
 def longest(config: ModelConfig) -> int:
-    """How many positions a decoder-only model has learned: a translation stands behind its source, and a model of
-    running text reads windows of `block` pieces."""
+    """The number of positions that a decoder-only model has learned.
+
+    A translation stands behind its source, and a model of running text reads windows of `block` pieces.
+    """
     return min(config.max_length, config.block or config.max_length) * (2 if ABILITIES[config.task].translates else 1)
 
 

@@ -69,7 +69,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 @contextmanager
 def _refusing(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
-    """Within, whatever an unexpected value leads to is a DataError with the reason."""
+    """Turn every error that an unexpected value leads to into a DataError with the reason while the body runs."""
     try:
         yield
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""The tokenizer of an exported model: tokenizer.json and tokenizer_config.json. It gives the ids that the model reads.
+"""The tokenizer of an exported model: tokenizer.json and tokenizer_config.json, with the ids that the model reads.
 
-tfm adds the control tokens itself; there the tokenizer does so, and is told which.
+tfm adds the control tokens itself; there the tokenizer adds them, and its files name them.
 """
 
 import json
@@ -79,7 +79,7 @@ def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, ta
 
 
 def num_read(config: ModelConfig) -> int:
-    """How many pieces a text may have, the control tokens around it among them."""
+    """The number of pieces that a text may have, the control tokens around it among them."""
     length = min(config.max_length, config.block or config.max_length)
     return length + (config.begin_token or (config.architecture == "decoder_only" and config.block is None))
 
@@ -125,7 +125,7 @@ def before_and_after(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _template(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
-    """The step that adds tokens, as tokenizer.json has it. Of a pair, each text gets its own."""
+    """The step that adds tokens, as tokenizer.json has it. Each text of a pair gets its own."""
 
     def side(name: str) -> list[dict[str, Any]]:
         before, after = ([{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens] for tokens in around)

@@ -1,6 +1,6 @@
-"""Where the numbers of each weight stand in a model of another library: a table that is read in both directions.
+"""The place of each weight's numbers in a model of another library: a table that is read in both directions.
 
-Legend: D model width · N rows of a weight (what comes out) · columns of a weight: what goes in.
+Legend: D model width · N rows of a weight (its outputs) · columns of a weight: its inputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -27,7 +27,14 @@ class KeysValues:
 
     @classmethod
     def input(cls, graph: Graph, name: str, heads: Heads, length: str) -> Self:
-        """Those that a graph is given. length: the name of S."""
+        """Add keys and values to the inputs of a graph.
+
+        Args:
+            graph: the graph.
+            name: the beginning of the names of the two inputs.
+            heads: the numbers of heads and their widths.
+            length: the name of S.
+        """
         key = graph.input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
         return cls(key, graph.input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
 
@@ -37,7 +44,7 @@ class KeysValues:
         graph.output(f"{name}.value", self.value, "batch", heads.num_kv_heads, length, heads.value_dim)
 
     def after(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
-        """These behind those of the past."""
+        """Append these keys and values to those of the past."""
         if past is None:
             return self
         key, value = ((past.key, self.key), (past.value, self.value))
@@ -46,9 +53,10 @@ class KeysValues:
 
 @dataclass(frozen=True)
 class PositionsAndMask:
-    """What self-attention knows of the rows of a batch: positions, and who sees whom.
+    """Positions and mask of the rows of a batch in self-attention.
 
-    own: positions of the queries (B or 1, T). bias: what is added to the logits, broadcastable to (B, H, T, S).
+    own: positions of the queries (B or 1, T). bias: the term that is added to the logits, broadcastable to (B, H, T,
+    S).
     """
 
     own: str
@@ -62,7 +70,13 @@ def padding_bias(graph: Graph, mask: str) -> str:
 
 
 def causal_bias(graph: Graph, rows: str, queries: str) -> str:
-    """Which place each key has (S,) and each query (T,) -> what is added to the logits (T, S)."""
+    """Add nodes for the causal mask as a term that is added to the logits (T, S).
+
+    Args:
+        graph: the graph.
+        rows: the place of each key (S,).
+        queries: the place of each query (T,).
+    """
     later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.ints(1)))
     return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(MASK_BIAS))
 

@@ -27,7 +27,16 @@ def linear(graph: Graph, layer: Any, rows: str) -> str:
 
 
 def norm(graph: Graph, module: nn.Module, rows: str) -> str:
-    """What a norm makes of rows; of each head, where they are (B, H, T, K)."""
+    """Add nodes for a norm of rows, or of each head where they are (B, H, T, K).
+
+    Args:
+        graph: the graph.
+        module: the norm, of a class in NORMS.
+        rows: the name of its input.
+
+    Returns:
+        The name of the output.
+    """
     return NORMS[type(module)](graph, module, rows)
 
 

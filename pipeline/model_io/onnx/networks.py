@@ -29,7 +29,7 @@ from tfm.pipeline.model_io.onnx.pooling import POOLINGS
 
 IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
 SLICE_END = 2**62
-"""Where a slice ends that goes on to the end."""
+"""The end of a slice that goes on to the end."""
 
 
 def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
@@ -146,7 +146,7 @@ def _before(graph: Graph, value: int, each: str) -> str:
 
 
 def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
-    """What enters the output layer: rows, or what a layer before it makes of them."""
+    """The input of the output layer: rows, or the result of a layer before it."""
     if isinstance(module, PredictionHeadTransform):
         inner = ACTIVATIONS[config.activation](graph, linear(graph, module.dense, rows))
         return norm(graph, module.norm, inner)
@@ -175,7 +175,7 @@ def _logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> Non
 
 
 def _width(model: Any) -> int:
-    """How many pieces or labels there are."""
+    """The number of pieces or labels."""
     return int(model.output.weight.shape[0])
 
 
@@ -190,7 +190,7 @@ def _positions(graph: Graph, mask: str) -> str:
 
 
 def _causal(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
-    """Which place among past and new rows each new one has (T,), and what hides from it those behind it (T, S)."""
+    """The place of each new row among past and new rows (T,), and the mask that hides later rows (T, S)."""
     before = graph.node("Shape", past.key, start=2, end=3)
     total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))
     rows = graph.node("Range", graph.index(0), graph.node("Squeeze", total), graph.index(1))

@@ -1,4 +1,4 @@
-"""How the rows of a text become one, as nodes of a graph: (rows (B, S, D), mask (B, S)) -> (B, D)."""
+"""Pooling of the rows of a text as nodes of a graph: (rows (B, S, D), mask (B, S)) -> (B, D)."""
 
 from collections.abc import Callable
 

@@ -20,7 +20,7 @@ PREPARED = {"onnx.quant.pre_process": "onnxruntime.quant"}
 def write_int8(model: Any, file: Path) -> None:
     """Write a ModelProto with matrices and the table of pieces in 8 bits. Tables of positions stay as they are.
 
-    Of the 8 bits matrices use 7: CPUs without VNNI add two products of 8 bits in 16, which else overflow.
+    Matrices use 7 of the 8 bits: CPUs without VNNI add two products of 8 bits in 16, which else overflow.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -1,4 +1,4 @@
-"""Which models are written as ONNX. All else is refused, naming the key of the recipe: nothing is approximated."""
+"""The models that are written as ONNX. All else is refused, naming the key of the recipe: nothing is approximated."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -30,7 +30,7 @@ def check_metrics(config: EvaluationConfig) -> None:
 
 
 def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
-    """What determines scores: when they are made is no part of it, nor is a key that scores of former times lack."""
+    """Return the settings that determine scores, without the time of evaluation and defaults that old scores lack."""
     new = {
         name
         for name in ("words", "entities", "rouge_stemmer")
@@ -40,7 +40,7 @@ def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
 
 
 def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
-    """What the metrics read: METEOR's WordNet, and the files that external commands name."""
+    """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
     folder = folder_of(config)
     wordnet = {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
     return wordnet | inputs_of(config.external)

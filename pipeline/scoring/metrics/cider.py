@@ -43,12 +43,17 @@ class DocumentFrequencies:
 
 
 def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean CIDEr-D of the segments in 0..10; with several references, the mean over those of each segment.
+    """Compute the mean CIDEr-D of the segments in 0..10; with several references, the mean over those of each segment.
 
     Tokens are ROUGE's `unicode` ones. The authors' program takes those of the Penn Treebank in lower case, without
     punctuation, so that contractions and numbers differ. A segment whose references have no words scores 10 where the
-    hypothesis has none either, else 0; the signature says how many there are. Where all weights are 0, as of a single
-    segment, see `zero_weights_reason`.
+    hypothesis has none either, else 0; the signature has the number of such segments. For weights that are all 0, as of
+    a single segment, see `zero_weights_reason`.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: not read.
     """
     segments = references_of_segments(references)
     frequencies = document_frequencies(segments)

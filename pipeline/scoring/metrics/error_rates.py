@@ -12,9 +12,9 @@ from tfm.pipeline.scoring.metrics.score import Score
 
 ERROR_RATES = ("wer", "cer", "per")
 MAX_CONFUSIONS = 50
-"""Of confusions that are kept: the commonest."""
+"""The most confusions that are kept: the commonest."""
 NONE = ""
-"""What stands for a unit that one side lacks."""
+"""Mark for a unit that one side lacks."""
 
 Units = list[str]
 Split = Callable[[str], Units]
@@ -58,7 +58,17 @@ def error_rate(
 def edits_and_units(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[tuple[int, int]]:
-    """How many edits each segment needs, and how many units the reference has that counts."""
+    """Count the edits that each segment needs, and the units of the reference that counts.
+
+    Args:
+        name: wer, cer or per.
+        hypotheses: one for each segment.
+        references: one or more lists as long; of several the one with the fewest edits counts, then the longest.
+        config: `words` and `lowercase` are read.
+
+    Returns:
+        (edits, units) of each segment.
+    """
     split = splitter(name, references, config)
     return [
         (Levenshtein.distance(reference, hypothesis), len(reference))
@@ -116,7 +126,7 @@ SPLITS: Mapping[str, Split] = {
 
 
 def _nearest(hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split) -> list[tuple[Units, Units]]:
-    """Of each segment the units of the hypothesis, and of the reference with the fewest edits, then the longest."""
+    """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
     found = []
     for text, *segment in zip(hypotheses, *references, strict=True):
         hypothesis, candidates = split(text), [split(each) for each in non_blank(segment)]

@@ -1,6 +1,6 @@
 """External metrics: a command reads segments as JSON lines on stdin and prints one number for each on stdout.
 
-So a metric may live in an environment of its own, whose packages need not go together with ours.
+A metric may therefore live in an environment of its own, whose packages need not go together with those of tfm.
 """
 
 import json
@@ -42,7 +42,11 @@ class ExternalMetricError(Exception):
 
 @dataclass
 class ExternalScores:
-    """What external metrics say of a test set: scores; by name why there is none; numbers of each segment (n,)."""
+    """Results of external metrics on a test set.
+
+    scores: by name of the metric. missing: by name the reason why there is none. numbers: by name those of each segment
+    (n,).
+    """
 
     scores: dict[str, Score] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -76,7 +80,10 @@ def external_scores(
 
 
 def signature(metric: ExternalMetric, num_references: int) -> str:
-    """What one must know to compute it again: the command, and the contents of the files that it names."""
+    """Return the signature of a metric, by which it can be computed again.
+
+    The signature has the command, and a hash over the command and the contents of the files that it names.
+    """
     text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
     text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + CUT
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
@@ -248,7 +255,7 @@ def _chunks(
 
 
 def _ended(code: int, errors: bytes) -> str:
-    """How a command ended, and the last that it said."""
+    """The end of a command in words, and its last line of output on stderr."""
     if code < 0:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"

@@ -39,7 +39,7 @@ ORDERS: Mapping[str, int] = {
     "meteor": 1,
     "cider_d": 1,
 }
-"""How many tokens in a row a metric compares at most; with fewer in every reference it can only be 0."""
+"""The most tokens in a row that a metric compares; with fewer in every reference it can only be 0."""
 MIN_COVERAGE = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
 MAX_WORD_LETTERS = 8
@@ -133,7 +133,7 @@ def _num_held(token: str) -> int:
 
 
 def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:
-    """What splits a text into the tokens of a metric, and its name as signatures have it."""
+    """The function that splits a text into the tokens of a metric, and its name as signatures have it."""
     if name == "bleu":
         bleu = make_bleu(config)
         return (lambda text: bleu.tokenizer(text).split()), f"tok:{config.bleu_tokenize}"

@@ -13,12 +13,15 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.score import Score
 
 NONE = ""
-"""What stands for a label that one side lacks."""
+"""Mark for a label that one side lacks."""
 
 
 @dataclass(frozen=True)
 class LabelScore:
-    """Of one label, in 0..100: precision, recall and F1. support: how often the references have it."""
+    """Scores of one label, in 0..100: precision, recall and F1.
+
+    support: the number of times that the references have the label.
+    """
 
     precision: float
     recall: float
@@ -38,11 +41,16 @@ class LabelScores:
 def label_scores(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> LabelScores:
-    """Scores of each label, held against that at its place in the first reference.
+    """Score each label, held against the one at its place in the first reference.
 
-    They are scikit-learn's `precision_recall_fscore_support(labels=..., zero_division=0)` over the labels of both
+    The scores are scikit-learn's `precision_recall_fscore_support(labels=..., zero_division=0)` over the labels of both
     sides. A place where one side has no label counts as wrong: it lowers the recall of a label that is missing, and
     the precision of one that is too many; it makes no label of its own.
+
+    Args:
+        hypotheses: labels of each segment.
+        references: one or more lists as long; the first is read.
+        config: settings by which a line is one label, or has labels between spaces.
     """
     pairs = Counter(label_pairs(hypotheses, references[0], config))
     given: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 """The references of a segment: where it has fewer than others, a blank line stands in a file for each that is missing.
 
-Which of the files has the blank line changes no score.
+The choice of the file with the blank line changes no score.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
 
 
 def num_references(references: Sequence[Sequence[str]]) -> str:
-    """How many references the segments have, as sacrebleu's signatures say it: "var" where that differs."""
+    """The number of references of the segments, as in sacrebleu's signatures: "var" where it differs."""
     counts = {len(non_blank(segment)) for segment in zip(*references, strict=True)}
     return str(counts.pop()) if len(counts) == 1 else "var"
 
@@ -43,5 +43,5 @@ def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str
 
 
 def num_blank(references: Sequence[Sequence[str]]) -> int:
-    """How many segments have no reference that is not blank."""
+    """The number of segments that have no reference that is not blank."""
     return sum(not any(text.strip() for text in segment) for segment in zip(*references, strict=True))

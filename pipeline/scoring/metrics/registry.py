@@ -53,9 +53,14 @@ def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as Tercom has it.
+    """Compute the translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as in Tercom.
 
-    Of Chinese and Japanese by characters, with Tercom's normalisation and support of Asian scripts.
+    Chinese and Japanese are split by characters, with Tercom's normalization and support of Asian scripts.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: settings of the metric.
     """
     return _sacrebleu(sacrebleu_metric("ter", references, config), hypotheses, references)
 
@@ -86,7 +91,13 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
 def exact_matches(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[bool]:
-    """Of each hypothesis whether it equals one of its references, but for white space at both ends."""
+    """Test whether each hypothesis equals one of its references, but for white space at both ends.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
 
     def plain(text: str) -> str:
         return (text.lower() if config.lowercase else text).strip()
@@ -147,10 +158,15 @@ def score_texts(
 
 
 def sentence_chrf(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
-    """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
+    """Compute chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
 
-    Of longer texts than chrF compares, their beginnings count. A blank text is right where one is wanted; sacrebleu,
+    Only the beginnings of texts longer than chrF compares count. A blank text is right where one is wanted; sacrebleu,
     which counts n-grams, gives it 0.
+
+    Args:
+        hypothesis: the text.
+        references: one or more texts.
+        config: `lowercase` is read.
     """
     if not hypothesis.strip() and not any(text.strip() for text in references):
         return 100.0

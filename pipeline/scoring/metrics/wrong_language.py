@@ -2,8 +2,8 @@
 
 The language of a text is told by naive Bayes over its characters' n-grams (Dunning 1994, "Statistical Identification of
 Language"), learned from the training data of the model alone: argmax over languages l of sum over the n-grams g of
-count(g) log((count_l(g) + 1) / (count_l + V)), where V is the number of different n-grams. So it knows the languages of
-the training data, as sources or as targets, and no other.
+count(g) log((count_l(g) + 1) / (count_l + V)), where V is the number of different n-grams. The known languages are
+therefore those of the training data, as sources or as targets, and no other.
 """
 
 from collections import Counter

@@ -48,7 +48,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
 
 
 def _about(folder: Snapshot) -> Settings:
-    """What is said of a tokenizer, its tokens as they are spelled."""
+    """The settings of a tokenizer, its tokens as they are spelled."""
     found: Settings = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         said = folder.read_document(name)

@@ -23,10 +23,10 @@ NO_WEIGHTS = (
     *("embed_positions.weight", "final_logits_bias"),
     *(".attn.bias", ".attn.masked_bias", ".position_ids", "rotary_emb.inv_freq", "model.shared.weight"),
 )
-"""What the names end in of what is looked at elsewhere, or follows from config.json."""
+"""Ends of the names of weights that are looked at elsewhere, or follow from config.json."""
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_UNREAD = 2**27
-"""How many numbers there may be that belong to no weight of ours, such as masks, beside as many again as ours."""
+"""The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
 def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> None:
@@ -75,8 +75,10 @@ def _shapes(received: Snapshot) -> State:
 
 
 def _rows_of_tables(found: State, settings: Settings, held_by: HuggingFaceClass) -> int:
-    """How many pieces the largest table has. Raises ValueError where one is not as config.json says, so that what is
-    made of it is no larger."""
+    """The number of pieces of the largest table.
+
+    Raises ValueError where a table is not as config.json says, so that no larger one is made from it.
+    """
     width = next((settings[key] for key in ("d_model", "hidden_size", "n_embd") if key in settings), None)
     tables = [name for name in found if any(f".{each}".endswith(f".{name}") for each in held_by.tables)]
     if not tables:

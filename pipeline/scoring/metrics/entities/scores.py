@@ -38,7 +38,16 @@ def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], co
 def entity_counts(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[int, int, int]]:
-    """How many entities of each segment are right, how many are given, and how many are wanted."""
+    """Count the entities of each segment that are right, that are given, and that are wanted.
+
+    Args:
+        hypotheses: tags of each segment, between spaces.
+        references: the right tags, as many lines.
+        config: `entities`, the scheme of the tags, is read.
+
+    Returns:
+        (right, given, wanted) of each segment.
+    """
     found = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         given, wanted = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
