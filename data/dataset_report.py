@@ -147,7 +147,13 @@ class SplitCount:
 
 
 def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> dict[str, Any]:
-    """The content of report.json. counts: by split, "train" among them."""
+    """Return the content of report.json.
+
+    Args:
+        counts: by split, "train" among them.
+        budget: of a batch, in tokens.
+        seed: of the draws of a training.
+    """
     share = shares({name: count.rows for name, count in counts.items()})
     epoch = cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
     return {

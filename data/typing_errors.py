@@ -79,7 +79,13 @@ def _stay_apart(characters: list[str]) -> bool:
 
 
 def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
-    """Lines with typing errors, each by itself: a line's errors depend on no other line."""
+    """Return lines with typing errors, each by itself: a line's errors depend on no other line.
+
+    Args:
+        lines: the texts.
+        rate: the probability that a character is hit, from 0 to 1.
+        seed: of the draws.
+    """
     return [add_typos(line, rate, seed) for line in lines]
 
 

@@ -91,9 +91,14 @@ class PieceCounts:
 
 
 def likeliest_joins(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
-    """The pieces made by joining the pair of the highest score, again and again; one may be made more than once.
+    """Yield the piece made by joining the pair of the highest score, again and again; one may be made more than once.
 
     Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`.
+
+    Args:
+        counts: the counts of pieces and pairs, which each join changes.
+        min_frequency: the least number of occurrences of a pair.
+        min_score: the least score of a pair.
     """
     return (merged_piece(*pair) for pair in best_merges(counts, counts.score, min_frequency, min_score))
 

@@ -75,7 +75,13 @@ class Spelling:
             self._kinds[letter] = {ord(" "): 2, UNKNOWN: 0}.get(letter, of_letter)
 
     def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> WordsOfRows:
-        """The words of ids (N,), lengths (R,); the key of a word is made of its row's (R,) and its place there."""
+        """Return the words of texts, each with a key made of its row's and its place there.
+
+        Args:
+            ids: (N,) of all texts.
+            lengths: (R,) tokens of each text.
+            keys: (R,) of each text.
+        """
         sizes = self._lengths[ids]
         ends = np.cumsum(sizes)
         letters = self._letters[np.arange(sizes.sum()) + np.repeat(self._starts[ids] - (ends - sizes), sizes)]

@@ -235,7 +235,13 @@ def _reason(error: BaseException) -> str:
 
 
 def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
-    """Write the tokenizers of source and target so that `code_points.load_pair` reads them."""
+    """Write the tokenizers of source and target so that `code_points.load_pair` reads them.
+
+    Args:
+        source: the tokenizer of the source.
+        target: the tokenizer of the target, which may be the same.
+        folder: to write into.
+    """
     if source is target:
         source.save(folder / SHARED)
     else:

@@ -164,7 +164,13 @@ class RankedPieces:
         return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
 
     def sized(self, step: int, texts: int, steps: int) -> LanguageVocabulary:
-        """The vocabulary after so many steps, and its term of what VoCap maximises; texts: of all languages."""
+        """Return the vocabulary after some steps, and its term of the sum that VoCap maximizes.
+
+        Args:
+            step: the number of pieces of a step.
+            texts: the number of texts of all languages.
+            steps: the number of steps.
+        """
         pieces = self.first(step * steps)
         alp = average_log_probability(self.text.words, self.text.num_texts, pieces)
         return LanguageVocabulary(pieces, term(self.text.num_texts / texts, alp))

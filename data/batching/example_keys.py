@@ -48,7 +48,13 @@ def keys_of_texts(ids: NDArray[np.int64], lengths: Ints) -> Keys:
 
 
 def keys_of_tokens(keys: Keys, lengths: Ints, draw: int) -> Keys:
-    """(N,) 64 random bits for each token of texts with these keys (B,) and lengths (B,): those of one draw of many."""
+    """Return 64 random bits for each token of some texts (N,).
+
+    Args:
+        keys: (B,) of the texts.
+        lengths: (B,) tokens of each text.
+        draw: the number of one draw of many.
+    """
     return hashed(np.repeat(hashed(keys, np.array([draw])), lengths), places_of(lengths))
 
 

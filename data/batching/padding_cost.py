@@ -22,7 +22,13 @@ class LengthCounts:
     counts: dict[float, Counter[int]] = field(default_factory=dict)
 
     def add(self, source: Ints, target: Ints, weight: float) -> None:
-        """Count some rows."""
+        """Count some rows.
+
+        Args:
+            source: (rows,) tokens of the sources.
+            target: (rows,) tokens of the targets.
+            weight: of all these rows.
+        """
         pairs, times = np.unique((source << SHIFT) + target, return_counts=True)
         self.counts.setdefault(weight, Counter()).update(dict(zip(pairs.tolist(), times.tolist(), strict=True)))
 

@@ -28,10 +28,17 @@ class Resegmentation:
     budget: int
 
     def parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
-        """The examples of `rows` with the pieces that they have at this update, in parts within the budget; and the
-        places of each part's examples in `rows`.
+        """Yield examples with the pieces that they have at an update, in parts within the budget.
 
-        A pure function of (seed, step, row) for each of them.
+        Each example is a pure function of (seed, step, row).
+
+        Args:
+            split: the training data.
+            rows: (B,) row numbers of a batch.
+            step: the number of the update.
+
+        Yields:
+            A part, and the indices of its examples in `rows`.
         """
         sides = (split.source, split.target)
         source, target = (

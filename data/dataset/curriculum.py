@@ -46,9 +46,15 @@ def weights_of(
 
 
 def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:
-    """The turns of training corpora as dataset.json lists them; none where all take part in every epoch.
+    """Read the turns of training corpora in dataset.json; none where all take part in every epoch.
 
-    Raises DataError, which names `file`, where they are not of `num_rows` rows in all.
+    Args:
+        corpora: the corpora as dataset.json lists them.
+        num_rows: the rows of training data.
+        file: dataset.json, for messages.
+
+    Raises:
+        DataError: the turns are not of `num_rows` rows in all.
     """
     if all(each.get("epochs") is None for each in corpora):
         return ()

@@ -104,10 +104,18 @@ class Chunk:
 def encode(
     rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, multi_reference: bool = False
 ) -> Iterator[Chunk]:
-    """The pairs in `chunk_rows` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
+    """Encode pairs; a stream of any length needs the memory of one chunk.
 
     If targets are tags, which belong to words, sources are encoded word by word.
-    multi_reference: whether rows may have more than two texts.
+
+    Args:
+        rows: the texts of each pair.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+        multi_reference: whether rows may have more than two texts.
+
+    Yields:
+        Chunks of CHUNK_ROWS rows, as `chunk_rows` cuts them.
     """
     of_source = Side.by_words if target.label_kind == "tags" else Side.encode
     first = 0

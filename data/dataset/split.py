@@ -83,7 +83,14 @@ class Split:
 
     @classmethod
     def from_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
-        """A split in memory that keeps its texts, as validation and test data do."""
+        """Return a split in memory that keeps its texts, as validation and test data do.
+
+        Args:
+            source: ids of the sources.
+            target: ids of the targets.
+            sources: texts of the sources.
+            targets: texts of the targets.
+        """
         table = pa.table({"source_text": pa.array(sources, pa.string()), "target_text": pa.array(targets, pa.string())})
         return cls(source, target, np.ones(len(source)), table)
 

@@ -51,7 +51,14 @@ class SplitFiles:
 
 @contextmanager
 def write_files(folder: Path, *, training: bool, words: bool, images: ImagesConfig | None) -> Iterator[SplitFiles]:
-    """Write one split into a folder without holding it in memory. words: as for `write_split`."""
+    """Write one split into a folder without holding it in memory.
+
+    Args:
+        folder: to write into.
+        training: whether rows carry their weight, as training data, or their texts.
+        words: whether rows carry the number of pieces of each word of the source.
+        images: settings of images; None where sources are texts.
+    """
     with ExitStack() as stack:
         rows = stack.enter_context(write_split(folder, texts=not training, words=words))
         pictures = None

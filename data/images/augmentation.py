@@ -70,7 +70,16 @@ class Augmentation:
 
 
 def uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
-    """(rows, NUM_DRAWS) numbers from 0 to below 1: hashes of (seed, step, row, place), without a generator's state."""
+    """Draw numbers from 0 to below 1: hashes of (seed, step, row, place), without a generator's state.
+
+    Args:
+        seed: of the training.
+        step: the number of the update.
+        rows: (rows,) row numbers.
+
+    Returns:
+        (rows, NUM_DRAWS) numbers.
+    """
     state = np.full((len(rows), NUM_DRAWS), seed % 2**64, np.uint64)
     of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
     for number in (np.uint64(step), of_row, of_place):

@@ -71,10 +71,18 @@ class DecodedImage:
 
 
 def decode_image(content: Path | bytes | Pixels, name: str, shape: Shape) -> DecodedImage:
-    """The pixels of an image file, of its bytes, or of grey values (H, W), in this shape.
+    """Decode an image and fit it to a shape.
 
-    The whole of the shape is filled: the image is scaled until it covers it, and what hangs over on two sides is cut
-    off evenly. An image of that size is left as it is. Raises DataError, which names the file, where it is refused.
+    The whole of the shape is filled: the image is scaled until it covers it, and the overhang on two sides is cut off
+    evenly. An image of that size is left as it is.
+
+    Args:
+        content: an image file, its bytes, or gray values (H, W).
+        name: of the file, for messages.
+        shape: height, width and channels.
+
+    Raises:
+        DataError: the image is refused.
     """
     with _errors_as_data_error(name) as warned:
         if isinstance(content, np.ndarray):

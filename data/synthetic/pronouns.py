@@ -197,7 +197,16 @@ def is_held_out(one: str, other: str) -> bool:
 
 
 def examples(split: str, size: int, seed: int) -> Iterator[Example]:
-    """`size` different sentences of `split`, a pure function of the arguments; a longer run begins alike."""
+    """Yield different sentences, a pure function of the arguments; a longer run begins alike.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of sentences.
+        seed: of the draws.
+
+    Raises:
+        DataError: there is no such split.
+    """
     if split not in SPLITS:
         raise DataError(f"the built-in corpus `it` has no split {split!r}; choose one of {', '.join(SPLITS)}")
     draw = Draw(f"it {split} {seed}")
@@ -212,7 +221,13 @@ def examples(split: str, size: int, seed: int) -> Iterator[Example]:
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
-    """The pairs of English and German of `examples`."""
+    """Yield the pairs of English and German of `examples`.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of pairs.
+        seed: of the draws.
+    """
     for example in examples(split, size, seed):
         yield example.english, example.german
 

@@ -57,7 +57,13 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
 
 
 def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.uint8], tuple[str, ...]]]:
-    """The images (48, 48, 3) of the built-in corpus `scenes`, each with its captions: `size` after those to skip."""
+    """Return the images (48, 48, 3) of the built-in corpus `scenes`, each with its captions.
+
+    Args:
+        split: of the corpus.
+        size: the number of images.
+        skip: the number of images to skip before them.
+    """
     from tfm.data.synthetic.scenes.corpus import example
 
     return (example(split, number, SEED) for number in range(skip, skip + size))

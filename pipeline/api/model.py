@@ -128,10 +128,19 @@ class Model:
         forced_in_each: Sequence[Sequence[str]] | None = None,
         **decoding: Unpack[Decoding],
     ) -> list[list[Translation]]:
-        """The `n_best` translations of each text, best first, with their scores and log-probabilities.
+        """Translate each text, with scores and log-probabilities.
 
-        prefixes: what the translations of each text begin with. forced_in_each: for each text, words and phrases that
-        come up in them.
+        Args:
+            texts: the texts, or one.
+            beam: hypotheses kept at each step.
+            to: the language, of a model of several.
+            source_language: the language of the texts, for a model that is told it.
+            prefixes: for each text, the beginning of its translations.
+            forced_in_each: for each text, words and phrases that its translations contain.
+            **decoding: the other settings of `[decoding]`, by name.
+
+        Returns:
+            The `n_best` translations of each text, the best first.
         """
         check_has(self._loaded, "translate")
         config = decoding_config(beam, decoding)
@@ -198,7 +207,17 @@ class Model:
         through_ends: bool | None = None,
         **decoding: Unpack[Decoding],
     ) -> list[GeneratedText]:
-        """The `n_best` texts that may follow a prompt, best first, without it, with scores and log-probabilities."""
+        """Generate texts after a prompt with a language model, with scores and log-probabilities.
+
+        Args:
+            prompt: the beginning of the text.
+            beam: hypotheses kept at each step of a search; None: the texts are drawn.
+            through_ends: whether to go on after the end of a line; None: as trained.
+            **decoding: the other settings of `[decoding]`, by name.
+
+        Returns:
+            The `n_best` texts without the prompt, the best first.
+        """
         with one_at_a_time():
             return self._writer(beam, through_ends, decoding).texts(arguments.one_text(prompt, "prompt"))
 
@@ -259,7 +278,16 @@ class Model:
 
     @names_parameters
     def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
-        """The words nearest to a word, by the cosine between their vectors, nearest first."""
+        """Find the words nearest to a word, by the cosine between their vectors.
+
+        Args:
+            word: the word.
+            count: the number of words to return.
+            side: the embedding that is read: "source" or "target".
+
+        Returns:
+            The words, the nearest first.
+        """
         known, count = self._words(arguments.one_of(side, SIDES, "side")), arguments.whole_number(count, "count", 1)
         return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
@@ -344,9 +372,14 @@ def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:
 
 @names_parameters
 def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
-    """The model in the folder of a run, or in its own, verified.
+    """Load the model in the folder of a run, or in its own, verified.
 
-    device: cpu, cuda, mps; auto: a GPU where there is one. reporter: where progress and warnings go; by default
-    warnings go to the logger `tfm`, and no progress is shown. Raises DataError where there is no model.
+    Args:
+        folder: of the run or the model.
+        device: cpu, cuda, mps; auto: a GPU where there is one.
+        reporter: receives progress and warnings; None: warnings go to the logger `tfm`, and no progress is shown.
+
+    Raises:
+        DataError: there is no model.
     """
     return Model(load_model(model_folder(Path(folder)), device), reporter or LoggingReporter())

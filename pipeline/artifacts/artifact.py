@@ -117,13 +117,18 @@ def touch_manifest(folder: Path) -> None:
 
 @contextmanager
 def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) -> Iterator[Draft]:
-    """Make an artifact: the body writes a draft, and when it ends well the draft takes the place of what was there.
+    """Make an artifact: the body writes a draft, and when it ends well the draft replaces the old artifact.
 
-    seconds_before: what the work for it has taken up to here, which belongs to its duration.
+    The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name gives the
+    old artifact whole or the new one whole (see `swap.put` for file systems that cannot swap).
 
-    The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name
-    gives the old artifact whole or the new one whole (see `swap.put` for file systems that cannot swap). Raises
-    CannotWrite where another process writes the same place, or where there is something that is not ours to replace.
+    Args:
+        plan: the stage, folder, config, inputs and seed of the artifact.
+        command: the command line, for the manifest.
+        seconds_before: of work for the artifact up to here, which belongs to its duration.
+
+    Raises:
+        CannotWrite: another process writes the same place, or something is there that is not ours to replace.
     """
     began = time.monotonic() - seconds_before
     with _place_for(plan) as (place, version):

@@ -89,7 +89,13 @@ def check_folder_of(file: Path) -> None:
 
 
 def replace_text(file: Path, text: str, *, root: Path | None = None) -> None:
-    """Write a file anew, in UTF-8, as `replace_bytes` does."""
+    """Write a file anew, in UTF-8, as `replace_bytes` does.
+
+    Args:
+        file: to write.
+        text: its content.
+        root: as in `replace_bytes`.
+    """
     replace_bytes(file, text.encode("utf-8"), root=root)
 
 

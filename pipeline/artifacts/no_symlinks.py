@@ -124,7 +124,12 @@ def remove_below(root: Path, path: Path) -> None:
 
 
 def replace_below(root: Path, draft: Path, file: Path) -> None:
-    """Give a draft the name of the file beside it, whose content it takes the place of.
+    """Rename a draft to the file beside it, whose content it replaces.
+
+    Args:
+        root: the folder below which no part of the path may be a link.
+        draft: the new content, in the same folder as the file.
+        file: to replace.
 
     Raises:
         CannotWrite: a part of the file's path is a link or special file.

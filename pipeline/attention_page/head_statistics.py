@@ -205,7 +205,13 @@ class Sums:
         self._tags: defaultdict[str, Shares | float] = defaultdict(float)
 
     def add(self, weights: Shares, axes: Axes, tags: Sequence[str] | None) -> None:
-        """Add the queries of a sentence: weights (H, T, S), and the tag of each key, if it has one."""
+        """Add the queries of a sentence.
+
+        Args:
+            weights: (H, T, S) of one layer.
+            axes: the tokens of queries and keys.
+            tags: of each key; None where there are none.
+        """
         self.queries += weights.shape[1]
         for name, offset in PLACES.items():
             self._sums[name] += np.trace(weights, offset, axis1=1, axis2=2)

@@ -48,9 +48,15 @@ class Relation:
 
 
 def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words: int) -> Shares:
-    """Attention between words (H, W, W) from weights (H, T, S) between pieces; MASKED_SCORE to a word itself.
+    """Compute attention between words (H, W, W) from weights between pieces; MASKED_SCORE to a word itself.
 
-    words: of each piece of the source its word. A word without pieces asks nothing and is never attended to most.
+    A word without pieces asks nothing and is never attended to most.
+
+    Args:
+        weights: (H, T, S) between pieces.
+        axes: the tokens of queries and keys.
+        words: the word of each piece of the source.
+        num_words: the number of words (W).
     """
     to_word, from_word = _membership(axes.keys, words, num_words), _membership(axes.queries, words, num_words)
     means = from_word / np.maximum(from_word.sum(0), 1)
@@ -98,7 +104,14 @@ class SyntaxSums:
             self._offsets[key].update(each - word for each in right)
 
     def add_heads(self, sentence: Sentence, kind: Kind, layer: int, attention: Shares) -> None:
-        """Count the right answers of a layer's heads, given their attention (H, W, W) between the words."""
+        """Count the right answers of a layer's heads in a sentence.
+
+        Args:
+            sentence: with its dependencies.
+            kind: of attention.
+            layer: from 1.
+            attention: (H, W, W) between the words.
+        """
         most = attention.argmax(2)
         attended = attention.max(2) > 0
         for key, word, right in questions(sentence):

@@ -87,9 +87,18 @@ the place with the most is shown as it is.</p>
 
 
 def render(title: str, read: AttentionTrace | None, view: View | None, report: HeadReport | None) -> str:
-    """The whole page: the attention in a sentence or an image, opened at a view of it, and what heads do in a corpus.
+    """Write the page: the attention in a sentence or an image, and the statistics of heads in a corpus.
 
-    Either may be left out. All text is escaped; weights are rounded to thousandths.
+    All text is escaped; weights are rounded to thousandths.
+
+    Args:
+        title: of the page.
+        read: the attention, if it is shown.
+        view: the attention that is shown first.
+        report: the statistics of heads, if they are shown.
+
+    Returns:
+        HTML.
     """
     parts = [] if read is None else [_panel(read)]
     parts += [] if report is None else [_table(table) for table in report.tables()]

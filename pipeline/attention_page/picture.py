@@ -39,9 +39,16 @@ class View:
 
 
 def view_of(read: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None) -> View:
-    """The view that is asked for: without a kind the cross-attention, where there is one.
+    """Return the view that is asked for: without a kind the cross-attention, where there is one.
 
-    Raises RecipeError for a kind, layer or head that the model does not have.
+    Args:
+        read: the attention of the model.
+        kind: encoder, decoder or cross.
+        layer: from 1; None: all.
+        head: from 1; None: all.
+
+    Raises:
+        RecipeError: the model has no such kind, layer or head.
     """
     there = list(read.axes)
     chosen = next((each for each in there if each == kind), None) if kind else there[-1]

@@ -60,7 +60,14 @@ class MetricStatistics:
 def count(
     metric: str, found: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> MetricStatistics:
-    """The statistics of a metric of the main test set of some runs that have it; the first run is the baseline."""
+    """Count the statistics of a metric of the main test set, of some runs; the first run is the baseline.
+
+    Args:
+        metric: the name of the metric.
+        found: the comparison of the runs.
+        runs: the runs, of which those with the metric count.
+        systems: the outputs of runs, by name.
+    """
     name, base = f"test.{metric}", runs[0].name
     scored = [run for run in runs if name in run.figures and run.name in systems]
     has_base = any(run.name == base for run in scored)

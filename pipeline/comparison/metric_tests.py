@@ -80,13 +80,22 @@ def run_tests(
     each_run: bool = True,
     systems: Mapping[str, System] | None = None,
 ) -> Outcome:
-    """Tests the rows of a comparison against the baseline by metrics of the main test set.
+    """Test the rows of a comparison against the baseline by metrics of the main test set.
 
     Tested are runs with the texts and the signature of the baseline; others have an interval alone. Runs, each against
     the first of the baseline, are one family for Holm's correction; rows are another one. A row of several seeds is
-    tested over seeds and segments, if the baseline has several too. each_run: test each run also where no row is a
-    single one, which takes most of the time. systems: what was said, by name of a run; None: what lies
-    in their folders. Raises DataError where what lies in a run is damaged, RecipeError for a wrong SACREBLEU_SEED.
+    tested over seeds and segments, if the baseline has several too.
+
+    Args:
+        found: the comparison.
+        metrics: names of metrics.
+        reporter: shows progress.
+        each_run: test each run also where no row is a single one, which takes most of the time.
+        systems: the outputs of runs, by name; None: those in their folders.
+
+    Raises:
+        DataError: a part of a run is damaged.
+        RecipeError: SACREBLEU_SEED is wrong.
     """
     seed_of_tests()  # a wrong one is wrong for all metrics
     base = found.baseline.runs[0]

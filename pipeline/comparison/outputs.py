@@ -128,9 +128,15 @@ def compare_outputs(
 
 
 def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter) -> list[TestSetUsage]:
-    """Enter into the ledger beside each output that its system was looked at; how often by now, by folder.
+    """Enter a look into the ledger beside each output; an output of a run has the ledger of the runs.
 
-    An output of a run has the ledger of the runs.
+    Args:
+        found: the scored outputs.
+        outputs: their names and paths.
+        reporter: shows warnings.
+
+    Returns:
+        The number of looks by now, by folder.
     """
     roots: dict[Path, list[LedgerEntry]] = {}
     for run in found.comparison.runs:

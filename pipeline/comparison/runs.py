@@ -98,12 +98,19 @@ def compare_runs(
     test: str | None = None,
     rows_of: Callable[[Sequence[RunSummary]], list[Row]] = group_by_seed,
 ) -> Comparison:
-    """The models in some folders, of runs or of models, each verified.
+    """Compare the models in some folders, of runs or of models, each verified.
 
-    sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1, which
-    validation has not, for test.rouge1. baseline: the folder of a run, which may be one of `folders`; the first of them
-    where none is given. test: a test set, or VALID; the main one where none is named. rows_of: which runs share a row.
-    Raises DataError naming the folder that holds no model, RecipeError for a figure or test set that no run has.
+    Args:
+        folders: of runs or models.
+        sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1,
+            which validation has not, for test.rouge1; None: as given.
+        baseline: the folder of a run, which may be one of `folders`; None: the first of them.
+        test: a test set, or VALID; None: the main one.
+        rows_of: groups the runs that share a row.
+
+    Raises:
+        DataError: a folder, which is named, holds no model.
+        RecipeError: no run has the figure or test set.
     """
     paths = [path for path in folders if path.name != LEDGER] or list(folders)  # as runs/* has it
     if baseline is not None and _real(baseline) not in map(_real, paths):

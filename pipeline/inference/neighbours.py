@@ -63,7 +63,16 @@ class WordVectors:
         return f"the model has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
 
     def nearest(self, vector: Matrix, count: int, beside: Sequence[str] = ()) -> list[Neighbour]:
-        """The words with the largest cosine, nearest first; words `beside` are none of them."""
+        """Find the words with the largest cosine to a vector.
+
+        Args:
+            vector: (E,) the vector.
+            count: the number of words to return.
+            beside: words to leave out.
+
+        Returns:
+            The words, the nearest first.
+        """
         norms = np.linalg.norm(self.vectors, axis=1) * np.linalg.norm(vector)
         cosines = (self.vectors @ vector) / np.maximum(norms, np.finfo(np.float32).tiny)
         words = [word for word in self.rows if word not in beside]
@@ -141,9 +150,15 @@ def principal(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
-    """Some words, with the class of each or "", as points of a plane: PNG or SVG. The same words give the same bytes.
+    """Draw some words as points of a plane. The same words give the same bytes.
 
-    kind: ".png" or ".svg".
+    Args:
+        words: the vectors.
+        shown: the words, with the class of each or "".
+        kind: ".png" or ".svg".
+
+    Returns:
+        The bytes of a PNG or SVG file.
     """
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib

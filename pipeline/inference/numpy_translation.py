@@ -51,7 +51,16 @@ class NumpyModel:
     target_tokenizer: Tokenizer
 
     def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
-        """The `config.n_best` translations of each line, best first."""
+        """Translate lines with numpy alone.
+
+        Args:
+            lines: the texts.
+            config: settings of decoding.
+            cuts: counts the lines that are cut, and unknown pieces.
+
+        Yields:
+            The `config.n_best` translations of each line, the best first.
+        """
         most = self.network.max_length - 1
         encoded = self.source_tokenizer.encode_batch(lines)
         cuts.count_unknown(self.source_tokenizer, lines, encoded)
@@ -79,10 +88,19 @@ class NumpyModel:
 def small_model(
     folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
 ) -> NumpyModel | None:
-    """The model in a folder, verified, asked for these languages; None where torch is needed for it, or for what the
-    configuration asks, or to say what is wrong with it.
+    """Load the model in a folder, verified, if it can translate without torch.
 
-    Raises DataError where the folder is no model of ours, and for languages that it does not have.
+    Args:
+        folder: of the model.
+        config: settings of decoding.
+        to: the language, of a model of several.
+        source_language: the language of the texts, for a model that is told it.
+
+    Returns:
+        The model; None where torch is needed for it, for the settings, or to report a problem with it.
+
+    Raises:
+        DataError: the folder is no model of tfm, or the model does not have the languages.
     """
     file = folder / "model.safetensors"
     if not is_plain(config) or not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:

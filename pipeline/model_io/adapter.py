@@ -31,16 +31,29 @@ class AdapterSettings(BaseModel):
 
 
 def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettings) -> None:
-    """Write an adapter into the folder of the model that it belongs to."""
+    """Write an adapter into the folder of the model that it belongs to.
+
+    Args:
+        folder: of the model.
+        adapters: the matrices A and B, by name.
+        about: rank and alpha.
+    """
     contiguous = {name: each.detach().contiguous() for name, each in adapters.items()}
     (folder / WEIGHTS).write_bytes(save(contiguous))
     (folder / ABOUT).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
-    """The weights of a model, with the adapter that lies in its folder, where one does.
+    """Return the weights of a model, with the adapter that lies in its folder, where one does.
 
-    shown: the folder in messages. Raises DataError where that is no adapter, ValueError for one of another model.
+    Args:
+        folder: of the model.
+        weights: by name.
+        shown: the folder in messages.
+
+    Raises:
+        DataError: the adapter is damaged.
+        ValueError: the adapter is one of another model.
     """
     if not (folder / ABOUT).exists():
         return weights

@@ -75,9 +75,15 @@ class Ensemble(nn.Module):
 
 
 def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """The model in a folder, or the ensemble of those in several, with the tokenizers that they share.
+    """Load the model in a folder, or the ensemble of those in several, with the tokenizers that they share.
 
-    Raises DataError where they do other work, or cut text in another way.
+    Args:
+        folders: of models.
+        device: cpu, cuda, mps or auto.
+        dtype: of the weights.
+
+    Raises:
+        DataError: the models do other work, or cut text in another way.
     """
     first, *others = [open_artifact(folder, "train") for folder in folders]
     for other in others:

@@ -48,9 +48,18 @@ class ExportOptions:
 def export(
     model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, wanted: ExportOptions | None = None
 ) -> None:
-    """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
+    """Publish a model in another format, with its tokenizer beside.
 
-    Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
+    Args:
+        model: the folder of the model.
+        to: the format.
+        out: the folder to publish.
+        command: the command line, for the manifest.
+        reporter: shows progress.
+        wanted: options that only some formats have.
+
+    Raises:
+        RecipeError: the format's package is not installed, or cannot hold the kind of model.
     """
     wanted = wanted or ExportOptions()
     config: dict[str, JSON] = {"to": to, **wanted.as_json()}
@@ -64,17 +73,35 @@ def export(
 
 
 def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
-    """Write a folder for transformers, with its card."""
+    """Write a folder for transformers, with its card.
+
+    Args:
+        loaded: the model.
+        folder: to write into.
+        wanted: `card` is read.
+    """
     to_huggingface(loaded, folder, wanted.card or Card())
 
 
 def onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
-    """Write a folder for onnxruntime."""
+    """Write a folder for onnxruntime.
+
+    Args:
+        loaded: the model.
+        folder: to write into.
+        wanted: `precision` is read.
+    """
     to_onnx(loaded, folder, wanted.precision or "fp32")
 
 
 def ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
-    """Write a folder for CTranslate2."""
+    """Write a folder for CTranslate2.
+
+    Args:
+        loaded: the model.
+        folder: to write into.
+        wanted: not read.
+    """
     to_ctranslate2(loaded, folder)
     copy_tokenizer(loaded.folder, folder)
 
@@ -147,7 +174,13 @@ def unsupported_part(config: ModelConfig) -> str | None:
 
 
 def fill(spec: Any, model: Any, config: ModelConfig) -> None:
-    """Copy every weight of the EncoderDecoder into the place that the format has for it."""
+    """Copy every weight of the EncoderDecoder into the place that the format has for it.
+
+    Args:
+        spec: CTranslate2's TransformerSpec.
+        model: the network.
+        config: its config.
+    """
     _embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
     _embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
     for place, layer in zip(spec.encoder.layer, model.encoder, strict=True):

@@ -76,13 +76,26 @@ class LoadedModel:
 
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:
-    """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone."""
+    """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone.
+
+    Args:
+        folder: to write into.
+        config: of the model.
+        weights: by name.
+        tokenizer_folder: from which the tokenizer is copied.
+    """
     save_network(folder, config, weights)
     copy_tokenizer(tokenizer_folder, folder)
 
 
 def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) -> None:
-    """Write config.json and model.safetensors."""
+    """Write config.json and model.safetensors.
+
+    Args:
+        folder: to write into.
+        config: of the model.
+        weights: by name.
+    """
     (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(save(untied(weights)))  # save_file has errors of its own for a full disk
 
@@ -99,9 +112,18 @@ def copy_tokenizer(source: Path, target: Path) -> None:
 def load_model(
     folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32, *, known: Input | None = None
 ) -> LoadedModel:
-    """The model that `tfm train` published in a folder, verified, in eval mode; `known`: see read_artifact.
+    """Load the model that `tfm train` published in a folder, verified, in eval mode.
 
-    Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
+    Nothing is built before the weights in the file are known to fit the model.
+
+    Args:
+        folder: of the model.
+        device: cpu, cuda, mps or auto.
+        dtype: of the weights.
+        known: the artifact as it was seen before, as `must_match` of `read_artifact`.
+
+    Raises:
+        DataError: the folder is no such model.
     """
     made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", must_match=known)
     return replace(build_loaded_model(*parts, folder, device, dtype), made=made)
@@ -116,7 +138,17 @@ def build_loaded_model(
     device: str = "auto",
     dtype: torch.dtype = torch.float32,
 ) -> LoadedModel:
-    """A model in eval mode from its parts, which were read in `folder`."""
+    """Build a model in eval mode from its parts.
+
+    Args:
+        config: of the model.
+        tokenizers: of source and target.
+        weights: by name.
+        images: turns images into the network's input; None: the model reads text.
+        folder: from which the parts were read.
+        device: cpu, cuda, mps or auto.
+        dtype: of the weights.
+    """
     source, target = tokenizers
     shape = image_shape(images)
     model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size, image=shape)
@@ -186,7 +218,17 @@ class _SkipInit(TorchFunctionMode):
 
 
 def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None) -> Shapes:
-    """The shapes of a model's weights, found without memory for any of them."""
+    """Find the shapes of a model's weights, without memory for any of them.
+
+    Args:
+        config: of the model.
+        source_vocab: the number of pieces of the source.
+        target_vocab: the number of pieces of the target.
+        image: the shape of an image; None: the model reads text.
+
+    Raises:
+        ValueError: a size is beyond that of a tensor.
+    """
     try:
         with torch.device("meta"), _SkipInit():
             model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
@@ -198,7 +240,16 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
 
 
 def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
-    """Raise DataError unless the weights found are just those of the model, in names and shapes."""
+    """Check that the weights found are just those of the model, in names and shapes.
+
+    Args:
+        own: shapes of the model's weights.
+        found: shapes of the weights in the file.
+        path: for the message.
+
+    Raises:
+        DataError: the weights do not fit.
+    """
     if missing := sorted(own.keys() ^ found.keys()):
         raise DataError(f"its weights do not fit this model: {missing[0]:.80} is in one of them only", file=path)
     for name, wanted in own.items():
@@ -208,7 +259,16 @@ def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Copy weights into the model's own tensors; names and shapes must fit exactly."""
+    """Copy weights into the model's own tensors; names and shapes must fit exactly.
+
+    Args:
+        model: the network.
+        weights: by name.
+        path: for the message.
+
+    Raises:
+        DataError: the weights do not fit.
+    """
     own = untied(model.state_dict())
     shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
     check_fit(shapes, found, path)

@@ -66,9 +66,15 @@ class RunSummary:
 
 
 def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
-    """The model in the folder of a run, or in its own; scores and curve where they lie beside it and are of it.
+    """Read the model in the folder of a run, or in its own; scores and curve where they lie beside it and belong to it.
 
-    test: the test set whose scores are read, the main one where none is named; VALID: the validation split.
+    Args:
+        folder: of the run or the model.
+        name: of the run.
+        test: the test set whose scores are read; None: the main one; VALID: the validation split.
+
+    Raises:
+        DataError: there is no model.
     """
     if not folder.exists():
         raise DataError("there is no such folder", file=folder)
@@ -248,7 +254,16 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
 
 
 def metrics_of(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
-    """The lines of a run's metrics.jsonl where they are of the training that the model came from; else a note more."""
+    """Read a run's metrics.jsonl if it is of the training that the model came from; else add a note.
+
+    Args:
+        run: the folder of the run.
+        model: the manifest of the model.
+        notes: the list to which a note is added.
+
+    Returns:
+        The lines; none where they are of another training.
+    """
     file = run / "training" / "metrics.jsonl"
     lines = read_metrics(file) if file.exists() else []
     if lines and not _are_of(lines, file, model):

@@ -62,7 +62,13 @@ class SideMeasure:
     languages: dict[str, Measure] = field(default_factory=dict)
 
     def add(self, texts: Sequence[str], tokenizer: Tokenizer, language: str | None) -> None:
-        """Count some more texts, which are of this language."""
+        """Count some more texts.
+
+        Args:
+            texts: the texts.
+            tokenizer: of the side.
+            language: of the texts; None: not named.
+        """
         self.all.add(texts, tokenizer)
         if language is not None:
             self.languages.setdefault(language, Measure()).add(texts, tokenizer)
@@ -82,7 +88,14 @@ def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
 def show(
     tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideMeasure], where: str, reporter: Reporter
 ) -> None:
-    """Tables of the tokenizers of all sides; `where` says on what they were measured."""
+    """Show tables of the tokenizers of all sides.
+
+    Args:
+        tokenizers: by side.
+        measures: by side.
+        where: the texts on which they were measured, in words.
+        reporter: shows the tables.
+    """
     every = [measures[side].all for side in tokenizers]
     rows = (
         ("vocabulary size", *(f"{each.vocab_size:,}" for each in tokenizers.values())),

@@ -52,7 +52,16 @@ def fork_worker(work: Work, at_start: Callable[[], None] = lambda: None) -> Iter
 
 
 def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> None:
-    """Ask a forked process. Raises DataError with the text `if_killed` where it is no more."""
+    """Send a question to a forked process.
+
+    Args:
+        line: the connection.
+        question: any value that can be pickled.
+        if_killed: the text of the error.
+
+    Raises:
+        DataError: the process is no more.
+    """
     try:
         line.send(question)
     except ConnectionError as gone:

@@ -70,7 +70,16 @@ def built_in_sets(name: str) -> list[AlternativeSet]:
 
 
 def item_of(row: Row, line: int, kind: Kind) -> Item:
-    """The item that a line says."""
+    """Return the item of a line.
+
+    Args:
+        row: the object in the line.
+        line: its number, from 1.
+        kind: of the items.
+
+    Raises:
+        _InvalidItemError: the object is no item.
+    """
     context, alternatives, answer = READ[kind](row)
     for number, text in enumerate(alternatives):
         if text in alternatives[:number]:

@@ -81,9 +81,14 @@ def tie_split_accuracy(values: Sequence[float], answer: int) -> float:
 
 
 def wilson(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """The limits of Wilson's score interval (1927) of a share; successes that are no whole number make it too wide.
+    """Return the limits of Wilson's score interval (1927) of a share.
 
-    (p + z² / 2n ± z √(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
+        (p + z² / 2n ± z √(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
+
+    Args:
+        successes: their number, p n; one that is no whole number makes the interval too wide.
+        count: the number of trials (n).
+        level: the probability that the interval holds the share.
     """
     p, z = successes / count, NormalDist().inv_cdf((1 + level) / 2)
     middle, half = p + z**2 / (2 * count), z * math.sqrt(p * (1 - p) / count + z**2 / (4 * count**2))
@@ -119,7 +124,14 @@ def share_interval_name(count: int) -> str:
 
 
 def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: InputWarnings) -> dict[str, Any]:
-    """All that is known of a set: shares in percent by rule, the same by category, and what was missed by the sum."""
+    """Return all that is known of a set: shares in percent by rule, the same by category, and items missed by the sum.
+
+    Args:
+        of: the set.
+        kind: of its items.
+        scored: its items with their log-probabilities.
+        told: problems in reading them.
+    """
     rules = _rules(kind, scored)
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}

@@ -42,11 +42,22 @@ Request: TypeAlias = tuple[Pieces, Pieces]
 def score_alternatives(
     loaded: LoadedModel, items: AlternativeSet, kind: Kind, reporter: Reporter
 ) -> tuple[list[ScoredItem], InputWarnings]:
-    """log p of every text of every item, in nats; equal pieces have equal figures.
+    """Compute log p of every text of every item, in nats; equal pieces have equal figures.
 
     A context that is longer than the model reads is cut: for a language model from the left, by as much as the longest
-    choice needs; for a translation model at its end, as in translating. Raises DataError, naming the line, for a text
-    that has no pieces or is itself too long.
+    choice needs; for a translation model at its end, as in translating.
+
+    Args:
+        loaded: the model.
+        items: the set of items.
+        kind: of the items.
+        reporter: shows progress.
+
+    Returns:
+        The scored items, and problems in reading them.
+
+    Raises:
+        DataError: a text has no pieces or is itself too long, with the line; or the model gives texts no probability.
     """
     task = loaded.config.task
     if not ABILITIES[task].writes:

@@ -143,7 +143,16 @@ def random_samples(
     *,
     config: EvaluationConfig,
 ) -> list[Sample]:
-    """`count` segments (all, where there are fewer) drawn by `seed`, in the order of the corpus."""
+    """Draw segments, in the order of the corpus.
+
+    Args:
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        count: the number of segments to draw; all, where there are fewer.
+        seed: of the draw.
+        config: settings of the metrics.
+    """
     rows = random.Random(seed).sample(range(len(hypotheses)), min(count, len(hypotheses)))
     return [_sample(row, sources, hypotheses, references, config) for row in sorted(rows)]
 

@@ -165,7 +165,13 @@ def of_texts(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
 
 
 def is_listed(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
-    """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names."""
+    """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names.
+
+    Args:
+        entries: of the ledger.
+        model: the fingerprint of the model.
+        run: the name of its run.
+    """
     return any(
         look.model == model or (BETWEEN_RUNS in look.run and run in look.run.split(BETWEEN_RUNS)) for look in entries
     )

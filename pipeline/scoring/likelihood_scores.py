@@ -82,8 +82,15 @@ def score_likelihood(
 
 
 def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
-    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read; half a character
-    is U+FFFD, as tokenizers read it."""
+    """Return lines as the split of a dataset, on both sides, since tasks differ in the side that they read.
+
+    Half a character is U+FFFD, as tokenizers read it.
+
+    Args:
+        lines: the texts.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+    """
     lines = [replace_surrogates(line) for line in lines]
     of_source = Column.from_flat(*source.encode_flat(lines))
     of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))

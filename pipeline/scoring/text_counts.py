@@ -57,7 +57,14 @@ def num_words(text: str) -> int:
 
 
 def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) -> None:
-    """Warn where so much of a text is unknown that its perplexity says little."""
+    """Warn where so much of a text is unknown that its perplexity says little.
+
+    Args:
+        what: the text, in words.
+        unknown: the number of unknown pieces.
+        pieces: the number of all.
+        reporter: shows the warning.
+    """
     if unknown > WARN_OF_UNKNOWN * pieces:
         reporter.warn(
             f"{what}: {unknown:,} of {pieces:,} pieces ({unknown / pieces:.1%}) are unknown to the tokenizer, which "

@@ -71,10 +71,18 @@ def windows_over(texts: Ints, longest: int, stride: int) -> Windows:
 def token_scores(
     model: Any, text: Ids, windows: Windows, *, name: str, batch_tokens: int, reporter: Reporter
 ) -> TokenScores:
-    """The score of each token of a text (N,) under a decoder-only model in eval(), by windows that hold them all.
+    """Score each token of a text (N,) under a decoder-only model in eval(), by windows that hold them all.
 
-    name: of the text, for messages. batch_tokens: of windows read at once, padding counted. Raises DataError where a
-    batch does not fit in memory.
+    Args:
+        model: the network.
+        text: (N,) ids.
+        windows: of the text.
+        name: of the text, for messages.
+        batch_tokens: the most tokens of windows read at once, padding counted.
+        reporter: shows progress.
+
+    Raises:
+        DataError: a batch does not fit in memory.
     """
     log_probs, right = np.full(len(text), np.nan), np.zeros(len(text), np.bool_)
     device = next(model.parameters()).device

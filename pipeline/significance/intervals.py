@@ -45,7 +45,13 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
 
 
 def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, drawn: Array) -> Interval:
-    """The interval of a system's score less the baseline's: of shares of the same segments Newcombe's."""
+    """Compute the interval of a system's score less the baseline's: for shares of the same segments Newcombe's.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other, on the same segments.
+        drawn: the differences of their scores in the resamples.
+    """
     apart = (baseline.rows != system.rows).any(-1)
     if not apart.any():
         return ALL_ALIKE, None, None

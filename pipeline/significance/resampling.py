@@ -34,9 +34,17 @@ def seed_of_tests() -> int | None:
 
 
 def bootstrap(systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = SEED) -> Array:
-    """Scores (systems, resamples) of test sets drawn with replacement, each the same for all systems.
+    """Score test sets drawn with replacement, each the same for all systems.
 
     Efron 1979; for paired systems Koehn 2004. A resample has as many segments as the test set.
+
+    Args:
+        systems: the statistics of each system.
+        resamples: the number of resamples.
+        seed: of the draws; None: other ones each time.
+
+    Returns:
+        Scores (systems, resamples).
     """
     found: list[list[Array]] = [[] for _ in systems]
     for counts in _drawn_counts(len(systems[0]), resamples, seed):

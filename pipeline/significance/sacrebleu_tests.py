@@ -42,7 +42,13 @@ def sacrebleu_bootstrap(
 
 
 def sacrebleu_randomisation(baseline: SegmentStatistics, system: SegmentStatistics, trials: int) -> float:
-    """The p-value that `sacrebleu --paired-ar` prints of a system."""
+    """Return the p-value that `sacrebleu --paired-ar` prints of a system.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other.
+        trials: the number of trials.
+    """
     return float(_run("ar", trials, baseline, system).p_value)
 
 

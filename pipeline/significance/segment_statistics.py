@@ -64,10 +64,17 @@ def segment_statistics(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
 ) -> list[SegmentStatistics]:
-    """The statistics of each system's hypotheses by a metric of `METRICS`, or "rouge1.recall", "rouge1.precision", ….
+    """Compute the statistics of each system's hypotheses by a metric; over all segments they give its `score_texts`.
 
-    Over all segments they give what `score_texts` says. Raises DataError where the numbers of lines differ, nothing is
-    given, or macro F1 has more labels than memory is meant for; RecipeError as the metrics do.
+    Args:
+        metric: one of `METRICS`, or "rouge1.recall", "rouge1.precision", …
+        systems: the hypotheses of each system, one for each segment.
+        references: one or more lists as long.
+        config: settings of the metric.
+
+    Raises:
+        DataError: the numbers of lines differ, nothing is given, or macro F1 has more labels than memory is meant for.
+        RecipeError: as the metrics do.
     """
     for lines in (*references, *systems):
         if not lines or len(lines) != len(references[0]):

@@ -56,9 +56,15 @@ def by_source_length(
     without: Collection[str] = (),
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
-    """BLEU (of effective order) and chrF, or of labels their accuracy, by length of the source, or of the reference
-    where there is no source, in the unit of `by_length`. The systems were given the same texts. without: metrics that
-    are left out. on_done: called after each system.
+    """Score systems by length of the source, or of the reference where there is no source, in the unit of `by_length`.
+
+    Scores are BLEU (of effective order) and chrF or, of labels, their accuracy.
+
+    Args:
+        systems: the outputs of systems on the same texts.
+        config: settings of the metrics.
+        without: metrics to leave out.
+        on_done: called after each system.
     """
     first = systems[0]
     sources = first.source_texts

@@ -101,7 +101,14 @@ def as_list(notes: Sequence[str]) -> str:
 
 
 def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: bool = False) -> str:
-    """A table of whole cells, in a box of its own that scrolls, also by keyboard. names: whether they come first."""
+    """Return a table of whole cells, in a box of its own that scrolls, also by keyboard.
+
+    Args:
+        name: of the box, for screen readers.
+        heads: the cells of the head, as HTML.
+        rows: the cells of each row, as HTML.
+        names: whether the first cells are names.
+    """
     kind = ' class="names"' if names else ""
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
@@ -116,7 +123,13 @@ def head(text: str, number: bool = False) -> str:
 
 
 def cell(text: str, number: bool = True, best: bool = False) -> str:
-    """A number, to the right, or a text; the best of its column is bold."""
+    """Return the cell of a number, to the right, or of a text.
+
+    Args:
+        text: the number or text.
+        number: whether it is a number.
+        best: whether it is the best of its column, which is bold.
+    """
     shown = as_html(text) if number else bdi(text)
     return f"<td{NUMBER if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
 

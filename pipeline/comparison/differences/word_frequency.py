@@ -85,12 +85,17 @@ def training_counts(
 
 
 def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int], split: Split) -> list[Breakdown]:
-    """F1, precision and recall of the words in each bucket, in 0..100; with several references, against the first.
+    """Compute F1, precision and recall of the words in each bucket, in 0..100, against the first reference.
 
         precision = right / given        recall = right / wanted        F1 = 2 right / (given + wanted)
 
     given: words of the hypotheses; wanted: words of the references; right: words of a hypothesis, each at most as often
     as the reference of its segment has it.
+
+    Args:
+        systems: the outputs of systems on the same texts.
+        counts: the number of times that each word occurs in training.
+        split: splits a text into words.
     """
     tallies = [_tally(each, counts, split) for each in systems]
     figures: Mapping[str, Callable[[int, int, int], float | None]] = {

@@ -39,7 +39,13 @@ MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
 
 
 def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
-    """A table of metrics of the main test set, the best of each in bold; their signatures stand in comments."""
+    """Return a LaTeX table of metrics of the main test set, the best of each in bold, with signatures in comments.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+    """
     columns = score_columns(found, tested, metrics)
     table = [
         " & ".join(["", *(escaped(column.heading) for column in columns)]).lstrip(),

@@ -16,13 +16,26 @@ PEOPLE = f"people agree: how often people rank two systems as the metric does, w
 
 
 def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:
-    """A sentence, without full stop, for each kind of mark in some columns, and for what has no interval."""
+    """Return a sentence, without full stop, for each kind of mark in some columns, and for scores without interval.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+        columns: of the table.
+    """
     marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
     return [*marks, *tested.without_interval]
 
 
 def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
-    """The sentence for the chance that people agree, where that is shown."""
+    """Return the sentence for the chance that people agree, where that is shown.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+    """
     shown = (
         people_agree(metric, signature(found, metric), each.versus.difference)
         for metric in metrics

@@ -31,9 +31,14 @@ class Card:
 
 
 def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how: str) -> str:
-    """README.md of a model.
+    """Return the README.md of a model.
 
-    class_name: the class of transformers. task: as the Hub calls it. how: code that uses the model.
+    Args:
+        card: its contents.
+        manifest: of the model.
+        class_name: the class of transformers.
+        task: as the Hub calls it.
+        how: code that uses the model.
     """
     head: dict[str, Any] = {
         "language": list(card.languages),

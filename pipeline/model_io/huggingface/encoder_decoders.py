@@ -174,7 +174,13 @@ def _scale(config: ModelConfig) -> float:
 
 
 def read(settings: Settings, found: State, norm_placement: str) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights.
+
+    Args:
+        settings: config.json.
+        found: the weights.
+        norm_placement: "pre" or "post".
+    """
     require_setting(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     tables = [found[name] for theirs in EMBEDS.values() if (name := f"{theirs}.embed_positions.weight") in found]

@@ -27,9 +27,15 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
-    """Write the model into a folder.
+    """Write a model into a folder as a class of transformers.
 
-    Raises RecipeError, which names the part, where no class of transformers holds the model.
+    Args:
+        loaded: the model.
+        folder: to write into.
+        card: contents of the model card.
+
+    Raises:
+        RecipeError: no class of transformers holds the model; the part that none has is named.
     """
     config = loaded.config
     held_by = class_for(config)

@@ -62,7 +62,13 @@ def tables(config: ModelConfig, words: str) -> Iterator[Weight]:
 
 
 def scaled(config: ModelConfig, found: State, words: str) -> State:
-    """The weights, where the table of the input is multiplied by the scale that the class does not have."""
+    """Multiply the table of the input by the scale of embeddings, which the class does not have.
+
+    Args:
+        config: of the model.
+        found: the weights.
+        words: the name of the table.
+    """
     if config.scale_embedding:
         found[words] = found[words] * config.decoder.dim**0.5
     return found

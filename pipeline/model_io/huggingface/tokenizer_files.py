@@ -20,9 +20,15 @@ LINE_BREAK = "\n"
 def write_tokenizer(
     model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad: str, hidden: str | None
 ) -> None:
-    """Write the tokenizer of texts that the model in the folder `model` reads.
+    """Write the tokenizer of texts that a model reads.
 
-    pad: the padding token. hidden: the token that stands for hidden pieces, the last of all; none: there is none.
+    Args:
+        model: the folder of the model.
+        folder: to write into.
+        config: of the model.
+        tokenizer: of its sources.
+        pad: the padding token.
+        hidden: the token that stands for hidden pieces, the last of all; None: there is none.
     """
     own = TARGET if config.architecture == "decoder_only" else SOURCE
     file = model / SHARED if (model / SHARED).exists() else model / own
@@ -62,7 +68,14 @@ def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
 
 
 def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
-    """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json."""
+    """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json.
+
+    Args:
+        folder: to write into.
+        config: of the model.
+        source: the tokenizer of sources.
+        target: the tokenizer of targets.
+    """
     for side, tokenizer in ("source", source), ("target", target):
         (folder / f"{side}.spm").write_bytes(as_model(tokenizer))
     (folder / "vocab.json").write_text(_json(numbers_of(source)), encoding="utf-8")

@@ -50,12 +50,24 @@ class Graph:
         return name
 
     def output(self, name: str, value: str, *shape: Size) -> None:
-        """Give a value of floats out under this name."""
+        """Add a value of floats to the outputs.
+
+        Args:
+            name: of the output.
+            value: the name of the value.
+            *shape: its sizes, numbers or names.
+        """
         self._nodes.append(helper.make_node("Identity", [value], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
 
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """The one output of an operator."""
+        """Add an operator with one output, and return the output's name.
+
+        Args:
+            op: the name of the operator.
+            *inputs: names of values.
+            **attributes: of the operator.
+        """
         return self.nodes(op, 1, *inputs, **attributes)[0]
 
     def nodes(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:

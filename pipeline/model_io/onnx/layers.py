@@ -19,7 +19,16 @@ Sublayer = Callable[[str], str]
 
 
 def linear(graph: Graph, layer: Any, rows: str) -> str:
-    """x W^T + b; x where the layer is none."""
+    """Add nodes for x W^T + b; x where the layer is the identity.
+
+    Args:
+        graph: the graph.
+        layer: nn.Linear or nn.Identity.
+        rows: the name of x.
+
+    Returns:
+        The name of the output.
+    """
     if isinstance(layer, nn.Identity):
         return rows
     product = graph.node("MatMul", rows, graph.matrix(layer.weight))
@@ -71,19 +80,49 @@ NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
 
 
 def residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> str:
-    """x + f(norm(x)), or norm(x + f(x))."""
+    """Add nodes for x + f(norm(x)), or norm(x + f(x)).
+
+    Args:
+        graph: the graph.
+        around: pre-norm or post-norm.
+        rows: the name of x.
+        sublayer: f, from the name of its input to that of its output.
+
+    Returns:
+        The name of the output.
+    """
     if isinstance(around, PreNorm):
         return graph.node("Add", rows, sublayer(norm(graph, around.norm, rows)))
     return norm(graph, around.norm, graph.node("Add", rows, sublayer(rows)))
 
 
 def feed_forward(graph: Graph, module: FeedForward, activation: str, rows: str) -> str:
-    """activation(x W1 + b1) W2 + b2."""
+    """Add nodes for activation(x W1 + b1) W2 + b2.
+
+    Args:
+        graph: the graph.
+        module: the layer.
+        activation: its name.
+        rows: the name of x.
+
+    Returns:
+        The name of the output.
+    """
     return linear(graph, module.outer, ACTIVATIONS[activation](graph, linear(graph, module.inner, rows)))
 
 
 def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
-    """Ids (B, T) at positions (B, T) or (1, T) -> rows (B, T, D)."""
+    """Add nodes for an embedding: ids at positions -> rows (B, T, D).
+
+    Args:
+        graph: the graph.
+        module: the embedding.
+        ids: the name of the ids (B, T).
+        positions: the name of the positions (B, T) or (1, T).
+
+    Returns:
+        The name of the rows.
+    """
     table: Any = module.table
     rows = graph.node("Gather", graph.weight(table.weight), ids)
     if module.scale != 1:

@@ -33,9 +33,14 @@ SLICE_END = 2**62
 
 
 def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
-    """input_ids (B, S), attention_mask (B, S) -> for each layer of the decoder memory.i.key and memory.i.value.
+    """Add the encoder: input_ids (B, S), attention_mask (B, S) -> memory.i.key, memory.i.value of each decoder layer.
 
     The keys and values that cross-attention has of a source (B, G, S, K) are computed once, not in every step.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
     """
     rows, _ = _encoded(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _numbered(model.decoder):
@@ -44,8 +49,16 @@ def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
 
 
 def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
-    """input_ids (B, T), the source's attention_mask (B, S), memory.i of all layers and past.i (B, G, P, K), P >= 0 ->
-    logits (B, T, V) and present.i, which is the past of the next step."""
+    """Add the decoder: input_ids (B, T), attention_mask, memory.i, past.i -> logits (B, T, V) and present.i.
+
+    attention_mask (B, S) is that of the source, memory.i and past.i (B, G, P, K), P >= 0, are those of all layers, and
+    present.i is the past of the next step.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
+    """
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "source")
     layers = _numbered(model.decoder)
     memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
@@ -69,9 +82,14 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
 
 
 def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
-    """input_ids (B, T), attention_mask (B, P + T), past.i (B, G, P, K), P >= 0 -> logits (B, T, V) and present.i.
+    """Add the network: input_ids (B, T), attention_mask (B, P + T), past.i (B, G, P, K) -> logits (B, T, V), present.i.
 
-    The mask is 1 for tokens, 0 for padding, wherever that stands; positions are counted by it.
+    P >= 0. The mask is 1 for tokens, 0 for padding, wherever that stands; positions are counted by it.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
     """
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "all")
     pasts = _pasts(graph, model.layers)
@@ -86,9 +104,15 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
 
 
 def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
-    """input_ids (B, S), attention_mask (B, S) -> logits: (B, C) of a text's label, (B, S, C) of tags or pieces.
+    """Add the network: input_ids (B, S), attention_mask (B, S) -> logits (B, C) or (B, S, C).
 
-    A begin token, where the model reads one, is put before each text within.
+    The logits are those of a text's label (B, C), or of tags or pieces (B, S, C). A begin token, where the model reads
+    one, is put before each text within.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
     """
     rows, mask = _encoded(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head

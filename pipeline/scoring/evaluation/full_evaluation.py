@@ -56,10 +56,16 @@ def assess_with_model(
     reporter: Reporter,
     identifier: LanguageIdentifier | None = None,
 ) -> Evaluation:
-    """All scores of `segments`, perplexity among them where there is a model and a source, and external metrics.
+    """Compute all scores of a test set: also perplexity where there is a model and a source, and external metrics.
 
-    `asked`: whether perplexity was requested, so that its absence is reported. `identifier`: tells the languages of
-    hypotheses, where the segments have some.
+    Args:
+        segments: the texts of the test set.
+        config: settings of the evaluation.
+        loaded: the model, if there is one.
+        asked: whether perplexity was requested, so that its absence is reported.
+        seed: of the samples.
+        reporter: shows progress, and warnings.
+        identifier: tells the languages of hypotheses, where the segments have some.
     """
     extra: dict[str, Score] = {}
     if identifier is not None:

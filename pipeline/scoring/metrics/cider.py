@@ -70,7 +70,13 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
 def cider_d_of_segments(
     hypotheses: Sequence[str], segments: Sequence[Sequence[Tokens]], frequencies: DocumentFrequencies
 ) -> list[float]:
-    """CIDEr-D of each segment in 0..10, beside the references that `references_of_segments` gives."""
+    """Compute CIDEr-D of each segment in 0..10.
+
+    Args:
+        hypotheses: one for each segment.
+        segments: the references of each, as `references_of_segments` gives them.
+        frequencies: the number of documents that have each n-gram.
+    """
     tokenize = UnicodeWords().tokenize
     return [
         cider_d_of_segment(tokenize(hypothesis), segment, frequencies)
@@ -79,11 +85,18 @@ def cider_d_of_segments(
 
 
 def cider_d_of_segment(hypothesis: Tokens, references: Sequence[Tokens], frequencies: DocumentFrequencies) -> float:
-    """CIDEr-D = 1/4 Σ_n 10/m Σ_j exp(-(l(c) - l(s_j))² / (2 σ²)) · min(gⁿ(c), gⁿ(s_j)) · gⁿ(s_j) / (‖gⁿ(c)‖ ‖gⁿ(s_j)‖).
+    """Compute CIDEr-D of one segment in 0..10.
+
+        1/4 Σ_n 10/m Σ_j exp(-(l(c) - l(s_j))² / (2 σ²)) · min(gⁿ(c), gⁿ(s_j)) · gⁿ(s_j) / (‖gⁿ(c)‖ ‖gⁿ(s_j)‖)
 
     c is the hypothesis, s_j one of its m references, l the number of tokens, gⁿ a vector of `tf_idf`. The authors'
     program counts pairs of tokens for l, of which the difference is the same. Without references an empty hypothesis is
     right.
+
+    Args:
+        hypothesis: its tokens.
+        references: the tokens of each.
+        frequencies: the number of documents that have each n-gram.
     """
     if not references:
         return 0.0 if hypothesis else SCALE
@@ -97,10 +110,15 @@ def cider_d_of_segment(hypothesis: Tokens, references: Sequence[Tokens], frequen
 
 
 def tf_idf(tokens: Tokens, order: int, frequencies: DocumentFrequencies) -> Vector:
-    """gⁿ: of each n-gram, its count times its weight.
+    """Compute gⁿ: the count of each n-gram times its weight.
 
     Equation 1 of the paper divides by the number of n-grams as well, which a cosine does not see. Clipping would:
     counts as they are, as in the authors' program, clip an n-gram where the hypothesis has it more often.
+
+    Args:
+        tokens: of a text.
+        order: n.
+        frequencies: the number of documents that have each n-gram.
     """
     return {ngram: count * frequencies.weight(ngram) for ngram, count in Counter(_ngrams(tokens, order)).items()}
 

@@ -61,9 +61,17 @@ def external_scores(
     references: Sequence[Sequence[str]],
     reporter: Reporter,
 ) -> ExternalScores:
-    """The mean of each metric's numbers over the segments of a test set, which `test` names.
+    """Compute the mean of each metric's numbers over the segments of a test set.
 
     A metric that fails costs itself alone, and a warning says why.
+
+    Args:
+        metrics: commands, with their names.
+        test: the name of the test set.
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        reporter: shows progress, and warnings.
     """
     found = ExternalScores()
     for metric in metrics:
@@ -111,10 +119,22 @@ def run_command(
     references: Sequence[Sequence[str]],
     on_done: Callable[[int], None],
 ) -> Sequence[float]:
-    """The number that a command prints for each segment (n,). `on_done` hears of each few that are read.
+    """Run the command of a metric on segments.
 
-    Raises Failed where it cannot be started, fails, takes longer than its limit, or prints something else. Whatever
-    ends it early, Ctrl-C too, ends what it has started as well.
+    An early end, by whatever cause, Ctrl-C too, also ends the processes that the command has started.
+
+    Args:
+        metric: the command.
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        on_done: called with the number of each few numbers that are read.
+
+    Returns:
+        The number that the command prints for each segment (n,).
+
+    Raises:
+        ExternalMetricError: the command cannot be started, fails, takes longer than its limit, or prints anything else.
     """
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     try:

@@ -55,9 +55,13 @@ def inapplicable_metrics(
     config: EvaluationConfig,
     lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed for these texts: name -> why.
+    """Return the metrics of `config.metrics` that cannot be computed for some texts, each with the reason.
 
-    lines: by which reasons call the texts; None: 1, 2, ...
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        config: settings of the metrics.
+        lines: the numbers of the texts in reasons; None: 1, 2, ...
     """
     config = resolved(config, references)
     reasons = too_long_reasons(hypotheses, references, config, lines)
@@ -75,7 +79,14 @@ def too_long_reasons(
     config: EvaluationConfig,
     lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds MAX_SEGMENT_LENGTH: name -> why."""
+    """Return the metrics of `config.metrics` for which a segment exceeds MAX_SEGMENT_LENGTH, each with the reason.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        config: settings of the metrics.
+        lines: the numbers of the texts in reasons; None: 1, 2, ...
+    """
     long = _longer_than(min(MAX_SEGMENT_LENGTH.values()), (hypotheses, *references), lines)
     reasons: dict[str, str] = {}
     for name in config.metrics:

@@ -50,7 +50,16 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
 def meteor_of_segments(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[float]:
-    """METEOR of each segment in 0..1, held against the best of its references. Raises as `meteor` does."""
+    """Compute METEOR of each segment in 0..1, held against the best of its references.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `wordnet` is read.
+
+    Raises:
+        DataError: `config.wordnet` holds no WordNet.
+    """
     # here, not at the top: nltk takes long to load, and few evaluations need it
     from nltk.translate.meteor_score import meteor_score
 

@@ -32,7 +32,13 @@ def num_references(references: Sequence[Sequence[str]]) -> str:
 
 
 def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable[[str], Sequence[str]]) -> bool:
-    """Whether a metric, by its tokens, reads nothing in a hypothesis, nor in any reference of its segment."""
+    """Whether a metric, by its tokens, reads nothing in a hypothesis, nor in any reference of its segment.
+
+    Args:
+        hypothesis: the text.
+        segment: its references.
+        split: splits a text into tokens.
+    """
     return not split(hypothesis) and not any(split(text) for text in segment)
 
 

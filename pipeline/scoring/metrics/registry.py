@@ -30,25 +30,49 @@ SacrebleuMetric = BLEU | CHRF | TER
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` computes it."""
+    """Compute BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` does.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `bleu_tokenize` and `lowercase` are read.
+    """
     return _sacrebleu(sacrebleu_metric("bleu", references, config), hypotheses, references)
 
 
 def bleu_effective_order(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> Score:
-    """BLEU of n-grams as long as the hypotheses have at most (effective order), for texts of few or short segments."""
+    """Compute BLEU of n-grams as long as the hypotheses have at most (effective order), for few or short segments.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `bleu_tokenize` and `lowercase` are read.
+    """
     metric = make_bleu(resolved(config, references), effective_order=True)
     return _sacrebleu(metric, hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """chrF2 of the corpus in 0..100 (Popović 2015): F-score of character 1- to 6-grams."""
+    """Compute chrF2 of the corpus in 0..100 (Popović 2015): F-score of character 1- to 6-grams.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
     return _sacrebleu(sacrebleu_metric("chrf", references, config), hypotheses, references)
 
 
 def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words."""
+    """Compute chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
     return _sacrebleu(sacrebleu_metric("chrf++", references, config), hypotheses, references)
 
 
@@ -60,13 +84,19 @@ def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: 
     Args:
         hypotheses: one for each segment.
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
-        config: settings of the metric.
+        config: not read.
     """
     return _sacrebleu(sacrebleu_metric("ter", references, config), hypotheses, references)
 
 
 def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> SacrebleuMetric:
-    """sacrebleu's metric as it is set up for these references: bleu, chrf, chrf++ or ter."""
+    """Return sacrebleu's metric as it is set up for some references.
+
+    Args:
+        name: bleu, chrf, chrf++ or ter.
+        references: one or more lists, by whose language the tokenizer is chosen.
+        config: `bleu_tokenize` and `lowercase` are read.
+    """
     if name == "bleu":
         return make_bleu(resolved(config, references))
     if name == "ter":
@@ -81,7 +111,13 @@ def _sacrebleu(metric: SacrebleuMetric, hypotheses: Sequence[str], references: S
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Percentage of hypotheses that equal one of their references, but for white space at both ends."""
+    """Compute the percentage of hypotheses that equal one of their references, but for white space at both ends.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
     num_equal = sum(exact_matches(hypotheses, references, config))
     case = "lc" if config.lowercase else "mixed"
     signature = f"nrefs:{num_references(references)}|case:{case}|space:stripped|stat:share*100"
@@ -133,10 +169,18 @@ def score_texts(
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
 ) -> dict[str, Score]:
-    """Every metric of `config.metrics`, in that order, but perplexity, which needs a model, and `inapplicable_metrics`.
+    """Compute every metric of `config.metrics`, in that order.
 
-    `references` holds one or more full lists, each as long as `hypotheses`. `on_done` hears the name of each metric
-    that is done. Raises DataError where nothing is given or the lengths differ.
+    Perplexity, which needs a model, and `inapplicable_metrics` are left out.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more full lists, each as long.
+        config: settings of the metrics.
+        on_done: called with the name of each metric that is done.
+
+    Raises:
+        DataError: nothing is given, or the lengths differ.
     """
     if not hypotheses or not references:
         raise DataError("there is nothing to score: no hypothesis or no reference was given")

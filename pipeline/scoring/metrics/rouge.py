@@ -42,7 +42,14 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
 def rouge_of_segments(
     kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[tuple[float, float, float]]:
-    """F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1."""
+    """Compute F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1.
+
+    Args:
+        kind: rouge1, rouge2, rougeL or rougeLsum.
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `rouge_tokenize` and `rouge_stemmer` are read.
+    """
     split, tokenizer = ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, (config.rouge_tokenize, config.rouge_stemmer)
     return [
         (1.0, 1.0, 1.0)

@@ -30,7 +30,17 @@ MAX_UNREAD = 2**27
 
 
 def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> None:
-    """Raise DataError or ValueError unless the weights are those of config.json, in names, shapes and type."""
+    """Check that the weights are those of config.json, in names, shapes and type.
+
+    Args:
+        received: the folder.
+        settings: its config.json.
+        held_by: the class.
+
+    Raises:
+        DataError: an id of a token is wrong, or the weights need too much memory.
+        ValueError: the weights do not fit.
+    """
     found = _shapes(received)
     given = sum(each.numel() for each in found.values())
     size = _rows_of_tables(found, settings, held_by)
@@ -57,7 +67,16 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
 
 
 def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -> None:
-    """Raise ValueError for a weight that has no place in ours."""
+    """Check that each weight has a place in a model of tfm.
+
+    Args:
+        held_by: the class.
+        config: of the model.
+        found: the weights.
+
+    Raises:
+        ValueError: a weight has no place.
+    """
     placed = {name for weight in held_by.weights(config) for name in weight.theirs} | {*held_by.tables, held_by.bias}
     for name in found:
         if name not in placed and not name.endswith(NO_WEIGHTS):

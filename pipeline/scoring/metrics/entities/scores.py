@@ -22,10 +22,15 @@ class EntityScores:
 
 
 def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Micro F1 of the entities in 0..100, with their recall and precision; with several references, of the first.
+    """Compute the micro F1 of the entities in 0..100, with their recall and precision.
 
-    With `config.entities = "conlleval"` it is that program's, and seqeval's by default; otherwise seqeval's in mode
-    strict, by the scheme that is named.
+    With `config.entities = "conlleval"` the score is that program's, and seqeval's by default; otherwise seqeval's in
+    mode strict, by the scheme that is named.
+
+    Args:
+        hypotheses: tags of each segment, between spaces.
+        references: one or more lists as long; the first is read.
+        config: `entities` is read.
     """
     right, given, wanted = (
         sum(column) for column in zip(*entity_counts(hypotheses, references[0], config), strict=True)
@@ -56,7 +61,13 @@ def entity_counts(
 
 
 def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> EntityScores:
-    """The scores of each type that either side has, by name, as seqeval's `classification_report` has them."""
+    """Score each type of entity that either side has, by name, as seqeval's `classification_report` does.
+
+    Args:
+        hypotheses: tags of each segment, between spaces.
+        references: the right tags, as many lines.
+        config: `entities` is read.
+    """
     right, given, wanted = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one, other = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
