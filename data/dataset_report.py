@@ -45,7 +45,7 @@ class SideCount:
         self.histogram += np.bincount(bins, minlength=len(LENGTH_EDGES))
 
     def as_json(self) -> dict[str, Any]:
-        """For report.json."""
+        """Return the entry of report.json."""
         return {
             "tokens": self.tokens,
             "unknown": self.unknown,
@@ -67,7 +67,7 @@ class CorpusCount:
     lengths: LengthCounts = field(default_factory=LengthCounts)  # of the first epoch
 
     def as_json(self) -> dict[str, Any]:
-        """For dataset.json: rows, weight, factor where there is one and, if it is not used in all, epochs."""
+        """Return the entry of dataset.json: rows, weight, factor where there is one and, if not used in all, epochs."""
         about = {"rows": self.rows, "weight": self.corpus.weight}
         about |= {} if self.factor == 1 else {"factor": self.factor}
         return about if self.corpus.epochs is None else {**about, "epochs": list(self.corpus.epochs)}
@@ -129,7 +129,7 @@ class SplitCount:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """For report.json."""
+        """Return the entry of report.json."""
         corpora = [{"corpus": describe(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora]
         unwritable = {} if self.unwritable is None else {"unwritable": self.unwritable.as_json()}
         return {

@@ -95,7 +95,7 @@ def _kind(character: str) -> tuple[str, str]:
 
 
 def _draws(line: str, seed: int, count: int) -> list[tuple[float, ...]]:
-    """For each of `count` places of a line numbers from 0 to 1, the same on every machine."""
+    """Numbers from 0 to 1 for each of `count` places of a line, the same on every machine."""
     key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16, salt=seed.to_bytes(8, "little"))
     stream = hashlib.shake_128(key.digest()).digest(4 * _DRAWS * count)
     numbers: Iterator[float] = (

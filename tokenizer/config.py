@@ -141,7 +141,7 @@ class TokenizerConfig(BaseModel):
         return self
 
     def problem_with(self, languages: Collection[str]) -> str | None:
-        """Why there cannot be so many clusters of these languages, those of all training texts; none if there can."""
+        """Return the reason why the languages of all training texts cannot form so many clusters; None if they can."""
         if self.clusters is None:
             return None
         if not languages:

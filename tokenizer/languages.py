@@ -92,7 +92,7 @@ sl:slv sn:sna so:som sq:sqi sr:srp ss:ssw st:sot su:sun sv:swe sw:swa ta:tam te:
 tn:tsn tr:tur ts:tso tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor zh:zho zu:zul
 """
 ISO_639_3 = dict(pair.split(":") for pair in _PAIRS.split())
-"""By the code of ISO 639-1, of two letters; `ns`, Northern Sotho, is M2M100's own."""
+"""The codes of ISO 639-3 by those of ISO 639-1, of two letters; `ns`, Northern Sotho, is M2M100's own."""
 
 
 def iso_of(code: str) -> str | None:

@@ -160,7 +160,7 @@ class BpeDropout:
         )
 
     def _rank(self, left: Ints, right: Ints) -> Ints:
-        """When each pair was learned to be merged; _NONE if it was not."""
+        """The rank at which each pair was learned to be merged; _NONE if it was not."""
         pairs = np.where(right < 0, -1, left * self._size + right)
         found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
         return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)

@@ -35,7 +35,7 @@ class LengthCounts:
 
 @dataclass(frozen=True)
 class Cost:
-    """For one epoch: batches, rows, and the share of positions that are padding, over both sides."""
+    """Cost of one epoch: batches, rows, and the share of positions that are padding, over both sides."""
 
     batches: int
     rows: int

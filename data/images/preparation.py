@@ -94,7 +94,7 @@ def _wholes(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ..
 
 
 def _are_consistent(statistics: ChannelStatistics) -> bool:
-    """Whether there are bytes with these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
+    """Whether some bytes have these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
     both = zip(statistics.sums, statistics.squares, strict=True)
     return all(
         0 <= total <= 255 * statistics.count

@@ -62,7 +62,7 @@ class Draft:
 
 
 def stale_reason(plan: Plan) -> str | None:
-    """Why the artifact has to be made, in words; None where it is whole and made from just this plan."""
+    """Return the reason why the artifact has to be made; None where it is whole and made from just this plan."""
     if not os.path.lexists(plan.folder):
         return "not made yet"
     try:

@@ -138,7 +138,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
 
 
 def looks_like_tfm_manifest(folder: Path) -> bool:
-    """Whether what is left of a manifest that cannot be read shows that one of ours was there."""
+    """Whether the rest of a manifest that cannot be read shows that it was one of tfm."""
     try:
         data = read_bounded(folder / NAME)
     except (OSError, DataError):

@@ -26,7 +26,7 @@ REMEDY = "remove it, or choose another folder"
 
 
 def symlink_problem(root: Path, path: Path) -> str | None:
-    """Why `path` cannot be written below `root`: the first part of it that is a link or special file; None if none is.
+    """Return the first part of `path` below `root` that is a link or special file, in words; None if none is.
 
     A part that does not exist is no problem.
     """

@@ -115,7 +115,7 @@ def _is_equal(value: float, score: float) -> bool:
 
 
 def _missing_reason(metric: str, system: System, baseline: System) -> str | None:
-    """Why a system has no statistics of a metric beside the baseline; None where it has."""
+    """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
     if metric in METRICS:
         if system.texts is None:
             return NO_TEXTS

@@ -187,7 +187,7 @@ def _corrected(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate
 
 
 def _without_interval(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
-    """Why scores, and differences, have no interval."""
+    """The reasons why scores, and differences, have no interval."""
     found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
     found = [each for each in found if each[1] != SEVERAL_SEEDS]  # ± is their deviation, and no interval
     for name, each in measured.items():

@@ -73,7 +73,7 @@ def outputs_named(words: Sequence[str]) -> list[Output]:
 
 
 def are_outputs(paths: Sequence[Path]) -> bool:
-    """Whether these are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
+    """Whether some paths are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
     return any(_is_named(path) or _is_evaluation(path) for path in paths)
 
 

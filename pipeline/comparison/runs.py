@@ -145,7 +145,7 @@ def compare_runs(
 
 
 def _real(folder: Path) -> str:
-    """By what a run is known: where its model really lies, of which the folder is either that of its run or its own."""
+    """The real path of a run's model, which identifies the run; the folder is that of the run or the model's own."""
     return os.path.realpath(folder if (folder / "manifest.json").exists() else folder / "model")
 
 

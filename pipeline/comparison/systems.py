@@ -118,7 +118,10 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
 
 
 def text_mismatch(one: Segments, other: Segments) -> str | None:
-    """Why two systems cannot be compared on a test set, naming it; None where both were given the same texts."""
+    """Return the reason why two systems cannot be compared on a test set; None where both were given the same texts.
+
+    The reason begins with the name of the test set.
+    """
     if len(one.hypotheses) != len(other.hypotheses):
         return f"{one.name}: {len(one.hypotheses):,} segments, not {len(other.hypotheses):,}"
     if len(one.references) != len(other.references):

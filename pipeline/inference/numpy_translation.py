@@ -170,7 +170,7 @@ def translate_as_they_come(
 
 
 def _are_few(rows: list[str]) -> bool:
-    """Whether these are lines for the small model."""
+    """Whether the small model translates these lines."""
     return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_CHARS
 
 

@@ -251,4 +251,4 @@ FORMATS: dict[str, Callable[[LoadedModel, Path, ExportOptions], None]] = {
     "huggingface": huggingface_folder,
     "onnx": onnx_folder,
 }
-"""By name: writes a model into an empty folder."""
+"""Functions that write a model into an empty folder, by the name of the format."""

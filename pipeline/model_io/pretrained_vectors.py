@@ -25,7 +25,7 @@ VECTORS = {"source": "source_vectors", "target": "target_vectors"}
 """The key of ModelConfig that says what the embedding of a side starts from."""
 MAX_DIGITS = 18
 TABS = "its columns are separated by tabs, and those of word vectors by spaces: convert it, as by `tr '\\t' ' '`"
-"""In the first line of word2vec's format."""
+"""MAX_DIGITS: the most digits of a number in the first line of word2vec's format."""
 
 
 def places_of(model: ModelConfig) -> dict[str, Path]:

@@ -194,7 +194,7 @@ def _spelled(parts: Mapping[str, object]) -> str:
 
 
 def _machine(model: Manifest) -> str:
-    """On what a model was trained, as far as speed goes."""
+    """The machine on which a model was trained, as far as speed goes."""
     hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
     settings = {name: value for name, value in _settings(model).items() if name in OF_SPEED}
     return _spelled({**hardware, **settings, "torch": versions.get("torch")})
@@ -238,7 +238,7 @@ def _scored(scores: Manifest, translations: Manifest | None, test: str | None, n
 
 
 def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
-    """By what a test set is told from others: fingerprints of its texts."""
+    """The fingerprints of a test set's texts, by which it is told from others."""
     if translations is not None:
         kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
         number = 2

@@ -11,7 +11,7 @@ RELEVANT_FLAGS = (
     "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_bf16", "amx_int8",
     "asimd", "asimddp", "bf16", "i8mm", "sve", "sve2",
 )  # fmt: skip
-"""By their names in Linux; those from asimd on are ARM's."""
+"""Instruction sets by their names in Linux; those from asimd on are ARM's."""
 ON_MACOS = {
     "hw.optional.avx2_0": "avx2",
     "hw.optional.fma": "fma",

@@ -44,7 +44,7 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
 
 
 def _multiplies_bf16(device: torch.device) -> bool:
-    """Whether there are instructions for it; without them a CPU emulates bf16, far slower than fp32."""
+    """Whether a device has instructions for bf16; without them a CPU emulates it, far slower than fp32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     asks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")

@@ -27,7 +27,7 @@ def one_at_a_time() -> Iterator[None]:
 
 @cache
 def prepare_for_forks() -> None:
-    """From now on, a fork waits until no model computes, and the process that it starts has one thread for torch."""
+    """Let each later fork wait until no model computes, and give the process that it starts one thread for torch."""
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_begin_anew)
 
 

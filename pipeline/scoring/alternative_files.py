@@ -57,7 +57,7 @@ def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
 
 
 def is_built_in(source: str, kind: Kind) -> bool:
-    """Whether this is the name of a built-in contrast set; where a file has that name, it is the file."""
+    """Whether a name is that of a built-in contrast set; where a file has that name, it is the file."""
     return kind == "contrast" and source in registry.WITH_CONTRASTS and not Path(source).exists()
 
 

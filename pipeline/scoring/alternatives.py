@@ -181,7 +181,7 @@ def _glued(item: Item) -> str | None:
 
 
 def _is_of_word(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a number."""
+    """Whether a character is a letter, a mark on one, or a number."""
     return bool(character) and category(character)[0] in "LMN"
 
 

@@ -185,7 +185,7 @@ def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
 
 
 def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
-    """For a signature: the pieces that are unknown, and the texts that are longer than the model reads."""
+    """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
     abilities = ABILITIES[config.task]
     ids, _ = _read(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability

@@ -26,7 +26,7 @@ INFINITE = "some draws of the segments are infinite"
 TOO_FEW_DIFFERENCES = "the systems differ in {} segments, and it needs {}"
 ROUNDING = 1e-12  # of the scores: what varies by less does not vary
 Interval: TypeAlias = tuple[str | None, float | None, float | None]
-"""Why there is none, or None; its ends, or None."""
+"""The reason why there is no interval, or None; its ends, or None."""
 
 
 def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:

@@ -1,4 +1,4 @@
-"""Is a system better than a baseline on a test set? Scores with intervals, differences with p-values."""
+"""Tests whether a system is better than a baseline on a test set: scores with intervals, differences with p-values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -108,7 +108,7 @@ def randomisation_p(
 
 
 def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterator[Array]:
-    """In blocks (draws, segments): how often each segment was drawn."""
+    """Blocks (draws, segments) of the number of times that each segment was drawn."""
     rng = np.random.default_rng(seed)
     for size in _blocks(num_segments, resamples):
         drawn = rng.choice(num_segments, size=(size, num_segments), replace=True)
@@ -118,7 +118,7 @@ def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterat
 
 
 def _drawn_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
-    """In blocks (trials, segments): 1 where a segment is swapped, 0 where not."""
+    """Blocks (trials, segments) with 1 where a segment is swapped, 0 where not."""
     rng = np.random.default_rng(seed)
     for size in _blocks(num_segments, trials):
         swaps: NDArray[np.bool_] = rng.integers(2, size=(size, num_segments), dtype=bool)

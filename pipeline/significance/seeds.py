@@ -1,7 +1,8 @@
-"""Is a recipe better than another, where each was trained with several seeds? Seeds and segments vary together.
+"""Tests whether a recipe is better than another, where each was trained with several seeds.
 
-A test over segments asks whether these two models differ. Two models of one recipe often do, so that it says "better"
-of a recipe and itself (Clark et al. 2011; Dror et al. 2018 list the tests). Here a score is a mean over segments,
+A test over segments asks whether two models differ. Two models of one recipe often do, so that it says "better" of a
+recipe and itself (Clark et al. 2011; Dror et al. 2018 list the tests). Here seeds and segments vary together, and a
+score is a mean over segments,
 
     x_rsi = mu_r + alpha_rs + delta_ri + epsilon_rsi    recipe r, seed s, segment i
 
@@ -110,7 +111,7 @@ def _result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
 
 
 def _interval_reason(variance: "_Variance") -> str | None:
-    """Why there is no interval; None where there is one."""
+    """The reason why there is no interval; None where there is one."""
     return None if 0 < variance.whole < np.inf else "seeds and segments all give the same"
 
 

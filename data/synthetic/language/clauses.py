@@ -181,7 +181,7 @@ class Clause:
         return words(self.subject.german, self._middle(), final)
 
     def is_bare_infinitive(self) -> bool:
-        """Whether its German infinitive is zu and the verb alone, which takes no comma."""
+        """Whether the German infinitive is zu and the verb alone, which takes no comma."""
         return not self._middle()
 
     def infinitive(self) -> tuple[str, str]:

@@ -60,7 +60,7 @@ def fronted(draw: Draw) -> Sentence:
 
 
 def question(draw: Draw) -> Sentence:
-    """Does the woman buy a book? - Kauft die Frau ein Buch?"""
+    """Draw a question, such as "Does the woman buy a book?" - "Kauft die Frau ein Buch?"."""
     it = clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE)
     return sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
 
@@ -114,14 +114,14 @@ def where(draw: Draw) -> Sentence:
 
 
 def when(draw: Draw) -> Sentence:
-    """When will the train arrive? - Wann wird der Zug ankommen?"""
+    """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
     it = clause(draw, _ANY_TENSE, verbs=EVENTS, subjects=phrases.POSITIVE)
     it.time = it.frequency = NOTHING
     return sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
 
 
 def why(draw: Draw) -> Sentence:
-    """Why is the child not sleeping? - Warum schläft das Kind nicht?"""
+    """Draw a question for the reason, such as "Why is the child not sleeping?" - "Warum schläft das Kind nicht?"."""
     it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE)
     return sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
 

@@ -42,7 +42,7 @@ class Thing:
 
     @property
     def animate(self) -> bool:
-        """Whether it lives."""
+        """Whether the thing is a person or an animal."""
         return bool(self.noun.tags & {"person", "animal"})
 
 

@@ -44,7 +44,7 @@ class Change:
 
     @property
     def gain(self) -> float:
-        """By how much the second is better."""
+        """The score of the second less that of the first."""
         return self.scores[1] - self.scores[0]
 
 
@@ -121,7 +121,7 @@ def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
 
 
 def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
-    """Both lines of labels in stretches, marked where the label at the same place is another."""
+    """Split both lines of labels into spans, marked where the label at the same place is another."""
     ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
     return _stretches(one, ours, differ), _stretches(other, theirs, differ)

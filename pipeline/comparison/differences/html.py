@@ -46,7 +46,7 @@ def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
 
 
 def _apart(row: Row) -> list[float | None]:
-    """By how much each system is apart from the first, where both have a value."""
+    """The difference of each system from the first, where both have a value."""
     first, *others = row.values
     return [None if first is None or each is None else each - first for each in others]
 

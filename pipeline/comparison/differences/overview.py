@@ -43,9 +43,12 @@ FIRST_RUNS = "sentences are those of the first run of each system"
 
 @dataclass(frozen=True)
 class Differences:
-    """On one test set. columns: names of the systems, the baseline first. tables: with a column of each. words: F1,
-    precision and recall of words by training frequency, likewise. changes: by name of a system, from the baseline to
-    it; of the first run of each. notes: what is left out, and why."""
+    """Differences on one test set.
+
+    columns: names of the systems, the baseline first. tables: with a column of each. words: F1, precision and recall of
+    words by training frequency, likewise. changes: by name of a system, from the baseline to it; of the first run of
+    each. notes: figures that are left out, and why.
+    """
 
     test: str
     columns: Sequence[str]
@@ -144,7 +147,7 @@ def _on_test(
 def _tables(
     texts: Sequence[Segments], config: EvaluationConfig, notes: list[str], test: str, reporter: Reporter
 ) -> list[Breakdown]:
-    """By length, and by n-gram order or label; what cannot be computed for these texts is left out."""
+    """Tables by length, and by n-gram order or label, without metrics that cannot be computed for these texts."""
     by_texts = config.model_copy(update={"metrics": ("bleu", "chrf")})
     without: dict[str, str] = {}
     if not scores_labels(config):

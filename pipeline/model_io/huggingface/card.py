@@ -13,7 +13,7 @@ from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.model_io.markdown import code_span, markdown_text, yaml_value
 
 Figures = Mapping[str, Mapping[str, tuple[float, str]]]
-"""By test set and metric a score and its signature."""
+"""A score and its signature, by test set and metric."""
 
 
 @dataclass(frozen=True)

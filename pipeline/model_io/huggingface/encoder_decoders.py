@@ -36,7 +36,7 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 NEVER = -1e4
 """A logit whose probability is 0 in every precision."""
 BEGIN_PIECE_KEY = "begin_in_position"
-"""In what tfm writes: the piece whose vector is part of the decoder's first position."""
+"""The key in config.json for the piece whose vector is part of the decoder's first position."""
 MAX_SINUSOIDS = 2**25
 """The most numbers of a table of positions that is compared with sines and cosines."""
 SHARED = "model.shared.weight"

@@ -112,7 +112,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
 
 
 def finished(config: ModelConfig, found: State) -> State:
-    """With positions that are no weights of ours, and of ours without those that no training has reached."""
+    """Add positions that are no weights of tfm, and remove those that no training has reached."""
     if config.positions == "learned":
         found[POSITIONS] = found[POSITIONS][: longest(config)].clone()
     if config.positions == "sinusoidal":

@@ -37,7 +37,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
 GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
-"""By our activation: the function of the gate there, and the order in which the halves of ours stand."""
+"""The function of the gate there, and the order of the halves of the matrix here, by the activation here."""
 ROPE_SCALING_KEYS: Settings = {
     "low_freq_factor": "low_frequency_factor",
     "high_freq_factor": "high_frequency_factor",

@@ -19,7 +19,7 @@ from tfm.tokenizer.languages import is_named
 OFFSET = 2
 """mBART's position 0 stands in row 2."""
 LANGUAGES = "languages"
-"""In what is read of config.json: how the model is told languages, which only its tokenizer says."""
+"""The key in the settings for the way in which the model is told languages, which only its tokenizer knows."""
 LANGUAGE_POSITION = {
     "M2M100Tokenizer": "before",
     "NllbTokenizer": "before",

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tfm.model.config import ModelConfig
 
 ANY = object()
-"""In place of the values of a key: the class holds them all, or code beside the table looks at them."""
+"""Stand-in for the values of a key: the class holds them all, or code beside the table looks at them."""
 
 IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
     ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY

@@ -139,7 +139,7 @@ POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
     Sinusoidal: lambda module: module.table,
     Learned: lambda module: module.table.weight,
 }
-"""By the scheme of the input: the table of what is added to the rows."""
+"""The table that is added to the rows, by the scheme of positions of the input."""
 
 
 def _node(op: str) -> Callable[[Graph, str], str]:
@@ -186,4 +186,4 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
     "glu": _glu,
     "swiglu": _swiglu,
 }
-"""By name, as a recipe has it: (graph, what comes out of the first matrix) -> what enters the second."""
+"""Activations by name, as in a recipe: (graph, output of the first matrix) -> input of the second."""

@@ -132,7 +132,7 @@ GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = 
     "decoder_only": {"model": decoder_only},
     "encoder_only": {"model": encoder_only},
 }
-"""By architecture: the graphs of a network, by the names of their files."""
+"""The graphs of a network, by the names of their files, by architecture."""
 
 
 def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:

@@ -32,4 +32,4 @@ def _column(graph: Graph, mask: str) -> str:
 
 
 POOLINGS: dict[str, Callable[[Graph, str, str], str]] = {"mean": _mean, "max": _largest, "first": _first}
-"""By name, as a recipe has it."""
+"""Poolings by name, as in a recipe."""

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 PRODUCTS, TABLES = "MatMul", "Gather"
 OF_POSITIONS = ".positions."
 PREPARED = {"onnx.quant.pre_process": "onnxruntime.quant"}
-"""By this onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
+"""The mark by which onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
 
 
 def write_int8(model: Any, file: Path) -> None:

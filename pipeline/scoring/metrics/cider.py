@@ -27,7 +27,7 @@ Vector = Mapping[Ngram, float]
 
 @dataclass(frozen=True)
 class DocumentFrequencies:
-    """In how many of the documents each n-gram is."""
+    """The number of documents that have each n-gram."""
 
     counts: Mapping[Ngram, int]
     num_documents: int
@@ -136,7 +136,7 @@ def clipped_cosine(hypothesis: Vector, reference: Vector) -> float:
 
 
 def document_frequencies(segments: Sequence[Sequence[Tokens]]) -> DocumentFrequencies:
-    """In how many segments' references each n-gram is; segments without references are no documents."""
+    """Count the segments whose references have each n-gram; segments without references are no documents."""
     counts = Counter(ngram for segment in segments for ngram in _document(segment))
     return DocumentFrequencies(counts, sum(bool(segment) for segment in segments))
 
@@ -150,7 +150,10 @@ def references_of_segments(references: Sequence[Sequence[str]]) -> list[list[Tok
 
 
 def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
-    """Why no n-gram of the references has a weight, so that CIDEr-D could only be 0; None where one has."""
+    """Return the reason why no n-gram of the references has a weight; None where one has.
+
+    Without weights CIDEr-D could only be 0.
+    """
     segments = references_of_segments(references)
     documents = [segment for segment in segments if segment]
     if not documents:

@@ -37,7 +37,7 @@ _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 class ExternalMetricError(Exception):
-    """Why an external metric gives no score, as the rest of a sentence that begins with its name."""
+    """Failure of an external metric; its message is the rest of a sentence that begins with the metric's name."""
 
 
 @dataclass
@@ -158,9 +158,10 @@ def run_command(
 def _exchange(
     process: "subprocess.Popen[bytes]", limit: float, chunks: Iterator[bytes], on_read: Callable[[bytes], None]
 ) -> None:
-    """Writes and reads as the command is ready for it, so that neither waits for the other for ever; until it ends.
+    """Write and read as the command is ready for it, so that neither waits for the other for ever; until it ends.
 
-    `on_read` hears what it prints. Raises Failed where it ends with another code than 0, or not within `limit` seconds.
+    `on_read` is called with the output. Raises ExternalMetricError where the command ends with another code than 0, or
+    not within `limit` seconds.
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -206,7 +207,7 @@ class _PipeWriter:
         self._unsent = b""
 
     def write(self) -> bool:
-        """Writes what the pipe takes; False once all is written, or where the command reads no more."""
+        """Write as much as the pipe takes; False once all is written, or where the command reads no more."""
         self._unsent = self._unsent or next(self._chunks, b"")
         try:
             self._unsent = self._unsent[os.write(self._pipe.fileno(), self._unsent) :]
@@ -227,7 +228,7 @@ class _NumberParser:
         self._rest = b""
 
     def feed(self, data: bytes) -> int:
-        """Reads on; returns how many more there are."""
+        """Parse further bytes, and return the number of new numbers."""
         before = len(self._found)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:

@@ -109,7 +109,7 @@ def _longer_than(limit: int, columns: Sequence[Sequence[str]], lines: Sequence[i
 
 
 def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
-    """Why a metric's tokens cannot hold the references; None where they can.
+    """The reason why a metric's tokens cannot hold the references; None where they can.
 
     Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than
     MIN_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most

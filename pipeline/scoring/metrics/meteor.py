@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 """The paper's constants: F = P R / (ALPHA P + (1 - ALPHA) R), penalty = GAMMA (chunks / matches) ** BETA."""
 WITHOUT_WORDNET = "modules:exact+stem|"
-"""In the signature of a METEOR without synonyms, which is another score."""
+"""The signature's part for a METEOR without synonyms, which is another score."""
 NO_WORDNET = SimpleNamespace(synsets=lambda word: [])
 
 

@@ -6,8 +6,10 @@ The choice of the file with the blank line changes no score.
 from collections.abc import Callable, Sequence
 
 BLANK_IS_RIGHT = "blank:right"
-"""In the signature of a mean over segments of which some want no word: an output without words is right there, and gets
-the full score. The packages that compute the metrics give it 0."""
+"""The signature's part for a mean over segments of which some want no word.
+
+An output without words is right there, and gets the full score. The packages that compute the metrics give it 0.
+"""
 
 
 def non_blank(segment: Sequence[str]) -> list[str]:

@@ -220,5 +220,5 @@ def sentence_chrf(hypothesis: str, references: Sequence[str], config: Evaluation
 
 
 def looks_tokenized(hypotheses: Sequence[str]) -> bool:
-    """Whether so many lines end in " ." (100 or more, sacrebleu's own limit) that detokenising was forgotten."""
+    """Whether enough lines end in " ." (100 or more, sacrebleu's own limit) that detokenizing was forgotten."""
     return sum(hypothesis.endswith(" .") for hypothesis in hypotheses) >= 100

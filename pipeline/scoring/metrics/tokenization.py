@@ -60,7 +60,7 @@ ROUGE_TOKENIZERS: Mapping[str, UnicodeWords | RougeScoreWords] = {
     "unicode": UnicodeWords(),
     "rouge-score": RougeScoreWords(),
 }
-"""By the name in a recipe."""
+"""ROUGE's tokenizers by the name in a recipe."""
 
 
 def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLEU:

@@ -31,7 +31,7 @@ from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.special import PAD_ID, SPECIALS
 
 HIDDEN = "hidden"
-"""By this name `config.json` says which piece hidden ones read as, for `tfm import`."""
+"""The key in config.json for the piece as which hidden pieces are read, for `tfm import`."""
 
 
 def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:

@@ -56,7 +56,7 @@ class Family:
 
     @property
     def nothing(self) -> Head:
-        """In place of a head that a model lacks: hidden pieces are told by the table of the input."""
+        """The stand-in for a head that a model lacks: hidden pieces are told by the table of the input."""
         return Head(self.words, None)
 
     @property

@@ -93,7 +93,7 @@ def _mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> LabelScore:
 
 
 def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> str | None:
-    """Why the references cannot be scored by their entities; None where they can."""
+    """Return the reason why the references cannot be scored by their entities; None where they can."""
     for line, text in enumerate(references, 1):
         for label in text.split():
             if tag_of(label, config.entities) is None:
