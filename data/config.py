@@ -27,7 +27,7 @@ def _none_or_more(value: object) -> object:
 
 
 class LimitsConfig(BaseModel):
-    """What is dropped from training data (never from test data), and reported."""
+    """Limits beyond which training data (never test data) is dropped, and reported."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -172,7 +172,7 @@ class DataConfig(BaseModel):
 
     @property
     def has_running_text(self) -> bool:
-        """Whether texts without a source are running text, so that their neighbours stay together."""
+        """Whether texts without a source are running text, so that their neighbors stay together."""
         return self.limits.empty == "keep" if self.running_text is None else self.running_text
 
     @property

@@ -45,7 +45,7 @@ class SideCount:
         self.histogram += np.bincount(bins, minlength=len(LENGTH_EDGES))
 
     def as_json(self) -> dict[str, Any]:
-        """For report.json."""
+        """Return the entry of report.json."""
         return {
             "tokens": self.tokens,
             "unknown": self.unknown,
@@ -58,7 +58,7 @@ class SideCount:
 
 @dataclass
 class CorpusCount:
-    """What became of one corpus of a split: pairs read, and kept."""
+    """Counts of one corpus of a split: pairs read, and kept."""
 
     corpus: Corpus
     read: int = 0
@@ -67,7 +67,7 @@ class CorpusCount:
     lengths: LengthCounts = field(default_factory=LengthCounts)  # of the first epoch
 
     def as_json(self) -> dict[str, Any]:
-        """For dataset.json: rows, weight, factor where there is one and, if it is not used in all, epochs."""
+        """Return the entry of dataset.json: rows, weight, factor where there is one and, if not used in all, epochs."""
         about = {"rows": self.rows, "weight": self.corpus.weight}
         about |= {} if self.factor == 1 else {"factor": self.factor}
         return about if self.corpus.epochs is None else {**about, "epochs": list(self.corpus.epochs)}
@@ -75,11 +75,11 @@ class CorpusCount:
 
 @dataclass
 class SplitCount:
-    """What became of one split.
+    """Counts of one split.
 
     pairs, sources, targets: keys of those that are kept.
-    unwritable: of validation and test data. cut: how many sources were, of those that were read. images: of a split of
-    images what became of them.
+    unwritable: of validation and test data. cut: the number of sources that were, of those that were read. images: of a
+    split of images, the report on them.
     """
 
     pairs: Keys
@@ -123,13 +123,13 @@ class SplitCount:
             self.unwritable.add(chunk.target)
 
     def overlap(self, train: "SplitCount") -> dict[str, int]:
-        """How many of these pairs, of their sources and of their targets are in the training data as well."""
+        """Count the pairs, their sources and their targets that are in the training data as well."""
         return {
             what: getattr(self, what).num_common_with(getattr(train, what)) for what in ("pairs", "sources", "targets")
         }
 
     def as_json(self) -> dict[str, Any]:
-        """For report.json."""
+        """Return the entry of report.json."""
         corpora = [{"corpus": describe(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora]
         unwritable = {} if self.unwritable is None else {"unwritable": self.unwritable.as_json()}
         return {
@@ -147,7 +147,13 @@ class SplitCount:
 
 
 def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> dict[str, Any]:
-    """The content of report.json. counts: by split, "train" among them."""
+    """Return the content of report.json.
+
+    Args:
+        counts: by split, "train" among them.
+        budget: of a batch, in tokens.
+        seed: of the draws of a training.
+    """
     share = shares({name: count.rows for name, count in counts.items()})
     epoch = cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
     return {
@@ -198,7 +204,7 @@ def _size_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
 
 
 def _image_table(splits: Mapping[str, Any]) -> list[Table]:
-    """What became of the images, where sources are images."""
+    """Table of the counts of images, where sources are images."""
     rows: list[list[object]] = []
     for name, split in splits.items():
         if (images := split.get("images")) is not None:

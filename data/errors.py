@@ -54,7 +54,13 @@ def as_message(text: str) -> str:
 
 
 def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 200) -> str:
-    """Names or words from a user's file as an error may list them: on one line, and not without end."""
+    """Join names or words from a user's file for an error message: on one line, and cut if it is long.
+
+    Args:
+        names: the names.
+        between: the text between two names.
+        max_chars: the most characters before the cut.
+    """
     text = printable(between.join(map(str, names)))
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 

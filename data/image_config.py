@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 IMAGES_FILE = "images.json"
-"""What a dataset or a model that reads images has in place of a source's tokenizer (`images/preparation.py`)."""
+"""The file that a dataset or model of images has in place of a source's tokenizer (`images/preparation.py`)."""
 
 IMAGE_FORMATS = ("imagefolder", "idx")
 """The formats that hold images alone."""
@@ -26,7 +26,7 @@ UNSET_IMAGE_KEYS: tuple[dict[str, Any], ...] = (
     *({"images": None}, {"image": None}, {"classes": []}),
     *({"delimiter": None}, {"quoting": None}, {"header": None}),
 )
-"""What a dumped config has of these keys where they say nothing."""
+"""Values of these keys in a dumped config that sets none of them."""
 
 
 def without_images(dumped: Any) -> Any:
@@ -53,7 +53,7 @@ class ImagesConfig(BaseModel):
 
 
 def image_corpus_problem(corpus: Any) -> str | None:
-    """What of a corpus (a CorpusConfig) does not go with its images, or with having none; None where all does."""
+    """Reason why a corpus (a CorpusConfig) does not go with its images, or with having none; None where it does."""
     if (problem := _problem_of_classes(corpus.classes)) is not None:
         return problem
     if corpus.image is not None and corpus.format != "huggingface":
@@ -96,7 +96,7 @@ def _problem_of_names(corpus: Any) -> str | None:
 
 
 def problem_of_data(data: Any, named: Mapping[str, Any]) -> str | None:
-    """What of the corpora (`named`) of a DataConfig does not go with `data.images`; None where all does."""
+    """Reason why the corpora (`named`) of a DataConfig do not go with `data.images`; None where all do."""
     with_images = {name: corpus.has_images for name, corpus in named.items()}
     if data.images is None:
         found = next((name for name, has_images in with_images.items() if has_images), None)

@@ -48,9 +48,15 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """The JSON object in a file of at most `max_bytes` bytes.
+    """Read the JSON object in a file.
 
-    Raises DataError, which calls the file `shown`, where there is none.
+    Args:
+        file: to read.
+        shown: the file in messages, if another.
+        max_bytes: the most bytes of the file.
+
+    Raises:
+        DataError: there is no JSON object.
     """
     try:
         return parse_json(read_bounded(file, shown=shown, max_bytes=max_bytes))
@@ -59,7 +65,7 @@ def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYT
 
 
 def _inside(value: object) -> list[object]:
-    """What a list or object holds that may hold more."""
+    """The items of a list or object that are lists or objects themselves."""
     if not isinstance(value, (dict, list)):
         return []
     inner = value.values() if isinstance(value, dict) else value

@@ -41,7 +41,7 @@ class LiveLineReader:
         return line
 
     def _has_line(self) -> bool:
-        """Whether there is nothing to wait for: a line, the end, or more bytes than a line may have."""
+        """Whether a line, the end, or more bytes than a line may have are there already."""
         found = self._held.find(b"\n", self._searched)
         self._searched = len(self._held) if found < 0 else found
         return found >= 0 or self._ended or len(self._held) - self._begin > MAX_LINE_BYTES

@@ -41,11 +41,17 @@ def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool
 def read_bounded(
     file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES, follow_symlinks: bool = False
 ) -> bytes:
-    """Read a file of at most `max_bytes` bytes, as `open_regular` opens it.
+    """Read a file of limited size, as `open_regular` opens it.
+
+    Args:
+        file: to read.
+        shown: the file in messages, if another.
+        max_bytes: the most bytes of the file.
+        follow_symlinks: as in `open_regular`.
 
     Raises:
-        DataError: it is larger, or `open_regular` refuses it.
-        OSError: it cannot be read.
+        DataError: the file is larger, or `open_regular` refuses it.
+        OSError: the file cannot be read.
     """
     with open_regular(file, shown=shown, follow_symlinks=follow_symlinks) as stream:
         data = stream.read(max_bytes + 1)

@@ -32,7 +32,7 @@ _WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})\S)+
 
 
 def letters_by_script(texts: Iterable[str]) -> Counter[str]:
-    """How many letters are of each script in WITHOUT_SPACES, of "Hangul", and of "others"."""
+    """The number of letters of each script in WITHOUT_SPACES, of "Hangul", and of "others"."""
     characters: Counter[str] = Counter()
     for text in texts:
         characters.update(text)

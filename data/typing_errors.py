@@ -1,11 +1,11 @@
-"""Typing errors: a share of a text's characters is mistyped, to see what a model loses on text as people type it.
+"""Typing errors: a share of a text's characters is mistyped, to measure a model's loss on text as people type it.
 
-Each character of a word is hit with probability `rate`. What is hit changes places with the next one, is left out, is
-followed by another one, or becomes another one, each as likely. A character is what a reader takes for one (a grapheme
-cluster, Unicode's annex 29): a letter with its marks, a conjunct of Devanagari or an emoji of several code points stays
-whole. Characters that come in are drawn from those of the line that are of the same script and kind, so errors need no
-keyboard, and are of the text's own language in any script. White space stays, and no word disappears: there are as many
-words as before, for tags for instance.
+Each character of a word is hit with probability `rate`. A character that is hit changes places with the next one, is
+left out, is followed by another one, or becomes another one, each as likely. A character is a unit that a reader sees
+as one (a grapheme cluster, Unicode's annex 29): a letter with its marks, a conjunct of Devanagari or an emoji of
+several code points stays whole. New characters are drawn from those of the line that are of the same script and kind,
+so errors need no keyboard, and are of the text's own language in any script. White space stays, and no word disappears:
+there are as many words as before, for tags for instance.
 """
 
 import hashlib
@@ -21,9 +21,15 @@ _DRAWS = 3  # of each character: whether it is hit, what happens to it, and whic
 
 
 def add_typos(line: str, rate: float, seed: int) -> str:
-    """A line with typing errors; rate: from 0 to 1. A pure function of these three.
+    """Return a line with typing errors: a pure function of its arguments.
 
-    What is hit at a rate is hit at every higher one too, unless the one before it now changes places with it.
+    Characters that are hit at a rate are hit at every higher one too, unless the one before now changes places with
+    them.
+
+    Args:
+        line: the text.
+        rate: the probability that a character is hit, from 0 to 1.
+        seed: of the draws.
     """
     characters = _CHARACTER.findall(line)
     draws = _draws(line, seed, len(characters))
@@ -68,12 +74,18 @@ def _mistyped_word(
 
 
 def _stay_apart(characters: list[str]) -> bool:
-    """Whether these are still the characters of a text once they are beside each other."""
+    """Whether some characters are still the characters of a text once they are beside each other."""
     return bool(_CHARACTER.findall("".join(characters)) == characters)
 
 
 def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
-    """Lines with typing errors, each by itself: a line's errors depend on no other line."""
+    """Return lines with typing errors, each by itself: a line's errors depend on no other line.
+
+    Args:
+        lines: the texts.
+        rate: the probability that a character is hit, from 0 to 1.
+        seed: of the draws.
+    """
     return [add_typos(line, rate, seed) for line in lines]
 
 
@@ -83,7 +95,7 @@ def _kind(character: str) -> tuple[str, str]:
 
 
 def _draws(line: str, seed: int, count: int) -> list[tuple[float, ...]]:
-    """For each of `count` places of a line numbers from 0 to 1, the same on every machine."""
+    """Numbers from 0 to 1 for each of `count` places of a line, the same on every machine."""
     key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16, salt=seed.to_bytes(8, "little"))
     stream = hashlib.shake_128(key.digest()).digest(4 * _DRAWS * count)
     numbers: Iterator[float] = (

@@ -48,6 +48,9 @@ def told_here(error: _E) -> _E:
 
 
 def is_told_here(error: BaseException) -> bool:
-    """Whether this process shows an error: of those that torchrun starts on a machine only the first does, since they
-    all have the same errors, but for those that are marked."""
+    """Whether this process shows an error.
+
+    Only the first process that torchrun starts on a machine does, since all have the same errors, except errors that
+    are marked.
+    """
     return os.environ.get("LOCAL_RANK", "0") == "0" or _TOLD_HERE in getattr(error, "__notes__", ())

@@ -54,10 +54,13 @@ $body
 
 
 def framed(title: str, body: str, *, style: str = "", script: str | None = None) -> str:
-    """A whole page: a title, which is text of a user, over a body, which is HTML whose texts are escaped.
+    """Return a whole page. Colors are var(--ink), --faint, --line, --paper, --card and --bar.
 
-    style: further rules, which come after those of the frame. script: the one script that runs, put at the end of the
-    body. Colours are var(--ink), --faint, --line, --paper, --card and --bar.
+    Args:
+        title: text of a user.
+        body: HTML whose texts are escaped.
+        style: further rules, which come after those of the frame.
+        script: the one script that runs, put at the end of the body.
     """
     policy = _POLICY
     if script is not None:

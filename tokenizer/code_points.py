@@ -2,7 +2,7 @@
 
     id(c) = 4 + code point of c        0 to 3 the control tokens, 1,114,116 and more the languages
 
-So no text is unknown, no text spells a control token, and there is no table of the world's characters.
+Therefore no text is unknown, no text spells a control token, and there is no table of the world's characters.
 """
 
 import json
@@ -27,7 +27,7 @@ from tfm.tokenizer.words import FlatIds, Words, for_later_words
 
 CODE_POINTS = 0x110000
 MODEL = "CodePoint"
-"""What tokenizer.json says of its model, which Hugging Face's `tokenizers` does not have, and refuses."""
+"""The type of the model in tokenizer.json, which Hugging Face's `tokenizers` does not have, and refuses."""
 MAX_BYTES = 2**20
 """Larger than any file of ours."""
 
@@ -149,7 +149,7 @@ class CodePoints(Tokenizer):
         return self.piece(number)
 
     def begins_word(self) -> list[bool]:
-        """Of each id, whether it begins a word inside of a text: the space does."""
+        """Whether each id begins a word inside of a text: the space does."""
         space = len(SPECIALS) + ord(" ")
         return [number == space for number in range(self.vocab_size)]
 
@@ -186,7 +186,7 @@ def load_tokenizer(file: Path) -> Tokenizer:
 
 
 def _is_of_code_points(file: Path) -> bool:
-    """Whether a file says of itself that it is one of ours, whatever else is wrong with it."""
+    """Whether a file names the model type of this module, whatever else is wrong with it."""
     if file.stat().st_size > MAX_BYTES:
         return False
     try:

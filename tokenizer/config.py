@@ -20,16 +20,16 @@ LEARNING_KEYS = (
     "clusters",
     "sentinels",
 )
-"""What says how a tokenizer is learned."""
+"""Keys by which a tokenizer is learned."""
 GROWTH_KEYS = ("min_frequency",)
-"""What of this also says how one is grown."""
+"""Keys among them by which a tokenizer is also grown."""
 OF_SOURCE = ("source_normalization", "source_lowercase")
 OF_TARGET = ("target_normalization", "target_lowercase")
-"""What one side has of its own."""
+"""Keys that one side has of its own."""
 
 
 class TokenizerConfig(BaseModel):
-    """How text becomes pieces. Used by `tfm tokenize`."""
+    """Settings by which text becomes pieces. Used by `tfm tokenize`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -143,7 +143,7 @@ class TokenizerConfig(BaseModel):
         return self
 
     def problem_with(self, languages: Collection[str]) -> str | None:
-        """Why there cannot be so many clusters of these languages, those of all training texts; none if there can."""
+        """Return the reason why the languages of all training texts cannot form so many clusters; None if they can."""
         if self.clusters is None:
             return None
         if not languages:
@@ -155,12 +155,12 @@ class TokenizerConfig(BaseModel):
 
     @property
     def of_source(self) -> "TokenizerConfig":
-        """How the source's own vocabulary is learned."""
+        """The settings by which the source's own vocabulary is learned."""
         return self._of_side(self.source_normalization, self.source_lowercase, self.kind)
 
     @property
     def target_config(self) -> "TokenizerConfig":
-        """How the target's own vocabulary is learned."""
+        """The settings by which the target's own vocabulary is learned."""
         return self._of_side(self.target_normalization, self.target_lowercase, self.target_kind or self.kind)
 
     def _of_side(self, form: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
@@ -170,5 +170,5 @@ class TokenizerConfig(BaseModel):
 
     @property
     def names(self) -> LabelKind | None:
-        """Which names the target's own vocabulary is of, if it is one of names."""
+        """The kind of names that the target's own vocabulary is of, if it is one of names."""
         return next((kind for kind in get_args(LabelKind) if kind == self.target_kind), None)

@@ -26,7 +26,7 @@ def add_languages(backend: tokenizers.Tokenizer, languages: Iterable[str]) -> No
 
 
 def are_codes(named: object) -> bool:
-    """Whether something that was read is a list of codes of ISO 639-3, each once."""
+    """Whether a value that was read is a list of codes of ISO 639-3, each once."""
     return (
         isinstance(named, list)
         and all(isinstance(each, str) and re.fullmatch(LANGUAGE_CODE, each) for each in named)
@@ -45,7 +45,7 @@ def languages_of(backend: tokenizers.Tokenizer) -> dict[str, int]:
 
 
 def has_source_language(backend: tokenizers.Tokenizer) -> bool:
-    """Whether its languages are named of texts, sources and targets alike, and not asked for."""
+    """Whether a tokenizer's languages are named of texts, sources and targets alike, and not asked for."""
     return bool(_spelled(backend, TEXT_LANGUAGE_TOKEN)) and not _spelled(backend, TARGET_LANGUAGE_TOKEN)
 
 
@@ -92,7 +92,7 @@ sl:slv sn:sna so:som sq:sqi sr:srp ss:ssw st:sot su:sun sv:swe sw:swa ta:tam te:
 tn:tsn tr:tur ts:tso tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor zh:zho zu:zul
 """
 ISO_639_3 = dict(pair.split(":") for pair in _PAIRS.split())
-"""By the code of ISO 639-1, of two letters; `ns`, Northern Sotho, is M2M100's own."""
+"""The codes of ISO 639-3 by those of ISO 639-1, of two letters; `ns`, Northern Sotho, is M2M100's own."""
 
 
 def iso_of(code: str) -> str | None:
@@ -102,5 +102,5 @@ def iso_of(code: str) -> str | None:
 
 
 def match_languages(asked: str, known: Collection[str]) -> list[str]:
-    """Which of the languages that a model knows are meant: its own code, or all of one code of ISO 639-3."""
+    """The languages of a model that a code means: the model's own code, or all of one code of ISO 639-3."""
     return [asked] if asked in known else [code for code in known if iso_of(code) == asked]

@@ -1,7 +1,7 @@
 """Learning pieces from counted words, one function for each kind.
 
-Ids have one canonical order: control tokens, the alphabet by code point, then what was learned (merges in their order,
-other pieces by their rank). So a file is as reproducible as the trainer.
+Ids have one canonical order: control tokens, the alphabet by code point, then the learned pieces (merges in their
+order, other pieces by their rank). A file is therefore as reproducible as the trainer.
 """
 
 import json
@@ -111,7 +111,16 @@ def make_unigram(pieces: Mapping[str, float]) -> Model:
 
 
 def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, float]:
-    """At most `size` pieces of the unigram language model with their log probabilities, the most probable first."""
+    """Learn pieces of the unigram language model.
+
+    Args:
+        words: counted words.
+        size: the most pieces.
+        min_frequency: the least number of occurrences of a letter or piece.
+
+    Returns:
+        The log probability of each piece, the most probable first.
+    """
     alphabet = letters_in(words, size, min_frequency)
     words = _split_unknown(words, alphabet)
     trainer = trainers.UnigramTrainer(
@@ -174,7 +183,7 @@ def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model
 
 
 def _train(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """What Hugging Face's trainer makes of counted words: the model as tokenizer.json has it."""
+    """Run Hugging Face's trainer on counted words, and return the model as tokenizer.json has it."""
     # The trainer takes text and counts itself: each word is said as often as it was seen. No word has a
     # line break, since normalised text has none.
     learner = Tokenizer(model)
@@ -205,7 +214,13 @@ def _with_ends(words: Words) -> Iterator[tuple[str, int]]:
 
 
 def letters_in(words: Words, size: int, min_frequency: int) -> list[str]:
-    """The characters seen at least `min_frequency` times, at most the `size` most frequent, by code point."""
+    """Return the most frequent characters, by code point.
+
+    Args:
+        words: counted words.
+        size: the most characters.
+        min_frequency: the least number of occurrences of a character.
+    """
     seen: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
@@ -214,7 +229,13 @@ def letters_in(words: Words, size: int, min_frequency: int) -> list[str]:
 
 
 def most_frequent(seen: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
-    """At most `size` of what was seen `min_frequency` times, the most frequent first; None: all of it."""
+    """Return the most frequent strings, the most frequent first.
+
+    Args:
+        seen: the number of times that each was seen.
+        size: the most strings; None: all.
+        min_frequency: the least number of times.
+    """
     enough = [each for each, count in seen.items() if count >= min_frequency]
     return sorted(enough, key=lambda each: (-seen[each], each))[:size]
 
@@ -234,7 +255,7 @@ def _split_unknown(words: Words, letters: Iterable[str]) -> Counter[str]:
 
 
 def _occurrences(words: Words, pieces: set[str]) -> Counter[str]:
-    """How often each of the pieces occurs in the words."""
+    """Count the occurrences of each of the pieces in the words."""
     seen: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(len(word)):

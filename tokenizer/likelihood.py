@@ -1,7 +1,7 @@
 """WordPiece as it was published: the two pieces are joined whose union makes the text likeliest.
 
-Of a text of N pieces, each as probable as it is frequent, writing ab for a b gains log p(ab) - log p(a) p(b) at each of
-its c(ab) places. So pairs are ranked by (Schuster and Nakajima 2012)
+In a text of N pieces, each as probable as it is frequent, writing ab for a b gains log p(ab) - log p(a) p(b) at each of
+its c(ab) places. Pairs are therefore ranked by (Schuster and Nakajima 2012)
 
     score(a, b) = c(ab) / (c(a) c(b)),
 
@@ -91,9 +91,14 @@ class PieceCounts:
 
 
 def likeliest_joins(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
-    """The pieces made by joining the pair of the highest score, again and again; one may be made more than once.
+    """Yield the piece made by joining the pair of the highest score, again and again; one may be made more than once.
 
     Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`.
+
+    Args:
+        counts: the counts of pieces and pairs, which each join changes.
+        min_frequency: the least number of occurrences of a pair.
+        min_score: the least score of a pair.
     """
     return (merged_piece(*pair) for pair in best_merges(counts, counts.score, min_frequency, min_score))
 
@@ -101,11 +106,17 @@ def likeliest_joins(counts: PieceCounts, min_frequency: int, min_score: float) -
 def best_merges(
     counts: PieceCounts, score: Callable[[Pair], float], min_frequency: int, min_score: float
 ) -> Iterator[Pair]:
-    """The pair of the highest score, again and again, each joined after it was given.
+    """Yield the pair of the highest score, again and again, each joined after it was given.
 
-    Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`. Of equal scores the more
+    Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`. Among equal scores the more
     frequent pair comes first, then the one spelled first. A score may fall between joins, and rise only for the pairs
     that a join changes.
+
+    Args:
+        counts: the counts of pieces and pairs, kept up to date by the joins.
+        score: the score of a pair.
+        min_frequency: the least number of occurrences of a pair.
+        min_score: the least score of a pair.
     """
 
     def entry(pair: Pair) -> tuple[float, int, Pair]:

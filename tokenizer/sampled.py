@@ -58,7 +58,7 @@ class WordsOfRows:
 
 
 class Spelling:
-    """What the pieces of a vocabulary spell, and so which words ids are of.
+    """The text that each piece of a vocabulary spells, from which follow the words that ids form.
 
     Words are those of the kinds `bpe` and `unigram`: " ?letters+ | ?digits+ | ?anything else".
     """
@@ -75,7 +75,13 @@ class Spelling:
             self._kinds[letter] = {ord(" "): 2, UNKNOWN: 0}.get(letter, of_letter)
 
     def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> WordsOfRows:
-        """The words of ids (N,), lengths (R,); the key of a word is made of its row's (R,) and its place there."""
+        """Return the words of texts, each with a key made of its row's and its place there.
+
+        Args:
+            ids: (N,) of all texts.
+            lengths: (R,) tokens of each text.
+            keys: (R,) of each text.
+        """
         sizes = self._lengths[ids]
         ends = np.cumsum(sizes)
         letters = self._letters[np.arange(sizes.sum()) + np.repeat(self._starts[ids] - (ends - sizes), sizes)]
@@ -154,7 +160,7 @@ class BpeDropout:
         )
 
     def _rank(self, left: Ints, right: Ints) -> Ints:
-        """When each pair was learned to be merged; _NONE if it was not."""
+        """The rank at which each pair was learned to be merged; _NONE if it was not."""
         pairs = np.where(right < 0, -1, left * self._size + right)
         found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
         return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)

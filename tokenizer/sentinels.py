@@ -1,7 +1,7 @@
 """Sentinels: control tokens that stand for hidden spans of a text (Raffel et al. 2020, section 3.1.4).
 
-They are spelled as T5 spells them: `<extra_id_0>`, `<extra_id_1>`, ... No text can spell one: as with all control
-tokens, a text of these characters is encoded as any other text.
+Spelled as in T5: `<extra_id_0>`, `<extra_id_1>`, ... No text can spell one: as with all control tokens, a text of these
+characters is encoded as any other text.
 """
 
 import re

@@ -76,7 +76,7 @@ class Tokenizer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What tokenizer.json has, anew each time."""
+        """The content of tokenizer.json, anew each time."""
         found: dict[str, Any] = json.loads(self._whole.to_str())
         return found
 
@@ -109,7 +109,7 @@ class Tokenizer:
 
     @cached_property
     def names_texts(self) -> bool:
-        """Whether its languages are told of both texts: a source begins with the target's and its own."""
+        """Whether the languages of both texts are told: a source begins with the target's and its own."""
         return has_source_language(self._whole)
 
     @cached_property
@@ -130,7 +130,7 @@ class Tokenizer:
 
     @property
     def has_language_prefix(self) -> bool:
-        """Whether tokens of languages are before its texts."""
+        """Whether tokens of languages precede the texts."""
         return bool(self._prefix_ids)
 
     def with_languages(self, *languages: str) -> "Tokenizer":
@@ -154,16 +154,16 @@ class Tokenizer:
 
     @cached_property
     def is_word_level(self) -> bool:
-        """Whether its pieces are whole words between spaces (kind `word`), such as phones."""
+        """Whether the pieces are whole words between spaces (kind `word`), such as phones."""
         return isinstance(self._whole.model, WordLevel) and cuts_at_spaces(self._whole)
 
     @cached_property
     def label_kind(self) -> LabelKind | None:
-        """Whether its pieces are names (`tokenizer.labels`): a label a text, or the tags of a text; None: neither."""
+        """The kind of names that the pieces are (`tokenizer.labels`), labels of texts or tags of words, or None."""
         return kind_of(self._whole)
 
     def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
-        """What draws other pieces of the same text; None where its kind is none of those that a value is given for."""
+        """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
         model = model_of_words(self._whole)
         control = {*self.languages.values(), *self.sentinels}  # which no text spells
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
@@ -211,9 +211,9 @@ class Tokenizer:
         return sorted({self.surface(number) for number in numbers}, key=lambda piece: (-len(piece), piece))[:count]
 
     def begins_word(self) -> list[bool]:
-        """Of each id, whether its piece begins a word inside of a text: it brings the space before it.
+        """Whether the piece of each id begins a word inside of a text, with the space before it.
 
-        Where whole words are unknown (kinds `word` and `wordpiece`), the unknown piece does.
+        The unknown piece does where whole words are unknown (kinds `word` and `wordpiece`).
         """
         begins = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
         begins[UNK_ID] = isinstance(self._whole.model, (WordLevel, WordPiece))
@@ -228,14 +228,20 @@ def _checked(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def _reason(error: BaseException) -> str:
-    """What `tokenizers` says, which raises a bare Exception, or one of Rust's panics; raises what is neither."""
+    """The message of an error of `tokenizers`, a bare Exception or one of Rust's panics; raises any other."""
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
-    """Write the tokenizers of source and target so that `code_points.load_pair` reads them."""
+    """Write the tokenizers of source and target so that `code_points.load_pair` reads them.
+
+    Args:
+        source: the tokenizer of the source.
+        target: the tokenizer of the target, which may be the same.
+        folder: to write into.
+    """
     if source is target:
         source.save(folder / SHARED)
     else:

@@ -55,13 +55,13 @@ class TokenizerTrainer:
 
     @property
     def words(self) -> Counter[str]:
-        """How often each word was seen."""
+        """The number of times that each word was seen."""
         self._fold()
         return self._words
 
     @property
     def num_words(self) -> int:
-        """How many different words were seen."""
+        """The number of different words that were seen."""
         return len(self.words)
 
     def learn(self) -> Tokenizer:
@@ -117,7 +117,7 @@ class ClustersTrainer:
 
     @property
     def num_words(self) -> int:
-        """How many different words were seen."""
+        """The number of different words that were seen."""
         return sum(each.num_words for each in self._trainers.values())
 
     def learn(self) -> Tokenizer:
@@ -148,7 +148,13 @@ class RankedPieces:
 
     @classmethod
     def learned(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
-        """Of `size` pieces beside the letters, as far as the text has so many."""
+        """Learn pieces with a unigram model, and rank them.
+
+        Args:
+            text: the counted words.
+            size: the number of pieces beside the letters, as far as the text has so many.
+            min_frequency: the least number of occurrences of a letter or piece.
+        """
         letters = letters_in(text.words, size, min_frequency)
         return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
 
@@ -158,7 +164,13 @@ class RankedPieces:
         return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
 
     def sized(self, step: int, texts: int, steps: int) -> LanguageVocabulary:
-        """The vocabulary after so many steps, and its term of what VoCap maximises; texts: of all languages."""
+        """Return the vocabulary after some steps, and its term of the sum that VoCap maximizes.
+
+        Args:
+            step: the number of pieces of a step.
+            texts: the number of texts of all languages.
+            steps: the number of steps.
+        """
         pieces = self.first(step * steps)
         alp = average_log_probability(self.text.words, self.text.num_texts, pieces)
         return LanguageVocabulary(pieces, term(self.text.num_texts / texts, alp))
@@ -191,7 +203,7 @@ class NamesTrainer:
 
     @property
     def num_words(self) -> int:
-        """How many different names were seen."""
+        """The number of different names that were seen."""
         return len(self._seen)
 
     def learn(self) -> Tokenizer:

@@ -1,6 +1,6 @@
 """The ids of much text at once, each distinct word encoded once: repeated words are looked up.
 
-This is exact because no kind of tokenizer looks across a space, neither in normalising nor in splitting; see
+The result is exact because no kind of tokenizer looks across a space, neither in normalizing nor in splitting; see
 `cuts_at_spaces`.
 """
 
@@ -113,7 +113,7 @@ def encode_lists(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
 
 
 def cuts_at_spaces(backend: tokenizers.Tokenizer) -> bool:
-    """Whether a tokenizer, which may be from another program, normalises and splits text as our kinds do."""
+    """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
     ours = [_spelled(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []

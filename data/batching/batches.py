@@ -109,7 +109,13 @@ def make_texts(column: Column, rows: Ints) -> TextBatch:
 
 
 def make_windows(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
-    """The windows of a running text that begin at `starts`, each (or each its own) so long, or as there is text."""
+    """Return the windows of a running text, each shorter where the text ends.
+
+    Args:
+        text: ids of the text.
+        starts: (W,) the index at which each window begins.
+        length: tokens of each window, or (W,) of each its own.
+    """
     lengths = np.minimum(len(text) - starts, length)
     begins = np.cumsum(lengths) - lengths
     places = np.arange(lengths.sum()) + np.repeat(starts - begins, lengths)
@@ -126,7 +132,13 @@ def make_pairs(split: Split, rows: Ints) -> PairBatch:
 
 
 def pairs_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: ImageTransform) -> PairBatch:
-    """A batch of images (B, height, width, channels) and targets given as ids without start and end token."""
+    """Return a batch of images and targets.
+
+    Args:
+        pixels: (B, height, width, channels).
+        targets: ids without start and end token.
+        preparation: turns pixels into the network's input.
+    """
     return _with_images(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
 
 
@@ -141,7 +153,16 @@ def pairs_from_ids(
     targets: Sequence[Sequence[int]],
     words: Sequence[Sequence[int]] | None = None,
 ) -> PairBatch:
-    """A batch of pairs given as ids without start and end token. words: how many pieces each word of a source has."""
+    """Return a batch of pairs.
+
+    Args:
+        sources: ids without start and end token.
+        targets: ids without start and end token, as many.
+        words: the number of pieces of each word of each source; None where sources have no words.
+
+    Raises:
+        ValueError: the numbers of sources and targets differ.
+    """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
     sizes = None if words is None else Column.from_lists(words)
@@ -163,8 +184,10 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
 
 
 def _firsts(sizes: Ids, counts: Ints) -> Tensor:
-    """Where words begin in concatenated sentences, each with its end token: words (W,) pieces of each word, and (B,)
-    how many words each sentence has."""
+    """The index at which each word begins in concatenated sentences, each with its end token (W,).
+
+    sizes: (W,) pieces of each word. counts: (B,) words of each sentence.
+    """
     sizes = sizes.astype(np.int64)
     return torch.from_numpy(np.cumsum(sizes) - sizes + np.repeat(np.arange(len(counts)), counts))
 

@@ -25,12 +25,19 @@ def batches(
     epoch: int,
     weights: NDArray[np.float64] | None = None,
 ) -> list[Ints]:
-    """Batches of one epoch, in the order to train on them, as arrays of row numbers.
+    """Return the batches of one epoch, in the order to train on them, as arrays of row numbers.
 
-    source_lengths, target_lengths: (rows,) tokens of each row, the end token included. budget: the largest B * longest
-    source and B * longest target of a batch of B rows. weights: a row of weight w occurs floor(w) times, and once more
-    for a random share w - floor(w) of the rows of that weight (`num_extra_copies`); without weights every row occurs
-    exactly once. Raises DataError if one row alone exceeds the budget.
+    Args:
+        source_lengths: (rows,) tokens of each row, the end token included.
+        target_lengths: (rows,) the same of the targets.
+        budget: the largest B * longest source and B * longest target of a batch of B rows.
+        seed: of the draws of a training.
+        epoch: counted from 0.
+        weights: (rows,) a row of weight w occurs floor(w) times, and once more for a random share w - floor(w) of the
+            rows of that weight (`num_extra_copies`); None: every row occurs exactly once.
+
+    Raises:
+        DataError: one row alone exceeds the budget.
     """
     rows = repeat_by_weight(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
     if not len(rows):
@@ -50,9 +57,14 @@ def batches(
 
 
 def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
-    """Every row once, batched as in training but sorted by length and without randomness: for validation and tests.
+    """Batch every row once, as in training but sorted by length and without randomness: for validation and tests.
 
     A row that exceeds the budget gets its own batch.
+
+    Args:
+        source_lengths: (rows,) tokens of each row, the end token included.
+        target_lengths: (rows,) the same of the targets.
+        budget: the largest B * longest source and B * longest target of a batch of B rows.
     """
     if not len(source_lengths):
         return []
@@ -62,7 +74,13 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
 
 
 def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
-    """Share of positions that are padding, over both sides of all batches: 1 - real / padded."""
+    """Compute the share of positions that are padding, over both sides of all batches: 1 - real / padded.
+
+    Args:
+        batches: the row numbers of each batch.
+        source_lengths: (rows,) tokens of each row.
+        target_lengths: (rows,) tokens of each row.
+    """
     real = padded = 0
     for rows in batches:
         for lengths in (source_lengths[rows], target_lengths[rows]):
@@ -72,7 +90,13 @@ def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints)
 
 
 def repeat_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
-    """Row numbers of one epoch, each as often as its weight says; fractions are drawn from (seed, epoch)."""
+    """Return the row numbers of one epoch, each as often as its weight says; fractions are drawn from (seed, epoch).
+
+    Args:
+        weights: (rows,) the weight of each row.
+        seed: of the draws of a training.
+        epoch: counted from 0.
+    """
     rng = np.random.default_rng([seed, epoch, _DRAW_COPIES])
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
@@ -83,10 +107,16 @@ def repeat_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> 
 
 
 def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
-    """How many of `num_rows` rows of a weight occur once more in an epoch, for the fraction of the weight.
+    """The number of a weight's rows that occur once more in an epoch, for the fraction of the weight.
 
     On average fraction times rows, even for few rows: the first n epochs have n times as many, to within one row; the
     phase is drawn from the seed.
+
+    Args:
+        weight: of the rows.
+        num_rows: rows with this weight.
+        seed: of the draws of a training.
+        epoch: counted from 0.
     """
     share = round(weight % 1 * num_rows, 9)  # 0.3 of 100 rows are 30, not 30.000000000000004
     begin = epoch + np.random.default_rng([seed, _DRAW_COPIES, *weight.as_integer_ratio()]).random()
@@ -94,23 +124,32 @@ def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> 
 
 
 def epoch_jitter(seed: int, epoch: int) -> tuple[float, bool]:
-    """Of an epoch: the share of the budget that the first batch gets, and which way lengths turn."""
+    """Draw an epoch's share of the budget that the first batch gets, and the direction in which lengths turn."""
     rng = np.random.default_rng([seed, epoch, _DRAW_CUT])
     return rng.random(), bool(rng.integers(2))
 
 
 def sort_key(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints:
-    """To sort by (larger, +-difference), the sign alternating from one length to the next."""
+    """Return a key to sort by (larger, +-difference), the sign alternating from one length to the next.
+
+    Args:
+        max_lengths: (rows,) tokens of each row's larger side.
+        difference: (rows,) tokens of the source less those of the target.
+        flip: whether the alternation begins with the other sign.
+    """
     turn = np.where((max_lengths % 2 == 0) != flip, difference, -difference)
     # |difference| < larger, so one integer holds both keys and one sort does.
     return max_lengths * (2 * int(max_lengths.max()) + 1) + turn
 
 
 def split_by_budget(rows: Ints, max_lengths: Ints, budget: int, *, first: float) -> list[Ints]:
-    """Consecutive pieces of `rows` (ascending in `larger`), each as long as the budget allows.
+    """Split rows into consecutive pieces, each as long as the budget allows. A row over the budget stands alone.
 
-    The first piece gets only the share `first` of the budget, which moves every later cut. A row over the budget
-    stands alone.
+    Args:
+        rows: (rows,) row numbers, ascending in `max_lengths`.
+        max_lengths: (rows,) tokens of each row's larger side.
+        budget: the largest B * longest row of a piece of B rows.
+        first: the share of the budget that the first piece gets, which moves every later cut.
     """
     pieces = []
     begin, share = 0, max(int(first * budget), 1)

@@ -1,7 +1,8 @@
-"""Keys of the draws that concern single examples: what is hidden of a text, which noise words its words get.
+"""Keys of the draws that concern single examples: spans hidden in a text, noise words drawn for its words.
 
-In training an example's key follows from the update, its row, and how often the row occurred before in the update; in
-evaluation from its tokens. So what is drawn for a text does not depend on its batch, nor on the process that has it.
+In training an example's key follows from the update, its row, and the number of times the row occurred before in the
+update; in evaluation from its tokens. A draw for a text therefore depends neither on its batch nor on its process.
+
 Shapes: B texts · N tokens of all texts.
 """
 
@@ -17,7 +18,7 @@ _TEXTS = np.array([0], np.uint64)
 
 
 def occurrences(batches: Sequence[Ints]) -> list[Ints]:
-    """How often each row of an update's batches occurs before, in its batch and those in front of it."""
+    """Count the earlier occurrences of each row of an update's batches, in its batch and those in front of it."""
     rows = np.concatenate([*batches, np.empty(0, np.int64)])
     order = np.argsort(rows, kind="stable")
     in_order = rows[order]
@@ -47,7 +48,13 @@ def keys_of_texts(ids: NDArray[np.int64], lengths: Ints) -> Keys:
 
 
 def keys_of_tokens(keys: Keys, lengths: Ints, draw: int) -> Keys:
-    """(N,) 64 random bits for each token of texts with these keys (B,) and lengths (B,): those of one draw of many."""
+    """Return 64 random bits for each token of some texts (N,).
+
+    Args:
+        keys: (B,) of the texts.
+        lengths: (B,) tokens of each text.
+        draw: the number of one draw of many.
+    """
     return hashed(np.repeat(hashed(keys, np.array([draw])), lengths), places_of(lengths))
 
 

@@ -17,19 +17,25 @@ SHIFT = 32
 
 @dataclass
 class LengthCounts:
-    """How often each pair of a source's and a target's length, end tokens counted, is there; by weight."""
+    """The number of rows with each pair of a source's and a target's length, end tokens counted; by weight."""
 
     counts: dict[float, Counter[int]] = field(default_factory=dict)
 
     def add(self, source: Ints, target: Ints, weight: float) -> None:
-        """Count some rows."""
+        """Count some rows.
+
+        Args:
+            source: (rows,) tokens of the sources.
+            target: (rows,) tokens of the targets.
+            weight: of all these rows.
+        """
         pairs, times = np.unique((source << SHIFT) + target, return_counts=True)
         self.counts.setdefault(weight, Counter()).update(dict(zip(pairs.tolist(), times.tolist(), strict=True)))
 
 
 @dataclass(frozen=True)
 class Cost:
-    """For one epoch: batches, rows, and the share of positions that are padding, over both sides."""
+    """Cost of one epoch: batches, rows, and the share of positions that are padding, over both sides."""
 
     batches: int
     rows: int
@@ -37,7 +43,16 @@ class Cost:
 
 
 def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
-    """What `buckets.batches` comes to with these lengths. Which rows a broken weight repeats is another draw."""
+    """Compute the cost of the batches that `buckets.batches` makes of these lengths.
+
+    The rows that a broken weight repeats are another draw.
+
+    Args:
+        lengths: the numbers of rows by length and weight.
+        budget: of a batch, in tokens, padding counted.
+        seed: of the draws of a training.
+        epoch: counted from 0.
+    """
     if not lengths.counts:
         return Cost(0, 0, 0.0)
     first, flip = epoch_jitter(seed, epoch)
@@ -64,10 +79,15 @@ def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
 def epoch_sizes(
     larger: Ints, *, budget: int, seed: int, weights_of: Callable[[int], NDArray[np.float64] | None]
 ) -> Callable[[int], int]:
-    """How many batches `buckets.batches` makes of an epoch, by its number, without making them.
+    """Return a function from an epoch's number to its number of batches in `buckets.batches`, without making them.
 
-    larger: (rows,) tokens of each row's larger side. weights_of: the weights of an epoch's rows. Only lengths are
-    counted, so that all epochs of a training of millions of rows take seconds.
+    Only lengths are counted, so that all epochs of a training of millions of rows take seconds.
+
+    Args:
+        larger: (rows,) tokens of each row's larger side.
+        budget: of a batch, in tokens, padding counted.
+        seed: of the draws of a training.
+        weights_of: the weights of an epoch's rows, by its number; None where every row occurs once.
     """
     once = _histogram(larger)
 
@@ -93,7 +113,7 @@ def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
 
 
 def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -> int:
-    """How many pieces `buckets.cut` makes of rows with these lengths, ascending, and counts.
+    """The number of pieces that `buckets.cut` makes of rows with these lengths, ascending, and counts.
 
     first: the limit of the first piece; the others have the budget.
     """

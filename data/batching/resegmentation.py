@@ -1,7 +1,7 @@
 """Batches whose texts are segmented anew at each update (`tokenizer.sampled`), within the limits of the plain ones.
 
-What rows come together is decided by their plain lengths. A text that gets longer than a model may read keeps its plain
-pieces, and a batch that gets larger than the budget is read in parts.
+Plain lengths decide the rows of a batch. A text that gets longer than a model may read keeps its plain pieces, and a
+batch that gets larger than the budget is read in parts.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from tfm.tokenizer.sampled import Sampler, hashed
 
 @dataclass(frozen=True)
 class Resegmentation:
-    """How the texts of training batches are segmented anew.
+    """Settings by which the texts of training batches are segmented anew.
 
-    source, target: draws the pieces of a side; None: that side stays as it is. seed: of all draws. longest: the most
+    source, target: draws the pieces of a side; None: that side stays as it is. seed: of all draws. max_tokens: the most
     tokens of a text, end token included. budget: the most rows times longest text of a part of a batch.
     """
 
@@ -29,10 +29,17 @@ class Resegmentation:
     budget: int
 
     def parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
-        """The examples of `rows` with the pieces that they have at this update, in parts within the budget; and the
-        places of each part's examples in `rows`.
+        """Yield examples with the pieces that they have at an update, in parts within the budget.
 
-        A pure function of (seed, step, row) for each of them.
+        Each example is a pure function of (seed, step, row).
+
+        Args:
+            split: the training data.
+            rows: (B,) row numbers of a batch.
+            step: the number of the update.
+
+        Yields:
+            A part, and the indices of its examples in `rows`.
         """
         sides = (split.source, split.target)
         source, target = (

@@ -22,16 +22,22 @@ class CorpusEpochs:
     epochs: tuple[int, int] | None = None
 
     def is_active(self, epoch: int) -> bool:
-        """Whether it does in this epoch, counted from 0 as in training."""
+        """Whether the corpus is used in this epoch, counted from 0 as in training."""
         return self.epochs is None or self.epochs[0] <= epoch + 1 <= self.epochs[1]
 
 
 def weights_of(
     weights: NDArray[np.float64], corpus_epochs: Sequence[CorpusEpochs], epoch: int
 ) -> NDArray[np.float64] | None:
-    """How often each row occurs in an epoch, counted from 0: never if its corpus is not used in it.
+    """The number of times that each row occurs in an epoch: never if its corpus is not used in it.
 
-    weights: (rows,) of the rows where they are used. None if every row occurs once.
+    Args:
+        weights: (rows,) of the rows where they are used.
+        corpus_epochs: the epochs in which each corpus is used, in the order of the rows.
+        epoch: counted from 0.
+
+    Returns:
+        (rows,) weights; None if every row occurs once.
     """
     inactive = [not turn.is_active(epoch) for turn in corpus_epochs]
     if any(inactive):
@@ -40,9 +46,15 @@ def weights_of(
 
 
 def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:
-    """The turns of training corpora as dataset.json lists them; none where all take part in every epoch.
+    """Read the turns of training corpora in dataset.json; none where all take part in every epoch.
 
-    Raises DataError, which names `file`, where they are not of `num_rows` rows in all.
+    Args:
+        corpora: the corpora as dataset.json lists them.
+        num_rows: the rows of training data.
+        file: dataset.json, for messages.
+
+    Raises:
+        DataError: the turns are not of `num_rows` rows in all.
     """
     if all(each.get("epochs") is None for each in corpora):
         return ()

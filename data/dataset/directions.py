@@ -1,4 +1,4 @@
-"""Which language is translated into which, row by row of a split; and how often each corpus is seen."""
+"""The direction of translation of each row of a split, and the number of times that each corpus is seen."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from tfm.tokenizer.special import LANGUAGE_CODE
 
 @dataclass(frozen=True)
 class Direction:
-    """So many rows, one after the other, from one language into another; their codes in ISO 639-3."""
+    """Consecutive rows from one language into another, and their number; codes are those of ISO 639-3."""
 
     source: str
     target: str
@@ -28,16 +28,16 @@ class Direction:
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name of the direction in tables."""
         return f"{self.source}-{self.target}"
 
 
 Directions = Mapping[str, tuple[Direction, ...]]
-"""Of each split, in the order of its rows; empty where a dataset has no languages."""
+"""Directions of each split, in the order of its rows; empty where a dataset has no languages."""
 
 
 def temperature_weights(rows: Sequence[int], temperature: float) -> list[float]:
-    """How often a row of each corpus occurs in an epoch, so that p_i ∝ n_i^(1/T) (Arivazhagan et al. 2019).
+    """The number of times that a row of each corpus occurs in an epoch, with p_i ∝ n_i^(1/T) (Arivazhagan et al. 2019).
 
     rows: n_i. The sum of rows times factors is the sum of the rows, so an epoch is as long as it was.
     """
@@ -48,7 +48,7 @@ def temperature_weights(rows: Sequence[int], temperature: float) -> list[float]:
 
 
 def read_directions(about: Mapping[str, Any], file: Path) -> dict[str, tuple[Direction, ...]]:
-    """What dataset.json says of languages. Raises DataError where it is not what `tfm preprocess` writes."""
+    """Read the directions in dataset.json. Raises DataError where `tfm preprocess` did not write them so."""
     try:
         found = {
             split: tuple(Direction(source, target, rows) for source, target, rows in each)

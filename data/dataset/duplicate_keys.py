@@ -26,12 +26,12 @@ class Keys:
         self._count += len(keys)
 
     def num_duplicates(self) -> int:
-        """How many came before."""
+        """The number of keys that came before."""
         shares = (self._share(*which) for which in _shares(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
     def num_common_with(self, others: "Keys") -> int:
-        """How many are among the others."""
+        """The number of keys that are among the others."""
         found = 0
         for which in _shares(max(len(self), len(others))):
             wanted, there = self._share(*which), others._share(*which)
@@ -41,7 +41,7 @@ class Keys:
         return found
 
     def _share(self, share: int, num_shares: int) -> Ints:
-        """Those of one share, sorted."""
+        """The keys of one share, sorted."""
         parts = [keys if num_shares == 1 else keys[keys % num_shares == share] for keys in self._read()]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 

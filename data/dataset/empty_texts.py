@@ -1,4 +1,4 @@
-"""Validation and test pairs without a text: empty cells, null, blank lines. They are kept, so they must be reported."""
+"""Validation and test pairs without a text: empty cells, null, blank lines; kept, and therefore reported."""
 
 from dataclasses import dataclass
 

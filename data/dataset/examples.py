@@ -105,10 +105,18 @@ class Chunk:
 def encode(
     rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, multi_reference: bool = False
 ) -> Iterator[Chunk]:
-    """The pairs in `chunk_rows` of CHUNK_ROWS, encoded; a stream of any length needs the memory of one chunk.
+    """Encode pairs; a stream of any length needs the memory of one chunk.
 
     If targets are tags, which belong to words, sources are encoded word by word.
-    multi_reference: whether rows may have more than two texts.
+
+    Args:
+        rows: the texts of each pair.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+        multi_reference: whether rows may have more than two texts.
+
+    Yields:
+        Chunks of CHUNK_ROWS rows, as `chunk_rows` cuts them.
     """
     of_source = Side.by_words if target.label_kind == "tags" else Side.encode
     first = 0
@@ -150,7 +158,7 @@ class PairFilter:
         kept &= ~bad
 
     def _repeated(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which pairs came before among those that stay."""
+        """Mask of the pairs that came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
         keys = combine_keys(chunk.source.keys(), chunk.target.keys()).tolist()
         for row in np.flatnonzero(kept).tolist():

@@ -28,10 +28,15 @@ def write_pixels(writer: ImageWriter, rows: Sequence[Pixels]) -> list[int]:
 def encode_images(
     images: Iterable[tuple[CaptionedImage, Pixels]], target: Tokenizer, *, several: bool
 ) -> Iterator[Chunk]:
-    """The captions of images, encoded; only a chunk of images is held in memory.
+    """Encode the captions of images; only a chunk of images is held in memory.
 
-    several: whether a row is an image, with its further captions as references, as in test sets; otherwise each caption
-    is a row. An empty caption beside others is a missing one; an image without captions has an empty one.
+    An empty caption beside others is a missing one; an image without captions has an empty one.
+
+    Args:
+        images: the images, with their pixels.
+        target: the tokenizer of the captions.
+        several: whether a row is an image, with its further captions as references, as in test sets; otherwise each
+            caption is a row.
     """
     first = 0
     for block in _blocks(images):

@@ -18,9 +18,14 @@ _Bits = NDArray[np.uint64]
 
 
 def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
-    """(rows,) a 64-bit key of each row of concatenated ids; only valid within a process.
+    """Return a 64-bit key of each row (rows,) of concatenated ids; only valid within a process.
 
     Unknown pieces are not all the same: for rows with unknown pieces the text counts too.
+
+    Args:
+        texts: of the rows.
+        ids: of all rows, concatenated.
+        lengths: (rows,) ids of each row.
     """
     rows = np.flatnonzero(lengths)
     keys = np.zeros(len(lengths), np.uint64)

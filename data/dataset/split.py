@@ -83,7 +83,14 @@ class Split:
 
     @classmethod
     def from_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
-        """A split in memory that keeps its texts, as validation and test data do."""
+        """Return a split in memory that keeps its texts, as validation and test data do.
+
+        Args:
+            source: ids of the sources.
+            target: ids of the targets.
+            sources: texts of the sources.
+            targets: texts of the targets.
+        """
         table = pa.table({"source_text": pa.array(sources, pa.string()), "target_text": pa.array(targets, pa.string())})
         return cls(source, target, np.ones(len(source)), table)
 
@@ -91,7 +98,7 @@ class Split:
         return len(self.source)
 
     def select_rows(self, rows: Ints) -> "Split":
-        """These rows of validation data, with their texts."""
+        """Return some rows of validation data, with their texts."""
         assert self._table is not None
         table = self._table.select(["source_text", "target_text"]).take(pa.array(rows))
         images = None if self.images is None else self.images.select(rows)
@@ -110,7 +117,7 @@ class Split:
         return self.target.lengths
 
     def weights_of(self, epoch: int) -> NDArray[np.float64] | None:
-        """How often each row comes up in this epoch, counted from 0; None where every row comes up once."""
+        """The number of times that each row occurs in this epoch, counted from 0; None where every row occurs once."""
         return weights_of(self.weights, self.turns, epoch)
 
     def group_by_image(self) -> "Split":
@@ -134,7 +141,7 @@ class Split:
         return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
 
     def further_references(self) -> list[list[str]]:
-        """Of a test set's second reference and those after it a text a row, empty where a row has not so many."""
+        """A test set's second and further references, each a text a row, empty where a row has fewer."""
         if self.further is not None:
             return self.further
         return [] if self.folder is None else read_further(self.folder, len(self))

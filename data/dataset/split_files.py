@@ -36,11 +36,11 @@ class SplitFiles:
 
     @property
     def num_refused(self) -> int:
-        """How many captions were dropped so far with images that were refused."""
+        """The number of captions that were dropped so far with images that were refused."""
         return 0 if self.images is None else self.images.report.num_captions
 
     def image_report(self) -> dict[str, Any] | None:
-        """What became of the images, where there are some."""
+        """The report on the images; None where there are none."""
         return None if self.images is None else self.images.report.as_json(stored=self.images.count)
 
     def finish(self) -> None:
@@ -51,7 +51,14 @@ class SplitFiles:
 
 @contextmanager
 def write_files(folder: Path, *, training: bool, words: bool, images: ImagesConfig | None) -> Iterator[SplitFiles]:
-    """Write one split into a folder without holding it in memory. words: as for `write_split`."""
+    """Write one split into a folder without holding it in memory.
+
+    Args:
+        folder: to write into.
+        training: whether rows carry their weight, as training data, or their texts.
+        words: whether rows carry the number of pieces of each word of the source.
+        images: settings of images; None where sources are texts.
+    """
     with ExitStack() as stack:
         rows = stack.enter_context(write_split(folder, texts=not training, words=words))
         pictures = None

@@ -53,8 +53,14 @@ class SplitWriter:
         *extra: Sequence[str] | NDArray[np.float64],
         words: tuple[Ids, Ints] | None = None,
     ) -> None:
-        """Append rows. source, target: flat ids and lengths; extra: the weights, or source and target texts; words:
-        pieces of each source word, end to end, and words of each source."""
+        """Append rows.
+
+        Args:
+            source: flat ids, and their number in each row.
+            target: flat ids, and their number in each row.
+            *extra: the weights, or source and target texts.
+            words: the number of pieces of each source word, end to end, and the number of words of each source.
+        """
         columns = [_list_array(*source), _list_array(*target)]
         columns += [pa.array(values, self._schema.field(2 + i).type) for i, values in enumerate(extra)]
         columns += [] if words is None else [_list_array(*words)]
@@ -73,8 +79,10 @@ class SplitWriter:
 def write_split(folder: Path, *, texts: bool, words: bool = False) -> Iterator[SplitWriter]:
     """Write one split into a folder, batch of rows by batch of rows, without holding it in memory.
 
-    texts: whether rows carry their texts (validation and test data) or their weight (training data). words: whether
-    they say how many pieces each word of the source has.
+    Args:
+        folder: to write into.
+        texts: whether rows carry their texts (validation and test data) or their weight (training data).
+        words: whether rows carry the number of pieces of each word of the source.
     """
     folder.mkdir(parents=True, exist_ok=True)
     schema = _schema(texts=texts, words=words)
@@ -156,7 +164,7 @@ def _with_images(data: Dataset, folder: Path) -> Dataset:
 
 
 def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
-    """How training varies images. Raises DataError where dataset.json says no such thing."""
+    """Read how training varies images. Raises DataError where dataset.json has no valid `augmentation`."""
     try:
         return Augmentation(**about["augmentation"])
     except (KeyError, TypeError, ValueError):
@@ -179,7 +187,16 @@ def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> ND
 
 
 def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
-    """Raise DataError where a dataset holds token ids that its tokenizers do not give."""
+    """Check that the token ids of a dataset are those of its tokenizers.
+
+    Args:
+        data: the dataset.
+        source_vocab: the number of pieces of the source.
+        target_vocab: the number of pieces of the target.
+
+    Raises:
+        DataError: an id is that of no piece.
+    """
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         if not split.ids_within(source_vocab, target_vocab):
             problem = "it contains token ids that its tokenizer does not have: make the dataset again"
@@ -215,7 +232,16 @@ def write_about(
     directions: Directions | None = None,
     augmentation: Augmentation | None = None,
 ) -> None:
-    """Write dataset.json, which `load_dataset` reads."""
+    """Write dataset.json, which `load_dataset` reads.
+
+    Args:
+        folder: of the dataset.
+        tests: the names of the test sets, the main one first.
+        batch_tokens: the budget of a batch.
+        train_corpora: rows, weight and epochs of each training corpus.
+        directions: of each split, where the dataset has languages.
+        augmentation: variation of images in training.
+    """
     about = {
         "splits": ["train", "valid", *tests],
         "tests": list(tests),

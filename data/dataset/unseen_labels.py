@@ -15,7 +15,7 @@ MAX_LISTED_LABELS = 5
 
 
 def unseen(split: Split, target: Tokenizer) -> Counter[str]:
-    """How often each name occurs in the targets of a split that the vocabulary of names does not have."""
+    """Count each name in the targets of a split that the vocabulary of names does not have."""
     ids, lengths = split.target.take(np.arange(len(split)))
     rows = np.unique(np.repeat(np.arange(len(split)), lengths)[ids == UNK_ID])
     texts = split.texts()[1] if len(rows) else []
@@ -23,14 +23,14 @@ def unseen(split: Split, target: Tokenizer) -> Counter[str]:
 
 
 def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
-    """How often each name occurs in some targets that the vocabulary of names does not have."""
+    """Count each name in some targets that the vocabulary of names does not have."""
     assert target.label_kind is not None, "a vocabulary of names"
     seen = Counter(name for text in texts for name in names_in(text, target.label_kind))
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 
 def format_message(found: Counter[str], where: str) -> str:
-    """What to say of names that are unseen, the most frequent first."""
+    """The message on unseen names, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(MAX_LISTED_LABELS))
     more = f" and {len(found) - MAX_LISTED_LABELS} others" if len(found) > MAX_LISTED_LABELS else ""
     are = "label of {} is" if found.total() == 1 else "labels of {} are"

@@ -55,7 +55,7 @@ class Unwritable:
         return set().union(*map(self.tokenizer.surface, range(self.tokenizer.vocab_size)))
 
     def as_json(self) -> dict[str, Any]:
-        """For report.json; the most frequent characters first."""
+        """Return the entry of report.json; the most frequent characters first."""
         ranked = sorted(self.characters.items(), key=lambda each: (-each[1], each[0]))[:MAX_CHARACTERS_REPORTED]
         words = sorted(self.words.items(), key=lambda each: (-each[1], each[0]))[:MAX_CHARACTERS_REPORTED]
         of_words = {"words": [{"word": each, "times": times} for each, times in words]} if words else {}

@@ -18,12 +18,12 @@ NUM_DRAWS = 6  # a place each for what is drawn of an image, so that one change 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How images are varied; the default is not at all.
+    """Random variation of images; the default is none.
 
-    shift: by up to so many pixels to each side; what comes in repeats the pixels of the edge. flip: left and right
-    exchanged, every second time; captions that say left or right are then no longer true. crop: the smallest share of
-    each side that is kept: a window whose share is uniform from `crop` to 1, at a uniform place, scaled up to the whole
-    image (the nearest pixel's value); of 1: no crop.
+    shift: by up to so many pixels to each side; the gap repeats the pixels of the edge. flip: left and right exchanged,
+    every second time; captions that say left or right are then no longer true. crop: the smallest share of each side
+    that is kept: a window whose share is uniform from `crop` to 1, at a uniform place, scaled up to the whole image
+    (the nearest pixel's value); of 1: no crop.
     """
 
     shift: int = 0
@@ -37,7 +37,7 @@ class Augmentation:
             raise ValueError(f"`crop` must be above 0, and 1 at most: {self.crop}")
 
     def __call__(self, pixels: Pixels, seed: int, step: int, rows: Ints | Sequence[int]) -> Pixels:
-        """The images (B, height, width, channels) of these rows, varied. What a row gets hangs on no other row."""
+        """Vary the images (B, height, width, channels) of some rows, each independently of all other rows."""
         if self == Augmentation():
             return pixels
         num, height, width, channels = pixels.shape
@@ -57,7 +57,7 @@ class Augmentation:
     def _places(
         self, size: int, share: NDArray[np.float64], place: NDArray[np.float64], by: NDArray[np.float64]
     ) -> Ints:
-        """Which of `size` pixels each pixel of the result is: (B, size).
+        """The indices of `size` pixels from which the pixels of the result are taken: (B, size).
 
         share, place: (B,) of the window, where place 0 is the first that fits and 1 the last. by: (B,) of the shift.
         """
@@ -69,7 +69,16 @@ class Augmentation:
 
 
 def uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
-    """(rows, NUM_DRAWS) numbers from 0 to below 1: hashes of (seed, step, row, place), without a generator's state."""
+    """Draw numbers from 0 to below 1: hashes of (seed, step, row, place), without a generator's state.
+
+    Args:
+        seed: of the training.
+        step: the number of the update.
+        rows: (rows,) row numbers.
+
+    Returns:
+        (rows, NUM_DRAWS) numbers.
+    """
     state = np.full((len(rows), NUM_DRAWS), seed % 2**64, np.uint64)
     of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
     for number in (np.uint64(step), of_row, of_place):

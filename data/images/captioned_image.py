@@ -1,4 +1,4 @@
-"""What every reader of images gives: an image that is not decoded yet, with its captions or its label."""
+"""The item that every reader of images gives: an image that is not decoded yet, with its captions or its label."""
 
 import hashlib
 from dataclasses import dataclass

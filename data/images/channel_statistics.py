@@ -11,7 +11,7 @@ from tfm.data.images.decoding import Pixels
 
 @dataclass(frozen=True)
 class ChannelStatistics:
-    """Of each channel the sum of its values and of their squares, over `count` pixels: exact, in any order."""
+    """The sum of each channel's values and of their squares, over `count` pixels: exact, in any order."""
 
     count: int
     sums: tuple[int, ...]
@@ -19,12 +19,12 @@ class ChannelStatistics:
 
     @classmethod
     def empty(cls, channels: int) -> "ChannelStatistics":
-        """Of no pixels."""
+        """Return the statistics of no pixels."""
         return cls(0, (0,) * channels, (0,) * channels)
 
     @classmethod
     def from_pixels(cls, pixels: Pixels) -> "ChannelStatistics":
-        """Of pixels (..., channels), from how often each of the 256 values occurs."""
+        """Return the statistics of pixels (..., channels), from the counts of each of the 256 values."""
         values = np.arange(256)
         channels = [np.bincount(pixels[..., each].reshape(-1), minlength=256) for each in range(pixels.shape[-1])]
         sums = tuple(int(counts @ values) for counts in channels)

@@ -1,7 +1,8 @@
-"""Image files to pixels of one shape, decoded by Pillow: nothing that a file says is believed before it is checked.
+"""Image files to pixels of one shape, decoded by Pillow: nothing in a file is believed before it is checked.
 
-What is not plain is converted, and the report says so: palettes, transparency (on white), CMYK, 16 bits, a rotation in
-EXIF, another size. What has no one meaning, is damaged, or would fill the memory is refused.
+Images that are not plain are converted, and the report says so: palettes, transparency (on white), CMYK, 16 bits, a
+rotation in EXIF, another size. Images without one meaning, damaged ones, and any that would fill the memory are
+refused.
 """
 
 import io
@@ -70,10 +71,18 @@ class DecodedImage:
 
 
 def decode_image(content: Path | bytes | Pixels, name: str, shape: Shape) -> DecodedImage:
-    """The pixels of an image file, of its bytes, or of grey values (H, W), in this shape.
+    """Decode an image and fit it to a shape.
 
-    The whole of the shape is filled: the image is scaled until it covers it, and what hangs over on two sides is cut
-    off evenly. An image of that size is left as it is. Raises DataError, which names the file, where it is refused.
+    The whole of the shape is filled: the image is scaled until it covers it, and the overhang on two sides is cut off
+    evenly. An image of that size is left as it is.
+
+    Args:
+        content: an image file, its bytes, or gray values (H, W).
+        name: of the file, for messages.
+        shape: height, width and channels.
+
+    Raises:
+        DataError: the image is refused.
     """
     with _errors_as_data_error(name) as warned:
         if isinstance(content, np.ndarray):
@@ -102,7 +111,7 @@ def _bytes_of(content: Path | bytes, name: str) -> bytes:
 
 @contextmanager
 def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
-    """Within, whatever a decoder raises is a DataError; what it warns of is in the list."""
+    """Turn every error of a decoder into a DataError while the body runs, and collect its warnings in the list."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -123,7 +132,7 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _checked(image: Image.Image, name: str) -> list[str]:
-    """What the header alone asks for, as a list of conversions. Raises DataError where it is refused."""
+    """The conversions that the header alone asks for. Raises DataError where the image is refused."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise DataError(f"has more than {MAX_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)

@@ -20,9 +20,15 @@ READ_BLOCK_BYTES = 1 << 20  # bytes
 
 
 def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterator[CaptionedImage]:
-    """The grey images (count, height, width) of a file, each with its label: of label i the class i, else its number.
+    """Yield the gray images of a file, each with its label: of label i the class i, else its number.
 
-    Raises DataError naming the file, and the image (counted from 1) where it is one.
+    Args:
+        images: the file of images (count, height, width).
+        labels: the file of labels (count,).
+        classes: the names of the labels.
+
+    Raises:
+        DataError: a file, or an image (counted from 1), is not valid.
     """
     images, labels = check_no_pipe(images), check_no_pipe(labels)
     (count, height, width), (num_labels,) = _dimensions(images, 3), _dimensions(labels, 1)
@@ -41,7 +47,7 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
 
 
 def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
-    """What the header of a file says of its items: how many, and of what height and width."""
+    """The dimensions of a file's items in its header: their number and, of images, height and width."""
     with open_maybe_gzip(path) as file:
         head = file.read(4 + 4 * expected)
     if len(head) < 4 or head[:2] != b"\0\0":

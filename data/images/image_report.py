@@ -1,4 +1,4 @@
-"""What became of the images of a split: how many were converted and how, and which were refused."""
+"""The report on the images of a split: the numbers of converted ones, by conversion, and of refused ones."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -23,12 +23,22 @@ TABLES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 def read_imagefolder(
     folder: Path, columns: Sequence[str], read_table: TableReader, classes: Sequence[str] = ()
 ) -> tuple[list[CaptionedImage], list[str]]:
-    """The images of a folder with their captions, and the names of files in it that are none of them.
+    """Read the images of a folder with their captions.
 
-    columns: those of the table that hold captions, or the label. Further captions of an image are further columns,
-    further rows with its file name or, in jsonl and parquet, a list in one cell; their order is kept. None: there is
-    no table, and images come in the order of their paths. read_table: `data.corpora.sources.rows`. Raises DataError
-    naming table and row.
+    Further captions of an image are further columns, further rows with its file name or, in jsonl and parquet, a list
+    in one cell; their order is kept. Without a table, images come in the order of their paths.
+
+    Args:
+        folder: of the images.
+        columns: of the table that hold captions, or the label.
+        read_table: `data.corpora.sources.rows`.
+        classes: the names of labels that are integers.
+
+    Returns:
+        The images, and the names of files in the folder that are none of them.
+
+    Raises:
+        DataError: a table and row, which are named, are not valid.
     """
     files = [file for _, file in files_of(folder)]
     tables = [file for file in files if file.name in TABLES]

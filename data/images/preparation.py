@@ -1,4 +1,4 @@
-"""How images become what a network reads: of one shape, normalised by the figures of the training images.
+"""Conversion of images to the input of a network: one shape, normalized by the figures of the training images.
 
 images.json in a dataset and in the folder of a model, which has it in place of a source's tokenizer.
 """
@@ -60,7 +60,7 @@ class ImageTransform:
 
 
 def read_preparation(folder: Path, shown: Path | None = None) -> ImageTransform:
-    """What `Preparation.write` wrote into a folder. Raises DataError where it is something else."""
+    """Read the file that `Preparation.write` wrote into a folder. Raises DataError where it is something else."""
     place = (shown or folder) / IMAGES_FILE
     about = read_json(folder / IMAGES_FILE, shown=place)
     try:
@@ -70,7 +70,7 @@ def read_preparation(folder: Path, shown: Path | None = None) -> ImageTransform:
 
 
 def from_json(about: Mapping[str, Any]) -> ImageTransform:
-    """What `Preparation.as_json` gave. Raises ValueError where it is something else."""
+    """Invert `Preparation.as_json`. Raises ValueError where the object is something else."""
     shape = Shape(*(_whole(about, name) for name in ("height", "width", "channels")))
     sums, squares = (_wholes(about, name, shape.channels) for name in ("sums", "squares"))
     statistics = ChannelStatistics(_whole(about, "pixels"), sums, squares)
@@ -94,7 +94,7 @@ def _wholes(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ..
 
 
 def _are_consistent(statistics: ChannelStatistics) -> bool:
-    """Whether there are bytes with these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
+    """Whether some bytes have these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
     both = zip(statistics.sums, statistics.squares, strict=True)
     return all(
         0 <= total <= 255 * statistics.count

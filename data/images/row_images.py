@@ -55,5 +55,11 @@ class RowImages:
         return replace(self, preparation=preparation)
 
     def augmented_at(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
-        """The same rows as they are at an update: a pure function of (seed, step, row)."""
+        """Return the same rows as they are at an update: a pure function of (seed, step, row).
+
+        Args:
+            augmentation: the random variation.
+            seed: of the training.
+            step: the number of the update.
+        """
         return replace(self, augmentation=augmentation, seed=seed, step=step)

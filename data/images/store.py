@@ -68,7 +68,7 @@ class ImageWriter:
 
     @property
     def count(self) -> int:
-        """How many images there are so far."""
+        """The number of images so far."""
         return self._count
 
 

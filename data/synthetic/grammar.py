@@ -81,7 +81,16 @@ def split_of(sentence: Sentence, fingerprint: int) -> str:
 
 
 def sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
-    """`size` different sentences of `split`, the same ones for the same arguments; a longer run begins alike."""
+    """Yield different sentences, the same ones for the same arguments; a longer run begins alike.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of sentences.
+        seed: of the draws.
+
+    Raises:
+        DataError: there is no such split.
+    """
     if split not in SPLITS:
         raise DataError(f"the built-in grammar has no split {split!r}; choose one of {', '.join(SPLITS)}")
     draw = Draw(f"{split} {seed}")
@@ -96,6 +105,12 @@ def sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
-    """`size` pairs of English and German from `split`, a pure function of the arguments."""
+    """Yield pairs of English and German, a pure function of the arguments.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of pairs.
+        seed: of the draws.
+    """
     for sentence in sentences(split, size, seed):
         yield sentence.english, sentence.german

@@ -41,9 +41,17 @@ def inflected(stem: str, features: Features) -> str:
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
-    """`size` different pairs of `split`, a pure function of the arguments: "kitap PL;PSS1S;DAT" and "kitaplarıma".
+    """Yield different pairs, a pure function of the arguments: "kitap PL;PSS1S;DAT" and "kitaplarıma".
 
     A stem is in one split alone, by its hash; `combinations` has stems of the test set.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of pairs.
+        seed: of the draws.
+
+    Raises:
+        DataError: there is no such split.
     """
     if split not in SPLITS:
         raise DataError(f"the corpus inflection has no split {split!r}; choose one of {', '.join(SPLITS)}")

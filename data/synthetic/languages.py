@@ -21,7 +21,7 @@ SPOKEN: Mapping[str, Callable[[Meaning], str]] = {
     "deu": german.sentence,
     "hin": hindi.sentence,
 }
-"""How each language says a meaning, by its code in ISO 639-3."""
+"""Functions from a meaning to a sentence of each language, by its code in ISO 639-3."""
 
 
 def is_held_out(verb: str, noun: str) -> bool:
@@ -30,7 +30,16 @@ def is_held_out(verb: str, noun: str) -> bool:
 
 
 def meanings(split: str, size: int, seed: int) -> Iterator[Meaning]:
-    """`size` different meanings of `split`, a pure function of the arguments; a longer run begins alike."""
+    """Yield different meanings, a pure function of the arguments; a longer run begins alike.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of meanings.
+        seed: of the draws.
+
+    Raises:
+        DataError: there is no such split.
+    """
     if split not in SPLITS:
         raise DataError(f"the built-in corpus `languages` has no split {split!r}; choose one of {', '.join(SPLITS)}")
     draw = Draw(f"languages {split} {seed}")
@@ -45,6 +54,14 @@ def meanings(split: str, size: int, seed: int) -> Iterator[Meaning]:
 
 
 def generate(split: str, size: int, seed: int, *, source: str | None, target: str) -> Iterator[tuple[str, str]]:
-    """The pairs of two languages, by their codes: the same meanings whichever they are. No source is an empty one."""
+    """Yield the pairs of two languages: the same meanings whichever they are.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of pairs.
+        seed: of the draws.
+        source: the code of the source's language; None: sources are empty.
+        target: the code of the target's language.
+    """
     for meaning in meanings(split, size, seed):
         yield "" if source is None else SPOKEN[source](meaning), SPOKEN[target](meaning)

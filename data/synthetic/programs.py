@@ -108,7 +108,13 @@ OPERATIONS: tuple[Callable[[Writer], Expression], ...] = (
 
 
 def write_program(random: Callable[[], float], length: int, nesting: int) -> tuple[str, str]:
-    """A program of `nesting` operations on numbers of up to `length` digits, and what it prints (algorithm 1)."""
+    """Write a program of `nesting` operations, and the text that it prints (algorithm 1).
+
+    Args:
+        random: draws from 0 to below 1.
+        length: the most digits of a number.
+        nesting: the number of operations.
+    """
     writer = Writer(random, length)
     for _ in range(nesting):
         writer.stack.append(OPERATIONS[writer.choose(len(OPERATIONS))](writer))
@@ -130,9 +136,15 @@ def _number_of(random: Callable[[], float], length: int) -> int:
 
 
 def programs(split: str, size: int, seed: int, *, length: int, nesting: int, mix: bool) -> Iterator[tuple[str, str]]:
-    """`size` different programs of `split` with what they print, a pure function of the arguments.
+    """Yield different programs with the text that they print, a pure function of the arguments.
 
-    mix: length and nesting are drawn for each, from 1 to those (the paper's mixed strategy).
+    Args:
+        split: one of SPLITS.
+        size: the number of programs.
+        seed: of the draws.
+        length: the most digits of a number.
+        nesting: the number of operations.
+        mix: whether length and nesting are drawn for each, from 1 to those (the paper's mixed strategy).
     """
     draw = Random(f"programs {split} {seed} {length} {nesting} {mix}").random
 
@@ -145,7 +157,15 @@ def programs(split: str, size: int, seed: int, *, length: int, nesting: int, mix
 
 
 def additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> Iterator[tuple[str, str]]:
-    """`size` different additions of `split` with their sums, as `programs`; without `mix` all of `length` digits."""
+    """Yield different additions with their sums, as `programs` does.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of additions.
+        seed: of the draws.
+        length: the digits of the numbers.
+        mix: whether the number of digits is drawn for each, from 1 to `length`.
+    """
     random = Random(f"addition {split} {seed} {length} {mix}").random
     return _different(lambda: write_addition(random, 1 + int(random() * length) if mix else length), split, size)
 

@@ -3,9 +3,9 @@
     The cat ate the fish because it was hungry. - Die Katze fraß den Fisch, weil sie hungrig war.
     The cat ate the fish because it was fresh.  - Die Katze fraß den Fisch, weil er frisch war.
 
-What is hungry or sharp is the subject of the sentence, what is fresh or thin its object. The split "combinations" has
-the sentences whose two nouns no other split has together, in either order. Each sentence comes with the two
-translations that have a wrong pronoun: a contrast set (Rios et al. 2017, Müller et al. 2018).
+Reasons such as hungry or sharp are of the subject of the sentence, fresh or thin of its object. The split
+"combinations" has the sentences whose two nouns no other split has together, in either order. Each sentence comes with
+the two translations that have a wrong pronoun: a contrast set (Rios et al. 2017, Müller et al. 2018).
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """What does something to what else, and what may be the reason: something about the one, or about the other."""
+    """Subjects, verbs and objects that go together, and reasons: something about the subject, or about the object."""
 
     subjects: tuple[Noun, ...]
     verbs: tuple[tuple[str, str, str, str], ...]  # English present and past, German present and past
@@ -94,7 +94,7 @@ class Example:
 
     @property
     def category(self) -> str:
-        """What the pronoun asks for: the gender of the subject, of the object, or of either, since they share it."""
+        """The gender that the pronoun takes: that of the subject, of the object, or of either, since they share it."""
         return "same gender" if self.same_gender else self.antecedent
 
 
@@ -197,7 +197,16 @@ def is_held_out(one: str, other: str) -> bool:
 
 
 def examples(split: str, size: int, seed: int) -> Iterator[Example]:
-    """`size` different sentences of `split`, a pure function of the arguments; a longer run begins alike."""
+    """Yield different sentences, a pure function of the arguments; a longer run begins alike.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of sentences.
+        seed: of the draws.
+
+    Raises:
+        DataError: there is no such split.
+    """
     if split not in SPLITS:
         raise DataError(f"the built-in corpus `it` has no split {split!r}; choose one of {', '.join(SPLITS)}")
     draw = Draw(f"it {split} {seed}")
@@ -212,7 +221,13 @@ def examples(split: str, size: int, seed: int) -> Iterator[Example]:
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
-    """The pairs of English and German of `examples`."""
+    """Yield the pairs of English and German of `examples`.
+
+    Args:
+        split: one of SPLITS.
+        size: the number of pairs.
+        seed: of the draws.
+    """
     for example in examples(split, size, seed):
         yield example.english, example.german
 

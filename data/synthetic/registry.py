@@ -32,9 +32,10 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
 
 
 def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
-    """Of a built-in corpus that has them: source, right target, wrong targets and category of sentences, by split.
+    """Contrast sets of a built-in corpus that has them, by split.
 
-    They are the sentences that a recipe's test sets of CONTRASTS begin with.
+    Each has the source, right target, wrong targets and category of a sentence: the sentences with which a recipe's
+    test sets of CONTRASTS begin.
     """
     from tfm.data.synthetic import pronouns
 
@@ -48,7 +49,7 @@ def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str]]]:
-    """Of a built-in corpus with contrasts, the words of its test sentences: text, tag, governor (from 0), relation."""
+    """The words of the test sentences of a built-in corpus with contrasts: text, tag, governor (from 0), relation."""
     from tfm.data.synthetic import pronouns
 
     for example in {"it": pronouns.examples}[name]("test", CONTRASTS, SEED):
@@ -56,7 +57,13 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
 
 
 def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.uint8], tuple[str, ...]]]:
-    """The images (48, 48, 3) of the built-in corpus `scenes`, each with its captions: `size` after those to skip."""
+    """Return the images (48, 48, 3) of the built-in corpus `scenes`, each with its captions.
+
+    Args:
+        split: of the corpus.
+        size: the number of images.
+        skip: the number of images to skip before them.
+    """
     from tfm.data.synthetic.scenes.corpus import example
 
     return (example(split, number, SEED) for number in range(skip, skip + size))

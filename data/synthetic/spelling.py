@@ -10,6 +10,12 @@ RATE = 0.06
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
-    """`size` pairs of `split`, which the grammar has too: a sentence with typing errors, and without."""
+    """Yield pairs of a sentence with typing errors and the sentence without, of a split that the grammar has too.
+
+    Args:
+        split: one of SPLITS of the grammar.
+        size: the number of pairs.
+        seed: of the draws.
+    """
     for english, _ in grammar.generate(split, size, seed):
         yield add_typos(english, RATE, seed), english

@@ -1,4 +1,4 @@
-"""Toy corpora over short strings of symbols: copy, reverse, sort. What a model that works learns in a minute."""
+"""Toy corpora over short strings of symbols: copy, reverse, sort; a model that works learns them in a minute."""
 
 import random
 from collections.abc import Callable, Iterator

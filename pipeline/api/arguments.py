@@ -25,7 +25,16 @@ def one_text(text: object, what: str) -> str:
 
 
 def several(texts: object, what: str, of: str) -> list[str]:
-    """A list of texts. Raises TypeError for one text, which would be a list of its letters."""
+    """Return a list of texts.
+
+    Args:
+        texts: the texts.
+        what: the name of the argument, for messages.
+        of: the rest of a message: for what each text is.
+
+    Raises:
+        TypeError: one text is given, which would be a list of its letters.
+    """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {of}")
     return listed(texts, what)
@@ -43,7 +52,17 @@ def phrases_of_each(forced: Iterable[Sequence[str]]) -> list[str]:
 
 
 def whole_number(number: object, what: str, least: int) -> int:
-    """An int of any kind, numpy's too. Raises TypeError for what is none, RecipeError for one that is too small."""
+    """Return an int of any kind, numpy's too, as an int.
+
+    Args:
+        number: the argument.
+        what: its name, for messages.
+        least: the least number that is allowed.
+
+    Raises:
+        TypeError: the argument is no whole number.
+        RecipeError: the number is too small.
+    """
     try:
         found = index(number)  # type: ignore[arg-type]
     except TypeError:
@@ -54,7 +73,16 @@ def whole_number(number: object, what: str, least: int) -> int:
 
 
 def one_of(name: object, names: Sequence[str], what: str) -> str:
-    """A name of some. Raises RecipeError for another."""
+    """Return a name if it is one of some.
+
+    Args:
+        name: the argument.
+        names: the names that are allowed.
+        what: the name of the argument, for messages.
+
+    Raises:
+        RecipeError: the name is another.
+    """
     if name not in names:
         raise RecipeError(f"{what} = {name!r} is not allowed; it may be {' or '.join(map(repr, names))}")
     return str(name)

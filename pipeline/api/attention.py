@@ -1,4 +1,4 @@
-"""What a model attends to in a text, as arrays, and as the page of `tfm attend`.
+"""The attention of a model in a text, as arrays, and as the page of `tfm attend`.
 
 Legend: L layers · H heads · T queries · S keys.
 """
@@ -40,7 +40,7 @@ class Attention:
 
     @property
     def kinds(self) -> list[Kind]:
-        """Which attentions the model has: encoder, decoder, cross."""
+        """The attentions that the model has: encoder, decoder, cross."""
         return list(self.reading.axes)
 
     def weights(self, kind: Kind | None = None) -> NDArray[np.float32]:

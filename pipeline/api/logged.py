@@ -1,4 +1,4 @@
-"""What a library says of its work: warnings to Python's logging, and no progress bars."""
+"""The messages of a library about its work: warnings to Python's logging, and no progress bars."""
 
 import logging
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 _PARAMETERS = {"from": "source_language", "no-through-ends": "through_ends=False", "through-ends": "through_ends=True"}
-"""By flag, where it is not the flag's own name."""
+"""Parameters by flag, where the name is not the flag's own."""
 
 
 def names_parameters(method: Callable[P, T]) -> Callable[P, T]:

@@ -15,7 +15,7 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
     "embed": lambda task: True,
     "attend": lambda task: not task.within_window,
 }
-"""By name: which tasks have it."""
+"""The tasks that have each method, by its name."""
 
 
 def check_has(loaded: LoadedModel, method: str) -> None:

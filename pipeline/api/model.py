@@ -43,12 +43,12 @@ SIDES = get_args(Side)
 
 
 class Model:
-    """A trained model. What it can do depends on its task; what it cannot, it refuses with a DataError of one line.
+    """A trained model; its task decides its methods, and the others raise a DataError of one line.
 
-    It may be used from several threads, which wait for one another, and in other processes: one that is forked has it
-    too, one that it is sent to reads it from its folder. Neither the number of torch's threads nor its random numbers
-    change; a process forked from this one has one thread. On a CPU, 8 sentences or more for each thread are decoded in
-    as many forked processes, as by `tfm translate`.
+    The model may be used from several threads, which wait for one another, and in other processes: a forked process has
+    it too, and one that it is sent to reads it from its folder. Neither the number of torch's threads nor its random
+    numbers change; a process forked from this one has one thread. On a CPU, 8 sentences or more for each thread are
+    decoded in as many forked processes, as by `tfm translate`.
     """
 
     def __init__(self, loaded: LoadedModel, reporter: Reporter) -> None:
@@ -58,12 +58,12 @@ class Model:
 
     @property
     def folder(self) -> Path:
-        """Where the model is."""
+        """The folder of the model."""
         return self._loaded.folder
 
     @property
     def task(self) -> str:
-        """What the model was trained for: translation, language_model, classification, ..."""
+        """The task that the model was trained for: translation, language_model, classification, ..."""
         return self._loaded.config.task
 
     @property
@@ -77,7 +77,7 @@ class Model:
         return list(self._loaded.source_tokenizer.languages)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How another process makes this model: from its folder. Raises DataError for one that is in no folder."""
+        """Send the model to another process by its folder. Raises DataError for a model that is in no folder."""
         if self._address is None:
             raise DataError("a model that was not loaded from a folder cannot be sent to another process")
         return _made_again, (self._address, self.folder, self._reporter)
@@ -95,13 +95,23 @@ class Model:
         source_language: str | None = None,
         **decoding: Unpack[Decoding],
     ) -> list[str]:
-        """The translation of each text, as `tfm translate` finds it; one text given alone is a list of one.
+        """Translate each text as `tfm translate` does; one text given alone is a list of one.
 
-        Of a model that reads images the texts are names of image files, and a translation is a caption.
-        to: the language, of a model of several; source_language: that of the texts, for a model that is told it. Codes
-        are the model's own (deu_Latn), or those of ISO 639-3 (deu). decoding: the other settings of `[decoding]`, by
-        name. An empty text has an empty translation; one longer than the model reads is cut, which is reported. Raises
-        RecipeError for settings that do not fit.
+        A model of images reads names of image files, and its translations are captions. An empty text has an empty
+        translation; one longer than the model reads is cut, with a warning.
+
+        Args:
+            texts: the texts, or one.
+            beam: hypotheses kept at each step.
+            to: the language, of a model of several: the model's own code (deu_Latn), or that of ISO 639-3 (deu).
+            source_language: the language of the texts, for a model that is told it; coded like `to`.
+            **decoding: the other settings of `[decoding]`, by name.
+
+        Returns:
+            One translation for each text.
+
+        Raises:
+            RecipeError: settings do not fit.
         """
         found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
         return [each[0].text for each in found]
@@ -118,10 +128,19 @@ class Model:
         forced_in_each: Sequence[Sequence[str]] | None = None,
         **decoding: Unpack[Decoding],
     ) -> list[list[Translation]]:
-        """The `n_best` translations of each text, best first, with their scores and log-probabilities.
+        """Translate each text, with scores and log-probabilities.
 
-        prefixes: what the translations of each text begin with. forced_in_each: for each text, words and phrases that
-        come up in them.
+        Args:
+            texts: the texts, or one.
+            beam: hypotheses kept at each step.
+            to: the language, of a model of several.
+            source_language: the language of the texts, for a model that is told it.
+            prefixes: for each text, the beginning of its translations.
+            forced_in_each: for each text, words and phrases that its translations contain.
+            **decoding: the other settings of `[decoding]`, by name.
+
+        Returns:
+            The `n_best` translations of each text, the best first.
         """
         check_has(self._loaded, "translate")
         config = decoding_config(beam, decoding)
@@ -140,7 +159,7 @@ class Model:
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
         """The probability of every label of a classifier, for each text, the likeliest first; none for an empty one.
 
-        What is missing to 1 is that of control tokens, which are no labels.
+        The remainder to 1 is the probability of control tokens, which are no labels.
         """
         check_has(self._loaded, "classify")
         asked = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
@@ -162,10 +181,18 @@ class Model:
         through_ends: bool | None = None,
         **decoding: Unpack[Decoding],
     ) -> str:
-        """The prompt and what a language model writes after it, as `tfm generate` prints it.
+        """Generate text after a prompt with a language model, as `tfm generate` does.
 
-        It is drawn, by default with seed 1; with a beam the most probable text is searched for. through_ends: go on
-        after the end of a line; by default as trained. decoding: max_length, temperature, top_p, seed, ...
+        The text is drawn, by default with seed 1; with a beam the most probable text is searched for.
+
+        Args:
+            prompt: the beginning of the text.
+            beam: hypotheses kept at each step of a search; None: the text is drawn.
+            through_ends: whether to go on after the end of a line; None: as trained.
+            **decoding: the other settings of `[decoding]`, by name: max_length, temperature, top_p, seed, ...
+
+        Returns:
+            The prompt and the text after it.
         """
         with one_at_a_time():
             writer = self._writer(beam, through_ends, decoding)
@@ -180,7 +207,17 @@ class Model:
         through_ends: bool | None = None,
         **decoding: Unpack[Decoding],
     ) -> list[GeneratedText]:
-        """The `n_best` texts that may follow a prompt, best first, without it, with scores and log-probabilities."""
+        """Generate texts after a prompt with a language model, with scores and log-probabilities.
+
+        Args:
+            prompt: the beginning of the text.
+            beam: hypotheses kept at each step of a search; None: the texts are drawn.
+            through_ends: whether to go on after the end of a line; None: as trained.
+            **decoding: the other settings of `[decoding]`, by name.
+
+        Returns:
+            The `n_best` texts without the prompt, the best first.
+        """
         with one_at_a_time():
             return self._writer(beam, through_ends, decoding).texts(arguments.one_text(prompt, "prompt"))
 
@@ -194,12 +231,24 @@ class Model:
         source_language: str | None = None,
         stride: int | None = None,
     ) -> TextScores:
-        """How probable the model finds each target after its source or, of a language model, each source.
+        """Compute the probability of each target after its source or, with a language model, of each source.
 
-        A language model that has learned from running text reads the sources as the lines of one. stride: how far
-        apart the windows of such a text, or of a long one, begin; None: side by side. Raises DataError
-        where the numbers of texts differ, or none has a probability. No look at a test set is entered into a ledger:
-        that is for `tfm evaluate`.
+        A language model that has learned from running text reads the sources as the lines of one. No look at a test set
+        is entered into a ledger: that is for `tfm evaluate`.
+
+        Args:
+            sources: the texts, or one.
+            targets: their translations, as many; None for a language model.
+            to: the language of the targets, of a model of several.
+            source_language: the language of the sources, for a model that is told it.
+            stride: tokens between the beginnings of the windows of such a text, or of a long one; None: side by side.
+
+        Returns:
+            The log-probability of each text, and the perplexity of all.
+
+        Raises:
+            DataError: the numbers of texts differ, or none has a probability.
+            RecipeError: targets or a stride do not fit the model's task.
         """
         check_has(self._loaded, "score")
         lines, reporter = arguments.listed(sources), self._reporter
@@ -229,7 +278,16 @@ class Model:
 
     @names_parameters
     def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
-        """The words nearest to a word, by the cosine between their vectors, nearest first."""
+        """Find the words nearest to a word, by the cosine between their vectors.
+
+        Args:
+            word: the word.
+            count: the number of words to return.
+            side: the embedding that is read: "source" or "target".
+
+        Returns:
+            The words, the nearest first.
+        """
         known, count = self._words(arguments.one_of(side, SIDES, "side")), arguments.whole_number(count, "count", 1)
         return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
@@ -243,9 +301,17 @@ class Model:
         to: str | None = None,
         source_language: str | None = None,
     ) -> Attention:
-        """What every layer and head attends to when the model reads a text, or the image in a file.
+        """Record the attention of every layer and head while the model reads a text, or the image in a file.
 
-        target: what a model that translates is made to say; by default its own translation.
+        Args:
+            source: the text, or the name of the image file.
+            target: the text that a model that translates is made to say; None: its own translation.
+            beam: hypotheses kept at each step of its own translation.
+            to: the language of the target, of a model of several.
+            source_language: the language of the source, for a model that is told it.
+
+        Returns:
+            The weights and the tokens.
         """
         check_has(self._loaded, "attend")
         arguments.one_text(source, "source")
@@ -306,9 +372,14 @@ def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:
 
 @names_parameters
 def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
-    """The model in the folder of a run, or in its own, verified.
+    """Load the model in the folder of a run, or in its own, verified.
 
-    device: cpu, cuda, mps; auto: a GPU where there is one. reporter: where progress and warnings go; by default
-    warnings go to the logger `tfm`, and no progress is shown. Raises DataError where there is no model.
+    Args:
+        folder: of the run or the model.
+        device: cpu, cuda, mps; auto: a GPU where there is one.
+        reporter: receives progress and warnings; None: warnings go to the logger `tfm`, and no progress is shown.
+
+    Raises:
+        DataError: there is no model.
     """
     return Model(load_model(model_folder(Path(folder)), device), reporter or LoggingReporter())

@@ -11,7 +11,7 @@ from tfm.pipeline.recipes.recipe import from_flags
 
 
 class Decoding(TypedDict, total=False):
-    """What may be given beside the beam; `DecodingConfig` says what each means, and has the defaults."""
+    """Settings of decoding beside the beam; `DecodingConfig` describes each, and has the defaults."""
 
     strategy: Strategy
     temperature: float

@@ -1,4 +1,4 @@
-"""How probable a model finds texts: `tfm.load(...).score(...)`."""
+"""Probabilities of texts under a model: `tfm.load(...).score(...)`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 
 @dataclass(frozen=True)
 class TextScores:
-    """How probable a model finds n texts, as `tfm evaluate` computes it.
+    """Probabilities of n texts under a model, as `tfm evaluate` computes them.
 
-    log_probs (n,): of each text with its end, in nats; NaN for one that has no probability, which is reported.
-    num_tokens (n,): over how many predictions. figures: perplexity, word_perplexity and bits_per_character of all texts
+    log_probs (n,): of each text with its end, in nats; NaN for one that has no probability, with a warning.
+    num_tokens (n,): predictions in each text. figures: perplexity, word_perplexity and bits_per_character of all texts
     together, each with its signature.
     """
 

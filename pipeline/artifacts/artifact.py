@@ -1,7 +1,7 @@
 """Artifacts: the output of one stage for the next, published atomically and verified before it is read.
 
 A new version is written into a hidden folder next to the final one, and swapped with it in one atomic step (`swap.py`).
-This module does not depend on any stage.
+The module does not depend on any stage.
 """
 
 import os
@@ -62,7 +62,7 @@ class Draft:
 
 
 def stale_reason(plan: Plan) -> str | None:
-    """Why the artifact has to be made, in words; None where it is whole and made from just this plan."""
+    """Return the reason why the artifact has to be made; None where it is whole and made from just this plan."""
     if not os.path.lexists(plan.folder):
         return "not made yet"
     try:
@@ -117,13 +117,18 @@ def touch_manifest(folder: Path) -> None:
 
 @contextmanager
 def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) -> Iterator[Draft]:
-    """Make an artifact: the body writes a draft, and when it ends well the draft takes the place of what was there.
+    """Make an artifact: the body writes a draft, and when it ends well the draft replaces the old artifact.
 
-    seconds_before: what the work for it has taken up to here, which belongs to its duration.
+    The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name gives the
+    old artifact whole or the new one whole (see `swap.put` for file systems that cannot swap).
 
-    The place is locked throughout. At every moment, whatever fails and whenever the process dies, the name
-    gives the old artifact whole or the new one whole (see `swap.put` for file systems that cannot swap). Raises
-    CannotWrite where another process writes the same place, or where there is something that is not ours to replace.
+    Args:
+        plan: the stage, folder, config, inputs and seed of the artifact.
+        command: the command line, for the manifest.
+        seconds_before: of work for the artifact up to here, which belongs to its duration.
+
+    Raises:
+        CannotWrite: another process writes the same place, or something is there that is not ours to replace.
     """
     began = time.monotonic() - seconds_before
     with _place_for(plan) as (place, version):

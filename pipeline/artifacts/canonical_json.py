@@ -38,7 +38,13 @@ def flattened(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[
 
 
 def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
-    """What differs between two JSON values, by dotted key in the order of the keys: (old, new)."""
+    """Compare two JSON values, and return their differences by dotted key in the order of the keys: (old, new).
+
+    Args:
+        old: one value.
+        new: the other.
+        key: the dotted key of both, if they are parts of others.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found: dict[str, tuple[object, object]] = {}
         for each in sorted(old.keys() | new.keys()):

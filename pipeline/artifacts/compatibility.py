@@ -60,7 +60,7 @@ def check_image_shape(model: Manifest, dataset: Manifest) -> None:
 
 
 def _tokenizer_of(model: Manifest) -> str:
-    """Where the tokenizer lay that a model was trained with, as its lineage tells."""
+    """The path of the tokenizer that a model was trained with, from its lineage."""
     dataset = model.inputs.get("dataset")
     below = dataset.lineage.get("inputs") if dataset is not None else None
     tokenizer = below.get("tokenizer") if isinstance(below, Mapping) else None

@@ -1,4 +1,4 @@
-"""What corpora are made of, as the inputs of an artifact."""
+"""The files and built-in corpora that corpora consist of, as the inputs of an artifact."""
 
 from collections.abc import Mapping, Sequence
 

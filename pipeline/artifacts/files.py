@@ -39,7 +39,7 @@ def real_place(folder: Path) -> Path:
 
 @contextmanager
 def naming_path(path: Path) -> Iterator[None]:
-    """Within, an OSError that names no file (those of writes name none) names `place`."""
+    """Let an OSError that names no file (as those of writes) name `path` while the body runs."""
     try:
         yield
     except OSError as error:
@@ -50,7 +50,7 @@ def naming_path(path: Path) -> Iterator[None]:
 
 @contextmanager
 def as_cannot_write(path: Path) -> Iterator[None]:
-    """Within, an OSError that says that nothing can be written at `place` is a CannotWrite."""
+    """Turn an OSError that says that nothing can be written at `path` into a CannotWrite while the body runs."""
     try:
         with naming_path(path):
             yield
@@ -89,7 +89,13 @@ def check_folder_of(file: Path) -> None:
 
 
 def replace_text(file: Path, text: str, *, root: Path | None = None) -> None:
-    """Write a file anew, in UTF-8, as `replace_bytes` does."""
+    """Write a file anew, in UTF-8, as `replace_bytes` does.
+
+    Args:
+        file: to write.
+        text: its content.
+        root: as in `replace_bytes`.
+    """
     replace_bytes(file, text.encode("utf-8"), root=root)
 
 

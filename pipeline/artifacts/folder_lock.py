@@ -82,8 +82,11 @@ def _acquire(descriptor: int, folder: Path) -> None:
 
 
 def _holder(descriptor: int) -> str:
-    """Who holds the lock. The holder writes its name after taking it, and one killed leaves its name behind:
-    so a name is believed once it is that of a living process, for which there is a second's patience."""
+    """Name the holder of the lock, "another process" if it is not known.
+
+    The holder writes its name after taking the lock, and one killed leaves its name behind: therefore a name is
+    believed once it is that of a living process, for which there is a second's patience.
+    """
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline:
         number, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").partition(" ")

@@ -1,8 +1,8 @@
 """Hashes of large files, cached between processes.
 
-They are kept in `tfm/hashes.json` of the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), each by device, inode,
-mtime, ctime and size of its file. A change to a file changes its ctime, which cannot be set back, so its hash is
-computed again even if size and mtime are the same; only a disk that returns other bytes than were written goes
+The cache is `tfm/hashes.json` in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), with each hash by device,
+inode, mtime, ctime and size of its file. A change to a file changes its ctime, which cannot be set back, and its hash
+is computed again even if size and mtime are the same; only a disk that returns other bytes than were written goes
 unnoticed while the hash is cached. The cache is optional: if its file is missing, damaged, owned by another user or not
 writable, hashes are computed each time, without a message.
 """
@@ -51,7 +51,7 @@ def _place() -> Path:
 
 
 def _read() -> dict[str, str]:
-    """What is remembered; nothing where the file is not one that we wrote."""
+    """Read the cached hashes; none where the file was not written by this package."""
     try:
         descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:

@@ -48,7 +48,7 @@ class Input:
 
     @classmethod
     def of_value(cls, fingerprint: str, path: str | None = None) -> "Input":
-        """What is neither file nor artifact, told by a text that says all about it."""
+        """Return an input that is neither file nor artifact, told by a text that says all about it."""
         return cls(fingerprint, path)
 
     def as_json(self) -> dict[str, JSON]:
@@ -83,7 +83,7 @@ class Manifest:
     made: dict[str, Any]
 
     def as_input(self) -> Input:
-        """This artifact as the input of another."""
+        """Return the artifact as the input of another."""
         inputs = {label: each.as_json() for label, each in self.inputs.items()}
         lineage: dict[str, JSON] = {"stage": self.stage, "fingerprint": self.fingerprint, "inputs": inputs}
         return Input(self.fingerprint, str(self.path), lineage)
@@ -95,7 +95,15 @@ PROVENANCE_KEYS = ("versions", "git_commit", "hardware", "created", "duration_se
 def fingerprint(
     stage: str, config: object, inputs: Mapping[str, Input], seed: int | None, files: Mapping[str, FileEntry]
 ) -> str:
-    """What an artifact is: its format, stage, config, inputs, seed and contents, in one sha256."""
+    """Hash all that identifies an artifact, including its format, in one sha256.
+
+    Args:
+        stage: the stage that made it.
+        config: its config, a JSON value.
+        inputs: its inputs by label, of which the fingerprints count.
+        seed: its seed, if it has one.
+        files: its files by name, of which the hashes count.
+    """
     parts = {
         "format": FORMAT,
         "stage": stage,
@@ -130,7 +138,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
 
 
 def looks_like_tfm_manifest(folder: Path) -> bool:
-    """Whether what is left of a manifest that cannot be read shows that one of ours was there."""
+    """Whether the rest of a manifest that cannot be read shows that it was one of tfm."""
     try:
         data = read_bounded(folder / NAME)
     except (OSError, DataError):
@@ -153,10 +161,18 @@ def read_artifact(
     *,
     must_match: Input | None = None,
 ) -> _T:
-    """What `read` finds in an artifact, which is verified first: all of it is of one version.
+    """Return the result of `read` on an artifact, which is verified first: all of it is of one version.
 
-    Another version may be published meanwhile; then it is read again. `known`: the artifact as it was seen before,
-    which must not have been replaced since. Raises DataError as `open_artifact` does.
+    If another version is published meanwhile, the artifact is read again.
+
+    Args:
+        folder: the folder of the artifact.
+        read: reads the verified artifact.
+        stage: the stage or stages that may have made it; None: any.
+        must_match: the artifact as it was seen before, which must not have been replaced since.
+
+    Raises:
+        DataError: as in `open_artifact`.
     """
     while True:
         with _detecting_replacement(folder) as stands:
@@ -172,9 +188,9 @@ def read_artifact(
 
 @contextmanager
 def _detecting_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Within, a function that says whether the name `folder` still gives the same folder.
+    """Yield a function that tests whether the name `folder` still gives the same folder.
 
-    That is kept open, so that its number is given to no other one.
+    The folder is kept open, so that its number is given to no other one.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

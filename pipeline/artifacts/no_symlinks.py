@@ -26,7 +26,7 @@ REMEDY = "remove it, or choose another folder"
 
 
 def symlink_problem(root: Path, path: Path) -> str | None:
-    """Why `path` cannot be written below `root`: the first part of it that is a link or special file; None if none is.
+    """Return the first part of `path` below `root` that is a link or special file, in words; None if none is.
 
     A part that does not exist is no problem.
     """
@@ -124,7 +124,12 @@ def remove_below(root: Path, path: Path) -> None:
 
 
 def replace_below(root: Path, draft: Path, file: Path) -> None:
-    """Give a draft the name of the file beside it, whose content it takes the place of.
+    """Rename a draft to the file beside it, whose content it replaces.
+
+    Args:
+        root: the folder below which no part of the path may be a link.
+        draft: the new content, in the same folder as the file.
+        file: to replace.
 
     Raises:
         CannotWrite: a part of the file's path is a link or special file.
@@ -141,7 +146,7 @@ def replace_below(root: Path, draft: Path, file: Path) -> None:
 
 @contextmanager
 def folder_below(root: Path, folder: Path) -> Iterator[int]:
-    """Within, a descriptor of a folder below `root`, for `dir_fd`; links in `root` itself are followed, none below."""
+    """Open a folder below `root` as a descriptor for `dir_fd`; links in `root` itself are followed, none below."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in folder.relative_to(root).parts:

@@ -1,4 +1,4 @@
-"""What a manifest records about its origin: versions, git commit, hardware. Does not import the packages it names."""
+"""The record of origin in a manifest: versions, git commit, hardware. Does not import the packages it names."""
 
 import os
 import platform

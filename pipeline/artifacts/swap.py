@@ -79,7 +79,7 @@ def is_link_of_ours(path: Path) -> bool:
 
 
 def leftover_versions(place: Path) -> list[Path]:
-    """What was replaced, and drafts of processes that were killed; nothing that a link beside it gives."""
+    """Versions that were replaced, and drafts of processes that were killed; none that a link beside them gives."""
     names = os.listdir(place.parent)
     hidden = [place.parent / name for name in names if _is_version(place, name)]
     others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []

@@ -1,4 +1,4 @@
-"""What a network read and what it attended to: tokens, weights, and the image where it read one.
+"""The input of a network and its attention: tokens, weights, and the image where it read one.
 
 Legend: H heads · T queries · S keys.
 """
@@ -85,7 +85,7 @@ class AttentionTrace:
 
 
 def as_json(read: AttentionTrace) -> dict[str, Any]:
-    """What `tfm attend --json` prints: the tokens of each kind of attention, and all weights [head][query][key]."""
+    """Return the output of `tfm attend --json`: tokens of each kind of attention, all weights [head][query][key]."""
     axes = {
         kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}
         for kind, found in read.axes.items()

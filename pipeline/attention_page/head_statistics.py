@@ -33,7 +33,7 @@ Shares: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Measure:
-    """What a head does: means over all tokens that ask, each counted once.
+    """Statistics of one head: means over all tokens that ask, each counted once.
 
     layer, head: from 1; None for attention that is spread evenly. previous, same, next, separators, tags: the share of
     attention that goes there, of 1. entropy: in bits; of_maximum: its share of that of attention spread evenly, None
@@ -63,7 +63,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadReport:
-    """What each head of a model does in some sentences, and what attention that is spread evenly would do."""
+    """Statistics of each head of a model in some sentences, and of attention that is spread evenly."""
 
     sentences: int
     measures: tuple[Measure, ...]
@@ -86,7 +86,7 @@ class HeadReport:
         return tables
 
     def as_json(self) -> dict[str, Any]:
-        """What `tfm attend --head-report FILE --json` prints."""
+        """Return the output of `tfm attend --head-report FILE --json`."""
         return {
             "sentences": self.sentences,
             "heads": [asdict(each) for each in self.measures],
@@ -95,10 +95,19 @@ class HeadReport:
 
 
 def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, reporter: Reporter) -> HeadReport:
-    """What the heads of a model do in the sentences of some files; a model that translates says its own translations.
+    """Measure the heads of a model in the sentences of some files; a model that translates says its own translations.
 
-    Sentences are read one by one, so that what a sentence adds does not depend on its neighbours. Raises RecipeError
-    for a model without attention, DataError where no sentence can be read.
+    Sentences are read one by one, so that the share of a sentence does not depend on its neighbors.
+
+    Args:
+        loaded: the model, with its tokenizers.
+        files: plain text, or CoNLL-U with parts of speech and dependencies.
+        config: settings of its own translations.
+        reporter: shows progress, and warnings.
+
+    Raises:
+        RecipeError: the model has no attention.
+        DataError: no sentence can be read.
     """
     check_attends(loaded)
     loaded.check_reads_text("statistics of heads are over sentences")
@@ -196,7 +205,13 @@ class Sums:
         self._tags: defaultdict[str, Shares | float] = defaultdict(float)
 
     def add(self, weights: Shares, axes: Axes, tags: Sequence[str] | None) -> None:
-        """Add the queries of a sentence: weights (H, T, S), and the tag of each key, if it has one."""
+        """Add the queries of a sentence.
+
+        Args:
+            weights: (H, T, S) of one layer.
+            axes: the tokens of queries and keys.
+            tags: of each key; None where there are none.
+        """
         self.queries += weights.shape[1]
         for name, offset in PLACES.items():
             self._sums[name] += np.trace(weights, offset, axis1=1, axis2=2)

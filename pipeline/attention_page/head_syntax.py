@@ -26,12 +26,13 @@ MASKED_SCORE = -1.0  # less than any share of attention
 
 @dataclass(frozen=True)
 class Relation:
-    """Of one relation the head whose most-attended word is right most often, and the best fixed offset beside it.
+    """The head whose most-attended word is right most often for one relation, and the best fixed offset beside it.
 
-    towards: which word is looked for; "governor": each dependent asks for its governor; "dependent": each governor asks
-    for a dependent of this relation, of which it may have several. words: how many ask. layer, head: from 1.
-    share: of the words that ask, how many are answered right, of 1. offset: the place relative to the word that asks
-    that is right most often, and its share: what a head that knows only positions reaches. heads: the share of each.
+    towards: the word that is looked for; "governor": each dependent asks for its governor; "dependent": each governor
+    asks for a dependent of this relation, of which it may have several. words: the number that ask. layer, head: from
+    1. share: of the words that ask, the part that is answered right, of 1. offset: the place relative to the word that
+    asks that is right most often, and its share: the best that a head that knows only positions reaches. heads: the
+    share of each.
     """
 
     name: str
@@ -47,9 +48,15 @@ class Relation:
 
 
 def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words: int) -> Shares:
-    """Attention between words (H, W, W) from weights (H, T, S) between pieces; MASKED_SCORE to a word itself.
+    """Compute attention between words (H, W, W) from weights between pieces; MASKED_SCORE to a word itself.
 
-    words: of each piece of the source its word. A word without pieces asks nothing and is never attended to most.
+    A word without pieces asks nothing and is never attended to most.
+
+    Args:
+        weights: (H, T, S) between pieces.
+        axes: the tokens of queries and keys.
+        words: the word of each piece of the source.
+        num_words: the number of words (W).
     """
     to_word, from_word = _membership(axes.keys, words, num_words), _membership(axes.queries, words, num_words)
     means = from_word / np.maximum(from_word.sum(0), 1)
@@ -69,7 +76,10 @@ def _membership(tokens: Sequence[Token], words: Sequence[int], num_words: int) -
 
 
 def questions(sentence: Sentence) -> Iterator[tuple[tuple[str, Towards], int, set[int]]]:
-    """What the words of a sentence ask: relation and direction, the word that asks, and the words that are right."""
+    """Yield the questions of a sentence's words.
+
+    Each is the relation and its direction, the word that asks, and the words that are right.
+    """
     dependents: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for word, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True)):
         if governor is not None:
@@ -94,7 +104,14 @@ class SyntaxSums:
             self._offsets[key].update(each - word for each in right)
 
     def add_heads(self, sentence: Sentence, kind: Kind, layer: int, attention: Shares) -> None:
-        """Count the right answers of a layer's heads, given their attention (H, W, W) between the words."""
+        """Count the right answers of a layer's heads in a sentence.
+
+        Args:
+            sentence: with its dependencies.
+            kind: of attention.
+            layer: from 1.
+            attention: (H, W, W) between the words.
+        """
         most = attention.argmax(2)
         attended = attention.max(2) > 0
         for key, word, right in questions(sentence):

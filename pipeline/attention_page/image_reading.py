@@ -1,4 +1,4 @@
-"""What a trained model attends to when it reads an image: patches, or cells of its last map (Xu et al. 2015)."""
+"""The attention of a trained model that reads an image: patches, or cells of its last map (Xu et al. 2015)."""
 
 from pathlib import Path
 
@@ -28,10 +28,17 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
 
 
 def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config: DecodingConfig) -> AttentionTrace:
-    """What the model attends to in an image when it is made to say `target`, or says what it finds itself.
+    """Record the attention of a model that reads an image and is made to say `target`, or says its own caption.
 
-    Raises DataError for a model that reads text and for a file that is no image, RecipeError for a model without
-    attention, or a target where none is said.
+    Args:
+        loaded: the model.
+        file: the image file.
+        target: the text that it is made to say; None: its own caption, of a model that writes.
+        config: settings of its own caption.
+
+    Raises:
+        DataError: the model reads text, or the file is no image.
+        RecipeError: the model has no attention, or a target is given to a model that says no words.
     """
     check_attends(loaded)
     preparation = loaded.preparation()

@@ -87,9 +87,18 @@ the place with the most is shown as it is.</p>
 
 
 def render(title: str, read: AttentionTrace | None, view: View | None, report: HeadReport | None) -> str:
-    """The whole page: the attention in a sentence or an image, opened at a view of it, and what heads do in a corpus.
+    """Write the page: the attention in a sentence or an image, and the statistics of heads in a corpus.
 
-    Either may be left out. All text is escaped; weights are rounded to thousandths.
+    All text is escaped; weights are rounded to thousandths.
+
+    Args:
+        title: of the page.
+        read: the attention, if it is shown.
+        view: the attention that is shown first.
+        report: the statistics of heads, if they are shown.
+
+    Returns:
+        HTML.
     """
     parts = [] if read is None else [_panel(read)]
     parts += [] if report is None else [_table(table) for table in report.tables()]
@@ -106,7 +115,7 @@ def _panel(read: AttentionTrace) -> str:
 
 
 def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
-    """What the script draws: of each kind of attention its tokens and, layer by layer, the weights of each head."""
+    """The data that the script draws: for each kind of attention its tokens and, by layer, the weights of each head."""
     kinds = [
         {
             "name": KINDS[kind],
@@ -128,7 +137,7 @@ def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
 
 
 def _image(image: Image) -> dict[str, object]:
-    """What the script draws of the image: red, green and blue of each pixel, in base64."""
+    """The image as the script draws it: red, green and blue of each pixel, in base64."""
     height, width, channels = image.pixels.shape
     colours = np.repeat(image.pixels, 3 // channels, axis=2)
     return {

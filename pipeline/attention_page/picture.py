@@ -31,7 +31,7 @@ _STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
 
 @dataclass(frozen=True)
 class View:
-    """Which attention is looked at. layer, head: from 1; None: the mean of all."""
+    """Selection of the attention that is shown. layer, head: from 1; None: the mean of all."""
 
     kind: Kind
     layer: int | None
@@ -39,9 +39,16 @@ class View:
 
 
 def view_of(read: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None) -> View:
-    """The view that is asked for: without a kind the cross-attention, where there is one.
+    """Return the view that is asked for: without a kind the cross-attention, where there is one.
 
-    Raises RecipeError for a kind, layer or head that the model does not have.
+    Args:
+        read: the attention of the model.
+        kind: encoder, decoder or cross.
+        layer: from 1; None: all.
+        head: from 1; None: all.
+
+    Raises:
+        RecipeError: the model has no such kind, layer or head.
     """
     there = list(read.axes)
     chosen = next((each for each in there if each == kind), None) if kind else there[-1]
@@ -67,7 +74,7 @@ def weights_of(read: AttentionTrace, view: View) -> Weights:
 
 
 def title_of(read: AttentionTrace, view: View) -> str:
-    """What a view shows, in words."""
+    """The title of a view, in words."""
     layers = read.layers(view.kind)
     if len(layers) == 1 and len(layers[0].weights) == 1:
         return KINDS[view.kind]

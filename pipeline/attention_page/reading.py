@@ -1,4 +1,4 @@
-"""What a trained model attends to when it reads a sentence: its tokens, and the weights of every attention.
+"""The attention of a trained model that reads a sentence: its tokens, and the weights of every attention.
 
 Legend: H heads · T queries · S keys.
 """
@@ -28,13 +28,13 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 AMONG_CHARACTERS = ("source_embedding.", "embedding.", "head.")
-"""What the modules begin with that attend among characters (model.canine); what is shown are the rows they become."""
+"""Beginnings of the names of modules that attend among characters (model.canine); the rows they become are shown."""
 SPACE = "␣"
 
 
 @dataclass(frozen=True)
 class ForwardSpec:
-    """How networks of an architecture read.
+    """The forward pass of networks of one architecture.
 
     read: runs a network once over source ids and, where it translates, target ids -> the tokens on the axes of each
     kind of attention. kind: of an attention, by the name of its module.
@@ -45,10 +45,17 @@ class ForwardSpec:
 
 
 def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
-    """What the model attends to when it reads `source` and is made to say `target`, or says what it finds itself.
+    """Record the attention of a model that reads `source` and is made to say `target`, or says its own translation.
 
-    Raises RecipeError for a model without attention, or a target where none is read; DataError for a text without
-    pieces, or with more than the model reads.
+    Args:
+        loaded: the model, with its tokenizers.
+        source: the text.
+        target: the text that it is made to say; None: its own translation, of a model that translates.
+        config: settings of its own translation.
+
+    Raises:
+        RecipeError: the model has no attention, or a target is given to a model that reads one text.
+        DataError: a text has no pieces, or more than the model reads.
     """
     check_attends(loaded)
     loaded.check_reads_text("give an image file")
@@ -95,7 +102,16 @@ def encoded(loaded: LoadedModel, text: str) -> list[int]:
 
 
 def checked(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
-    """The ids of a text. Raises DataError where they are more than the model reads."""
+    """Return the ids of a text if the model reads so many.
+
+    Args:
+        loaded: the model.
+        ids: of the text.
+        text: for the message.
+
+    Raises:
+        DataError: there are more than the model reads.
+    """
     limit = loaded.model.max_length - 1
     if len(ids) > limit:
         raise DataError(f"a text has {len(ids)} pieces and the model reads at most {limit}: {text[:40]!r}...")
@@ -105,13 +121,29 @@ def checked(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
 def hypotheses(
     loaded: LoadedModel, sources: Sequence[Sequence[int]] | RowImages, config: DecodingConfig
 ) -> list[list[int]]:
-    """The best hypothesis of a model that translates, for each source."""
+    """Find the best hypothesis of a model that translates, for each source.
+
+    Args:
+        loaded: the model.
+        sources: ids of texts, or images.
+        config: settings of decoding.
+
+    Returns:
+        The ids of each hypothesis.
+    """
     found = decode(loaded.model, sources, config, device=device_of(loaded))
     return [list(n_best[0].ids) for n_best in found]
 
 
 def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Sequence[int] | None) -> AttentionTrace:
-    """One pass of the network over ids, and the weights of its attentions."""
+    """Run the network once over ids, and record the weights of its attentions.
+
+    Args:
+        loaded: the model.
+        text: of the source, to show.
+        source: ids of the text.
+        target: ids that the model is made to say; None: of a model that reads one text.
+    """
     how = PASSES[loaded.config.architecture]
     with torch.inference_mode(), recording(loaded.model) as recorder:
         axes = how.read(loaded, source, target)
@@ -154,7 +186,15 @@ def teacher_forced_axes(
     lead: Sequence[int] = (BOS_ID,),
     an_image: bool = False,
 ) -> dict[Kind, Axes]:
-    """The axes of a decoder that says a target of what was read. lead: what it reads before the target."""
+    """Return the axes of a decoder that is made to say a target.
+
+    Args:
+        loaded: the model.
+        target: ids of the target.
+        read: the tokens of the source.
+        lead: ids that the decoder reads before the target.
+        an_image: whether the source is an image.
+    """
     heard, said = _of_target(loaded, [*lead, *target]), _of_target(loaded, [*lead[1:], *target, EOS_ID])
     return {
         "decoder": Axes(heard, heard, _notes("then says", said)),
@@ -212,7 +252,13 @@ def _of_target(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
 
 
 def token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
-    """A piece with its spaces made visible, and all else that does not show spelled out."""
+    """Return a piece with its spaces made visible, and all else that does not show spelled out.
+
+    Args:
+        tokenizer: of the piece.
+        number: the id of the piece.
+        place: the place of the token, if it has one.
+    """
     if number < len(SPECIALS):
         return Token(tokenizer.piece(number), number in (BOS_ID, EOS_ID), place)
     text = tokenizer.surface(number)
@@ -239,4 +285,4 @@ PASSES: dict[Architecture, ForwardSpec] = {
     "decoder_only": ForwardSpec(_read_in_one, lambda name: "decoder"),
     "encoder_only": ForwardSpec(_read_whole, lambda name: "encoder"),
 }
-"""How networks of each architecture read."""
+"""The forward pass of networks of each architecture."""

@@ -47,9 +47,10 @@ class _RecordingDropout(nn.Module):
 
 @contextmanager
 def recording(network: nn.Module) -> Iterator[Recorder]:
-    """Within, every attention of a network in eval mode is computed by the equation written out, and recorded.
+    """Compute every attention of a network by the equation written out, and record it, while the body runs.
 
-    Outside the network is what it was. Raises ValueError for one in training, whose weights are dropped at random.
+    The network must be in eval mode, and is as before afterwards. Raises ValueError for one in training, whose weights
+    are dropped at random.
     """
     if network.training:
         raise ValueError("attention is recorded in eval mode")
@@ -68,7 +69,7 @@ def recording(network: nn.Module) -> Iterator[Recorder]:
 
 
 def attentions(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitAttention]]:
-    """Of each attention: the name of its module, that module, the attribute that mixes, and the equation behind it."""
+    """The attentions of a network: name of the module, the module, the attribute that mixes, the equation behind it."""
     return [
         (name, module, slot, written_out(child))
         for name, module in network.named_modules()

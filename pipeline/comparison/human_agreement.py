@@ -21,15 +21,22 @@ choice of tokenizers for the languages of the table, beside one reference."""
 OF_TEXTS = ("version", "source", "reference", "texts")
 """Parts of a signature that say which texts, or by which program, but not what is computed."""
 OTHER_SOURCES = ("noise", "noise-seed")
-"""Of texts with typing errors the table knows nothing."""
+"""Parts of a signature that name texts with typing errors, of which the table knows nothing."""
 
 
 def people_agree(metric: str, signature: str, difference: float) -> Agreement | None:
-    """`agreement_with_people` of a metric of the test set; None where there is no difference to agree with, or the
-    table was made for another definition of the metric.
+    """Look up `agreement_with_people` of a metric of the test set.
 
-    COMET is known by its model, in its name or its command: docs/external/comet_scores.py takes that
-    model where it is given no other. It prints 0..1, as COMET does.
+    COMET is known by its model, in its name or its command: docs/external/comet_scores.py takes that model by default,
+    and prints 0..1, as COMET does.
+
+    Args:
+        metric: the name of the metric.
+        signature: of the score.
+        difference: between the scores of two systems.
+
+    Returns:
+        The agreement; None without a difference, or where the table was made for another definition of the metric.
     """
     if not difference:
         return None

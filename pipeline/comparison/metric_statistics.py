@@ -1,4 +1,4 @@
-"""What a test of a metric needs of each system: the statistics of its segments, where they are known."""
+"""The input of a metric's test for each system: the statistics of its segments, where they are known."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ UNITS: Mapping[str, Callable[[SegmentFigures], int | None]] = {
     "perplexity": lambda segment: segment.pieces,
     "word_perplexity": lambda segment: segment.words,
 }
-"""What a perplexity is by: predictions, or words."""
+"""The unit of each perplexity: predictions, or words."""
 NO_TEXTS = "no interval: the output for each segment is missing"
 NO_FIGURES = "no interval: scores/ has no figures per segment. Delete it and run `tfm evaluate` again"
 NOT_BY_SEGMENT = "no interval: this metric has no figures per segment"
@@ -36,7 +36,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class MetricNote:
-    """What is to be said of a metric of a system, such as why it is not tested."""
+    """A note on a metric of a system, such as the reason why it is not tested."""
 
     system: str
     metric: str
@@ -60,7 +60,14 @@ class MetricStatistics:
 def count(
     metric: str, found: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> MetricStatistics:
-    """The statistics of a metric of the main test set of some runs that have it; the first run is the baseline."""
+    """Count the statistics of a metric of the main test set, of some runs; the first run is the baseline.
+
+    Args:
+        metric: the name of the metric.
+        found: the comparison of the runs.
+        runs: the runs, of which those with the metric count.
+        systems: the outputs of runs, by name.
+    """
     name, base = f"test.{metric}", runs[0].name
     scored = [run for run in runs if name in run.figures and run.name in systems]
     has_base = any(run.name == base for run in scored)
@@ -81,7 +88,7 @@ def _statistics(
 ) -> tuple[dict[str, SegmentStatistics], list[MetricNote]]:
     """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
 
-    Those that do not give the score in scores/ again are left out: they are of something else.
+    Statistics that do not give the score in scores/ again are left out: they are of something else.
     """
     reasons = {run.name: _missing_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
     missing = [MetricNote(name, metric, why) for name, why in reasons.items() if why is not None]
@@ -108,7 +115,7 @@ def _is_equal(value: float, score: float) -> bool:
 
 
 def _missing_reason(metric: str, system: System, baseline: System) -> str | None:
-    """Why a system has no statistics of a metric beside the baseline; None where it has."""
+    """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
     if metric in METRICS:
         if system.texts is None:
             return NO_TEXTS

@@ -16,7 +16,7 @@ from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_test
 from tfm.pipeline.significance.seeds import MIN_SEGMENTS, SEVERAL_SEEDS, RecipeResult, SeedDifference, compare_recipes
 
 MAX_SEGMENTS_IN_MEMORY = 10_000
-"""That sacrebleu's own tests get, which hold all draws in memory; of more, the same draws are made in blocks."""
+"""The most segments for sacrebleu's own tests, which hold all draws in memory; beyond it they are drawn in blocks."""
 NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
@@ -55,11 +55,11 @@ class ScoreEstimate:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found on the main test set, by metric ("bleu") and name of a run or row.
+    """Results of the tests on the main test set, by metric ("bleu") and name of a run or row.
 
-    test: its name, and that of `num_segments` segments; None where nothing was tested. systems: what the runs said, by
-    name. looked_at: how often the test set was. notes: what is not tested, and why. without_interval: which scores
-    and differences have no interval, and why.
+    test: its name, and that of `num_segments` segments; None where nothing was tested. systems: the outputs of the
+    runs, by name. looked_at: the number of looks at the test set. notes: the metrics that are not tested, and why.
+    without_interval: the scores and differences that have no interval, and why.
     """
 
     test: str | None = None
@@ -80,13 +80,22 @@ def run_tests(
     each_run: bool = True,
     systems: Mapping[str, System] | None = None,
 ) -> Outcome:
-    """Tests the rows of a comparison against the baseline by metrics of the main test set.
+    """Test the rows of a comparison against the baseline by metrics of the main test set.
 
     Tested are runs with the texts and the signature of the baseline; others have an interval alone. Runs, each against
     the first of the baseline, are one family for Holm's correction; rows are another one. A row of several seeds is
-    tested over seeds and segments, if the baseline has several too. each_run: test each run also where no row is a
-    single one, which takes most of the time. systems: what was said, by name of a run; None: what lies
-    in their folders. Raises DataError where what lies in a run is damaged, RecipeError for a wrong SACREBLEU_SEED.
+    tested over seeds and segments, if the baseline has several too.
+
+    Args:
+        found: the comparison.
+        metrics: names of metrics.
+        reporter: shows progress.
+        each_run: test each run also where no row is a single one, which takes most of the time.
+        systems: the outputs of runs, by name; None: those in their folders.
+
+    Raises:
+        DataError: a part of a run is damaged.
+        RecipeError: SACREBLEU_SEED is wrong.
     """
     seed_of_tests()  # a wrong one is wrong for all metrics
     base = found.baseline.runs[0]
@@ -117,7 +126,7 @@ def run_tests(
 
 
 def settings_of_tests() -> dict[str, int | float | None]:
-    """What a p-value depends on beside the scores; seed None: other draws each time."""
+    """Return the settings on which a p-value depends beside the scores; seed None: other draws each time."""
     return {"resamples": RESAMPLES, "trials": TRIALS, "seed": seed_of_tests(), "level": LEVEL}
 
 
@@ -178,7 +187,7 @@ def _corrected(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate
 
 
 def _without_interval(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
-    """Why scores, and differences, have no interval."""
+    """The reasons why scores, and differences, have no interval."""
     found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
     found = [each for each in found if each[1] != SEVERAL_SEEDS]  # ± is their deviation, and no interval
     for name, each in measured.items():
@@ -190,8 +199,8 @@ def _without_interval(metric: str, measured: Mapping[str, ScoreEstimate]) -> lis
 def _contradictions(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """Rows whose difference is significant though it may as well be 0, by the interval.
 
-    Randomisation asks whether it matters which system said what. Of systems that differ in kind (one writes a third of
-    the other) that may be so though their scores are as good as the same.
+    Randomization tests whether it matters which system wrote a segment. Between systems that differ in kind (one writes
+    a third of the other) it may matter though their scores are equally good.
     """
     tests = {
         name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.is_significant
@@ -205,7 +214,7 @@ def _contradictions(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[
 
 
 def _in_words(remarks: Sequence[MetricNote]) -> list[str]:
-    """What is not tested, or not sure: for each reason by which metrics, of which systems."""
+    """The notes on metrics that are not tested, or not sure, in words: for each reason the metrics and the systems."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in remarks:
         metrics.setdefault((each.system, each.why), []).append(each.metric)

@@ -33,7 +33,7 @@ OF_NO_RUN: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
 
 @dataclass(frozen=True)
 class Output:
-    """What a system said of a test set, as it is given: its name, and a file of hypotheses or a folder of scores."""
+    """The output of a system on a test set: its name, and a file of hypotheses or a folder of scores."""
 
     name: str
     path: Path
@@ -73,7 +73,7 @@ def outputs_named(words: Sequence[str]) -> list[Output]:
 
 
 def are_outputs(paths: Sequence[Path]) -> bool:
-    """Whether these are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
+    """Whether some paths are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
     return any(_is_named(path) or _is_evaluation(path) for path in paths)
 
 
@@ -128,9 +128,15 @@ def compare_outputs(
 
 
 def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter) -> list[TestSetUsage]:
-    """Enter into the ledger beside each output that its system was looked at; how often by now, by folder.
+    """Enter a look into the ledger beside each output; an output of a run has the ledger of the runs.
 
-    An output of a run has the ledger of the runs.
+    Args:
+        found: the scored outputs.
+        outputs: their names and paths.
+        reporter: shows warnings.
+
+    Returns:
+        The number of looks by now, by folder.
     """
     roots: dict[Path, list[LedgerEntry]] = {}
     for run in found.comparison.runs:
@@ -219,7 +225,7 @@ def _hypotheses_of(output: Output) -> Path:
 
 
 def _scored_folder(output: Output) -> tuple[RunSummary, System]:
-    """What a folder of `tfm evaluate --out` has: its scores, and the texts that they are of."""
+    """Read a folder of `tfm evaluate --out`: its scores, and the texts that they are of."""
     made, content = read_artifact(output.path, _content, "evaluate")
     known, figures, (first, *_), texts = content
     name = first.name
@@ -249,5 +255,5 @@ def _content(made: Manifest) -> Any:
 
 
 def _manifest_of(path: Path, fingerprint_: str) -> Manifest:
-    """What stands for the model of an output that nobody knows the making of."""
+    """A manifest in place of that of the model, for an output of unknown origin."""
     return Manifest(path, path.parent, "hypotheses", fingerprint_, [], {}, {}, {}, None, {}, {})

@@ -49,7 +49,15 @@ def write_page(file: Path, page: str) -> None:
 def page(
     found: Comparison, tested: Outcome, metrics: Sequence[str], figures: Sequence[Column], reporter: Reporter
 ) -> str:
-    """The page of a comparison that was tested by some metrics. figures: its main table."""
+    """Return the page of a comparison that was tested by some metrics.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics of the main test set.
+        figures: the main table.
+        reporter: shows progress.
+    """
     tables = {"Figures": figures}
     if interval := scores(found, tested, metrics):
         tables[f"Scores on {tested.test}: {tested.num_segments:,} segments"] = interval
@@ -72,10 +80,17 @@ def render(
     found: Sequence[Differences],
     notes: Sequence[str],
 ) -> str:
-    """The whole page; all text is escaped.
+    """Write the page; all text is escaped.
 
-    tables: those of a comparison, by their headings. sentences: what their marks mean, without full stop. found: where
-    systems differ on each test set. notes: what does not compare, and why.
+    Args:
+        title: of the page.
+        tables: those of a comparison, by their headings.
+        sentences: the meaning of their marks, without full stop.
+        found: the differences between systems on each test set.
+        notes: figures that do not compare, and why.
+
+    Returns:
+        HTML.
     """
     parts = []
     for name, columns in tables.items():
@@ -87,7 +102,16 @@ def render(
 
 
 def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
-    """A row for each score of the main test set that is known by segment, by metric; no columns where none is."""
+    """Return the columns of a table with a row for each score of the main test set that is known by segment, by metric.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+
+    Returns:
+        The columns; none where no score is known by segment.
+    """
     rows = [
         (heading(found, metric), shown_as(found, metric), name_of(row), measured)
         for metric in metrics

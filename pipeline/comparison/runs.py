@@ -60,13 +60,13 @@ class Comparison:
         return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
     def row_differs(self, row: Row) -> dict[str, object]:
-        """What in the config of a row is not as in the baseline; of several seeds, but for the seed."""
+        """The config of a row where it differs from the baseline; for several seeds without the seed."""
         several = len(row.runs) > 1 or len(self.baseline.runs) > 1
         return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, and which figures do not compare, in words."""
+        """Notes on figures that are left out, or do not compare, in words."""
         by_test = self.test != VALID and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
@@ -98,12 +98,19 @@ def compare_runs(
     test: str | None = None,
     rows_of: Callable[[Sequence[RunSummary]], list[Row]] = group_by_seed,
 ) -> Comparison:
-    """The models in some folders, of runs or of models, each verified.
+    """Compare the models in some folders, of runs or of models, each verified.
 
-    sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1, which
-    validation has not, for test.rouge1. baseline: the folder of a run, which may be one of `folders`; the first of them
-    where none is given. test: a test set, or VALID; the main one where none is named. rows_of: which runs share a row.
-    Raises DataError naming the folder that holds no model, RecipeError for a figure or test set that no run has.
+    Args:
+        folders: of runs or models.
+        sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1,
+            which validation has not, for test.rouge1; None: as given.
+        baseline: the folder of a run, which may be one of `folders`; None: the first of them.
+        test: a test set, or VALID; None: the main one.
+        rows_of: groups the runs that share a row.
+
+    Raises:
+        DataError: a folder, which is named, holds no model.
+        RecipeError: no run has the figure or test set.
     """
     paths = [path for path in folders if path.name != LEDGER] or list(folders)  # as runs/* has it
     if baseline is not None and _real(baseline) not in map(_real, paths):
@@ -138,7 +145,7 @@ def compare_runs(
 
 
 def _real(folder: Path) -> str:
-    """By what a run is known: where its model really lies, of which the folder is either that of its run or its own."""
+    """The real path of a run's model, which identifies the run; the folder is that of the run or the model's own."""
     return os.path.realpath(folder if (folder / "manifest.json").exists() else folder / "model")
 
 
@@ -157,8 +164,10 @@ def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
 
 
 def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
-    """The rows, the best by (the mean of) a figure first; equal ones as they stood. Those of which a run has none are
-    last: who knows why it has none."""
+    """Sort rows by (the mean of) a figure, the best first; equal ones as they stood.
+
+    Rows with a run without the figure are last, whatever the reason.
+    """
     sign = 1 if is_lower_better(name, [run for row in rows for run in row.runs]) else -1
 
     def sort_key(row: Row) -> tuple[bool, float]:

@@ -10,7 +10,7 @@ from tfm.pipeline.comparison.signatures import apart_in, parts_that_matter
 from tfm.pipeline.reports.run_summary import RunSummary
 
 SCORES = ("valid", "test")
-"""Before the dot in the name of a figure that is a score, and whose signature says by which definition."""
+"""Prefixes before the dot in the name of a figure that is a score, and whose signature names its definition."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Row:
         return without if len(without) < len(self.runs) else []
 
     def no_mean_reason(self, figure: str) -> str | None:
-        """Why a score has no mean over its runs: their signatures differ in what matters; None where it has one."""
+        """Return the difference between signatures by which a score has no mean over its runs; None where it has."""
         part, _, name = figure.partition(".")
         if part not in SCORES:
             return None
@@ -81,7 +81,7 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[Row]:
 
 
 def same_seed_reasons(runs: Sequence[RunSummary]) -> list[str]:
-    """Why runs that differ in their seed share no row: some have the same seed."""
+    """Return the reasons why runs that differ in their seed share no row: some have the same seed."""
     alike: dict[str, list[RunSummary]] = {}
     for run in runs:
         alike.setdefault(_config_digest(run), []).append(run)
@@ -108,7 +108,7 @@ def _config_digest(run: RunSummary) -> str:
 
 
 def _stem(runs: Sequence[RunSummary]) -> str | None:
-    """What runs are called that `tfm run --seeds` made."""
+    """The common name of the runs of one `tfm run --seeds`; None for other runs."""
     if len(runs) == 1:
         return None
     stems = {run.name.removesuffix(f"-{run.model.seed}") for run in runs}

@@ -24,7 +24,7 @@ def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
 
 
 def apart_in(mine: Sequence[str], theirs: Sequence[str]) -> str:
-    """In which parts two signatures differ."""
+    """Return the parts in which two signatures differ, in words."""
     return f"{_listed(mine, theirs)} instead of {_listed(theirs, mine)}"
 
 

@@ -1,6 +1,6 @@
-"""What a system said of each test set, segment by segment, read from the folder of its run.
+"""The output of a system on each test set, segment by segment, read from the folder of its run.
 
-Two systems can be held against each other only on the same texts: `text_mismatch` says where they are not.
+Two systems can be compared only on the same texts: `text_mismatch` says where they differ.
 """
 
 import json
@@ -31,7 +31,7 @@ OTHER_TRANSLATIONS = "translations/ are not those that scores/ are of, and are o
 
 @dataclass(frozen=True)
 class SegmentFigures:
-    """What an evaluation noted of one segment, beside its texts.
+    """Figures of one segment in an evaluation, beside its texts.
 
     log_prob: natural logarithm of the probability of its references, over `pieces` predictions (end token included)
     and `words` words; None where it has none. external: the numbers of external metrics, by their name.
@@ -72,12 +72,17 @@ class System:
 
 
 def read_system(run: Path, name: str, test: str | None = None) -> System:
-    """What lies in the folder of a run: translations/ and scores/ of its model/, each verified.
+    """Read the folder of a run: translations/ and scores/ of its model/, each verified.
 
-    test: the test set that is taken for the main one; VALID: the validation split, which has folders of its own.
+    Parts that the run does not have, or has of another model, are left out with a note.
 
-    What the run does not have, or has of another model, is left out and stands in the notes. Raises DataError where
-    something of it is damaged.
+    Args:
+        run: the folder of the run.
+        name: the name of the system.
+        test: the test set that is taken for the main one; VALID: the validation split, which has folders of its own.
+
+    Raises:
+        DataError: a part is damaged.
     """
     model = open_artifact(run / "model", "train").as_input()
     notes: list[str] = []
@@ -113,7 +118,10 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
 
 
 def text_mismatch(one: Segments, other: Segments) -> str | None:
-    """Why two systems cannot be compared on a test set, naming it; None where both were given the same texts."""
+    """Return the reason why two systems cannot be compared on a test set; None where both were given the same texts.
+
+    The reason begins with the name of the test set.
+    """
     if len(one.hypotheses) != len(other.hypotheses):
         return f"{one.name}: {len(one.hypotheses):,} segments, not {len(other.hypotheses):,}"
     if len(one.references) != len(other.references):
@@ -129,7 +137,7 @@ def text_mismatch(one: Segments, other: Segments) -> str | None:
 
 
 def _made_from(model: Input, folder: Path, stage: str) -> Manifest | None:
-    """What a stage made from this model, where a folder holds that."""
+    """The artifact in a folder that a stage made from this model; None where there is none."""
     if not folder.exists():
         return None
     made = open_artifact(folder, stage)
@@ -160,7 +168,7 @@ def _segments(manifest: Manifest, name: str) -> Segments:
 
 
 def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
-    """What each test set in scores/ is known by, the main one first, and figures of segments that were noted."""
+    """Read scores/: the fingerprint of each test set's texts, the main one first, and the noted figures of segments."""
     shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):
         content = read_json(manifest.folder / "scores.json", shown=shown)

@@ -1,4 +1,4 @@
-"""How often the test set of a comparison was looked at, by how many models: the more, the less its best score says."""
+"""The looks at the test set of a comparison, and their models: the more, the less its best score says."""
 
 import os
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """The best hypotheses of a search, each text once.
 
-Two hypotheses may be one text: in other pieces, or with unknown pieces, which are not shown. Where a beam finds too few
+Two hypotheses may be one text: in other pieces, or with unknown pieces, which are not shown. If a beam finds too few
 texts, one twice as wide is asked for more. Samples stay as they were drawn.
 """
 
@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from tfm.pipeline.config import DecodingConfig
 
 ROUNDS = 2
-"""So often the beam is doubled."""
+"""The number of times that the beam is doubled."""
 
 
 class Scored(Protocol):

@@ -37,8 +37,11 @@ BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """What follows a prompt. `log_prob`: sum of the log-probabilities of its `num_tokens` tokens, in nats, the end
-    token among them if it has one; `score`: that sum after length normalisation."""
+    """The text after a prompt, with its score.
+
+    log_prob: sum of the log-probabilities of its `num_tokens` tokens, in nats, the end token among them if it has one.
+    score: that sum after length normalization.
+    """
 
     text: str
     score: float
@@ -160,7 +163,7 @@ class TextGenerator:
         self._warn_if_cut(ids, [length])
 
     def _longest(self, prompt: Sequence[int]) -> int:
-        """How many pieces may follow a prompt. Raises DataError where there is no room for any."""
+        """The number of pieces that may follow a prompt. Raises DataError where there is no room for any."""
         wanted, room = self._config.max_length or TOKENS, self._reader.context - 1 - len(prompt)
         if self._reader.through_ends or wanted <= room:
             return wanted
@@ -230,11 +233,23 @@ class TextGenerator:
 def score_continuations(
     loaded: LoadedModel, prompt: str, choices: Sequence[str], *, through_ends: bool | None = None
 ) -> list[Continuation]:
-    """How probable each text is after a prompt, best first: the sum over its tokens of log p(token | all before it).
+    """Score each text after a prompt: the sum over its tokens of log p(token | all before it).
 
-    Prompt and choice are joined as they stand; what the choice adds to the pieces of the prompt is what is scored,
-    without an end token. Of running text longer than the model reads at once the prompt's beginning is left out,
-    equally much for all choices. Raises DataError where a choice adds nothing, or is too long.
+    Prompt and choice are joined as they stand, and the pieces that the choice adds to those of the prompt are scored,
+    without an end token. If running text is longer than the model reads at once, the prompt's beginning is left out,
+    equally much for all choices.
+
+    Args:
+        loaded: the language model.
+        prompt: the beginning of the text.
+        choices: the texts after it.
+        through_ends: whether text goes on after the end of a line; None: as trained.
+
+    Returns:
+        The continuations, the most probable first.
+
+    Raises:
+        DataError: a choice adds nothing, or is too long.
     """
     reader = PromptEncoder(loaded, through_ends=through_ends)
     own = reader.encode(prompt)

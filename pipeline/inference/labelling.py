@@ -35,7 +35,13 @@ def labels_instead(loaded: LoadedModel) -> bool:
 
 
 def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
-    """Warn of labels in the references that the model, if it gives labels, cannot give."""
+    """Warn of labels in the references that the model, if it gives labels, cannot give.
+
+    Args:
+        loaded: the model.
+        references: one or more lists of lines.
+        reporter: shows the warning.
+    """
     if loaded.target_tokenizer.label_kind is not None:
         found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
         if found:
@@ -66,11 +72,19 @@ def label(
     *,
     n_best: int = 1,
 ) -> Iterator[list[tuple[str, float, int]]]:
-    """Labels of each line, between spaces; their log-probability; how many they are.
+    """Label each line with a classifier's `n_best` likeliest labels, each by itself, or a tagger's likeliest tags.
 
-    Of a classifier the `n_best` likeliest labels, each by itself; of a tagger the one likeliest tag of each word.
-    A line without pieces has none, and one longer than the model reads is cut, which `cuts` counts. `on_done` is told
-    how many more are done.
+    A line without pieces has no label, and one longer than the model reads is cut.
+
+    Args:
+        loaded: the classifier or tagger.
+        lines: the texts.
+        cuts: counts the lines that are cut.
+        on_done: called with the number of further lines that are done.
+        n_best: the number of labels of a classifier.
+
+    Yields:
+        For each line, a list of labels, between spaces, with their log-probability and their number.
     """
     loaded.check_reads_text("give image files")
     device = next(loaded.model.parameters()).device
@@ -98,7 +112,17 @@ def label(
 def label_images(
     loaded: LoadedModel, images: RowImages, on_done: Callable[[int], None] | None = None, *, n_best: int = 1
 ) -> Iterator[list[tuple[str, float, int]]]:
-    """The `n_best` likeliest labels of each image, as `label` gives them of lines."""
+    """Label each image with its likeliest labels, as `label` does for lines.
+
+    Args:
+        loaded: the classifier.
+        images: the images.
+        on_done: called with the number of further images that are done.
+        n_best: the number of labels of each image.
+
+    Yields:
+        For each image, a list of labels with their log-probability and their number.
+    """
     device = next(loaded.model.parameters()).device
     about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
     task: Any = task_of(about)

@@ -44,7 +44,7 @@ class WordVectors:
 
     @classmethod
     def of(cls, loaded: LoadedModel, side: str) -> "WordVectors":
-        """Those of a side, or of the only one that there is. Raises DataError where no piece spells a word."""
+        """Return the vectors of a side, or of the only side. Raises DataError where no piece spells a word."""
         rows, vectors = vectors_of(loaded, side)
         if not rows:
             raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)
@@ -58,12 +58,21 @@ class WordVectors:
         return vector
 
     def unknown(self, word: str) -> str:
-        """What to say of a word that has no vector."""
+        """The message on a word that has no vector."""
         like = difflib.get_close_matches(word, self.rows, n=5)
         return f"the model has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
 
     def nearest(self, vector: Matrix, count: int, beside: Sequence[str] = ()) -> list[Neighbour]:
-        """The words with the largest cosine, nearest first; words `beside` are none of them."""
+        """Find the words with the largest cosine to a vector.
+
+        Args:
+            vector: (E,) the vector.
+            count: the number of words to return.
+            beside: words to leave out.
+
+        Returns:
+            The words, the nearest first.
+        """
         norms = np.linalg.norm(self.vectors, axis=1) * np.linalg.norm(vector)
         cosines = (self.vectors @ vector) / np.maximum(norms, np.finfo(np.float32).tiny)
         words = [word for word in self.rows if word not in beside]
@@ -71,8 +80,16 @@ class WordVectors:
         return sorted(found, key=lambda each: -each.cosine)[:count]
 
     def analogous(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
-        """What is to `third` as `second` is to `first`: the words nearest to v_second - v_first + v_third, of unit
-        vectors (Mikolov et al. 2013c)."""
+        """Find the words that are to `third` as `second` is to `first` (Mikolov et al. 2013c).
+
+        The result is the words nearest to v_second - v_first + v_third, of unit vectors.
+
+        Args:
+            first: a word.
+            second: the word that belongs to it.
+            third: the word for whose counterpart to look.
+            count: the number of words to return.
+        """
         one, other, third_vector = (_unit(self[word]) for word in (first, second, third))
         return self.nearest(other - one + third_vector, count, beside=(first, second, third))
 
@@ -133,9 +150,15 @@ def principal(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
-    """Some words, with the class of each or "", as points of a plane: PNG or SVG. The same words give the same bytes.
+    """Draw some words as points of a plane. The same words give the same bytes.
 
-    kind: ".png" or ".svg".
+    Args:
+        words: the vectors.
+        shown: the words, with the class of each or "".
+        kind: ".png" or ".svg".
+
+    Returns:
+        The bytes of a PNG or SVG file.
     """
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib

@@ -37,9 +37,9 @@ MAX_LINES = 8
 MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
 FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET}
-"""Of a model that is nothing beside its tokenizers and weights."""
+"""The files of a model that has nothing beside its tokenizers and weights."""
 MAX_WEIGHT_BYTES = 1 << 26
-"""Of weights: with more, torch's threads gain what it takes to load them."""
+"""The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,16 @@ class NumpyModel:
     target_tokenizer: Tokenizer
 
     def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
-        """The `config.n_best` translations of each line, best first."""
+        """Translate lines with numpy alone.
+
+        Args:
+            lines: the texts.
+            config: settings of decoding.
+            cuts: counts the lines that are cut, and unknown pieces.
+
+        Yields:
+            The `config.n_best` translations of each line, the best first.
+        """
         most = self.network.max_length - 1
         encoded = self.source_tokenizer.encode_batch(lines)
         cuts.count_unknown(self.source_tokenizer, lines, encoded)
@@ -79,10 +88,19 @@ class NumpyModel:
 def small_model(
     folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
 ) -> NumpyModel | None:
-    """The model in a folder, verified, asked for these languages; None where torch is needed for it, or for what the
-    configuration asks, or to say what is wrong with it.
+    """Load the model in a folder, verified, if it can translate without torch.
 
-    Raises DataError where the folder is no model of ours, and for languages that it does not have.
+    Args:
+        folder: of the model.
+        config: settings of decoding.
+        to: the language, of a model of several.
+        source_language: the language of the texts, for a model that is told it.
+
+    Returns:
+        The model; None where torch is needed for it, for the settings, or to report a problem with it.
+
+    Raises:
+        DataError: the folder is no model of tfm, or the model does not have the languages.
     """
     file = folder / "model.safetensors"
     if not is_plain(config) or not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
@@ -119,10 +137,20 @@ def translate_as_they_come(
     reporter: Reporter,
     ready: Callable[[], bool] | None = None,
 ) -> Iterator[list[Translation]]:
-    """What `translate_lines` gives; as long as few lines are waiting, by the small model, where there is one.
+    """Translate lines as `translate_lines` does, by the small model while few lines are waiting.
 
-    `ready` says whether the next line can be read without waiting for it. What is wrong with a model is said before a
-    line is waited for.
+    Problems with a model are reported before a line is waited for.
+
+    Args:
+        small: loads the small model; None where there is none.
+        load: loads the model.
+        lines: the texts.
+        config: settings of decoding.
+        reporter: shows progress, and warnings.
+        ready: whether the next line can be read without waiting for it.
+
+    Yields:
+        The translations of each line, the best first.
     """
     lines, cuts = iter(lines), SourceProblems()
     rows = _waiting(lines, None) if ready is None else []
@@ -142,7 +170,7 @@ def translate_as_they_come(
 
 
 def _are_few(rows: list[str]) -> bool:
-    """Whether these are lines for the small model."""
+    """Whether the small model translates these lines."""
     return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_CHARS
 
 

@@ -30,7 +30,13 @@ class SourceProblems:
         self.cut += sum(each)
 
     def count_unknown(self, tokenizer: Tokenizer, lines: Sequence[str], sources: Sequence[Sequence[int]]) -> None:
-        """Count the pieces of some lines. A line of letters without pieces is unknown as a whole."""
+        """Count the pieces of some lines. A line of letters without pieces is unknown as a whole.
+
+        Args:
+            tokenizer: of the sources.
+            lines: the texts.
+            sources: the ids of each line.
+        """
         lead = (
             (2 if tokenizer.names_texts else 1) if tokenizer.has_language_prefix else 0
         )  # tokens of languages, not of the text

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHUNK_LINES = 8192
 SENTENCES, IMAGES = "sentences", "images"
-"""What was translated, as the figures of translations count it."""
+"""Names of the things that were translated, as the figures of translations count them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Translation:
 
 
 NOTHING = Translation("", 0.0, 0.0, 0)
-"""What an empty line becomes."""
+"""The translation of an empty line."""
 
 
 def translate_lines(
@@ -58,19 +58,31 @@ def translate_lines(
     on_done: Callable[[int], None] | None = None,
     before: SourceProblems | None = None,
 ) -> Iterator[list[Translation]]:
-    """The `config.n_best` translations of each line, best first; lines in order.
+    """Translate lines, in their order, or label them with a model that labels.
 
-    Reads `chunk_lines` lines, fewer where they are very long, then gives their translations: 1 answers each line at
-    once, more sort better by length. `ready` says whether the next line can be read without waiting for it: where it
-    cannot, those that were read are answered.
-    A line without pieces is translated by an empty line, not by the model. A source longer than the model reads is
-    cut, which is reported at the end, together with those that were cut `before`; so are sources of unknown pieces.
-    `prefixes`: for each line, text that its translations begin with. `forced`: for each line, between tabs, words and
-    phrases that must come up in them.
-    `on_done` is told how many more lines are done. Raises DataError where there are fewer or more prefixes or forced
-    words than lines; a prefix that `itertools.repeat` gives is that of all.
-    A model that labels is asked for labels instead: the likeliest ones of each line, or one of each of its words; it
-    takes no prefixes and no forced words (RecipeError).
+    Reads `chunk_lines` lines, fewer where they are very long, then gives their translations. A line without pieces is
+    translated by an empty line, not by the model. A source longer than the model reads is cut, which is reported at the
+    end, together with those that were cut `before`; sources of unknown pieces are reported too. A model that labels
+    gives the likeliest labels of each line, or one of each of its words.
+
+    Args:
+        loaded: the model.
+        lines: the texts.
+        config: settings of decoding.
+        reporter: shows warnings.
+        prefixes: for each line, text that its translations begin with; `itertools.repeat` gives one to all.
+        forced: for each line, between tabs, words and phrases that its translations must contain.
+        chunk_lines: 1 answers each line at once, more sort better by length.
+        ready: whether the next line can be read without waiting for it; if not, those that were read are answered.
+        on_done: called with the number of further lines that are done.
+        before: counts of earlier sources that were cut.
+
+    Yields:
+        The `config.n_best` translations of each line, the best first.
+
+    Raises:
+        DataError: there are fewer or more prefixes or forced words than lines.
+        RecipeError: a model that labels is given prefixes or forced words.
     """
     from tfm.pipeline.decoding.decode import is_too_long
     from tfm.pipeline.inference.labelling import label, labels_instead
@@ -105,9 +117,21 @@ def translate_images(
     forced: Iterable[str] | None = None,
     on_done: Callable[[int], None] | None = None,
 ) -> Iterator[list[Translation]]:
-    """The `config.n_best` captions, or labels, of each image, best first; images come in portions, and stay in order.
+    """Caption, or label, images, which come in portions and stay in order; the rest as in `translate_lines`.
 
-    The rest as `translate_lines`. Raises DataError where the model reads text.
+    Args:
+        loaded: the model.
+        images: portions of images.
+        config: settings of decoding.
+        prefixes: for each image, text that its captions begin with.
+        forced: for each image, between tabs, words and phrases that its captions must contain.
+        on_done: called with the number of further images that are done.
+
+    Yields:
+        The `config.n_best` captions, or labels, of each image, the best first.
+
+    Raises:
+        DataError: the model reads text.
     """
     from tfm.pipeline.inference.labelling import label_images, labels_instead
 
@@ -160,7 +184,10 @@ class _Search:
         forced: Iterable[str] | None,
         on_done: Callable[[int], None] | None,
     ) -> "_Search":
-        """Of these prefixes and forced words, one for each source. Raises RecipeError where there is no beam."""
+        """Return a search with prefixes and forced words, one for each source.
+
+        Raises RecipeError where words are forced and there is no beam.
+        """
         from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):
@@ -257,7 +284,16 @@ def best_texts(
     prefixes: Sequence[str] | None = None,
     forced: Sequence[str] | None = None,
 ) -> list[str]:
-    """The best hypothesis of each source, as `translate_lines` finds it, with a bar."""
+    """Find the best hypothesis of each source, as `translate_lines` does, with a bar.
+
+    Args:
+        loaded: the model.
+        sources: the texts.
+        config: settings of decoding.
+        reporter: shows progress, and warnings.
+        prefixes: for each source, text that its translation begins with.
+        forced: for each source, between tabs, words and phrases that its translation must contain.
+    """
     with reporter.bar("translating", len(sources), "sentences") as bar:
         found = translate_lines(
             loaded, sources, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance

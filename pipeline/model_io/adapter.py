@@ -1,6 +1,6 @@
 """An adapter beside the frozen model that it was trained on: adapter.safetensors, and adapter.json with its factor.
 
-Whoever loads such a model gets the two as one.
+Loading such a model merges the two.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
 
 
 class AdapterSettings(BaseModel):
-    """How an adapter is added: W + alpha / rank * B A."""
+    """Settings of an adapter: W + alpha / rank * B A."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,16 +31,29 @@ class AdapterSettings(BaseModel):
 
 
 def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettings) -> None:
-    """Write an adapter into the folder of the model that it belongs to."""
+    """Write an adapter into the folder of the model that it belongs to.
+
+    Args:
+        folder: of the model.
+        adapters: the matrices A and B, by name.
+        about: rank and alpha.
+    """
     contiguous = {name: each.detach().contiguous() for name, each in adapters.items()}
     (folder / WEIGHTS).write_bytes(save(contiguous))
     (folder / ABOUT).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
-    """The weights of a model, with the adapter that lies in its folder, where one does.
+    """Return the weights of a model, with the adapter that lies in its folder, where one does.
 
-    shown: the folder in messages. Raises DataError where that is no adapter, ValueError for one of another model.
+    Args:
+        folder: of the model.
+        weights: by name.
+        shown: the folder in messages.
+
+    Raises:
+        DataError: the adapter is damaged.
+        ValueError: the adapter is one of another model.
     """
     if not (folder / ABOUT).exists():
         return weights

@@ -2,7 +2,7 @@
 
     p(v) = 1/M sum over m of p_m(v)
 
-They may differ in size and architecture, as long as they read and write the same pieces.
+The members may differ in size and architecture, as long as they read and write the same pieces.
 """
 
 import math
@@ -26,7 +26,7 @@ from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """What the models remember, one state each, of the same hypotheses."""
+    """The states of the models, one each, for the same hypotheses."""
 
     states: tuple[Any, ...]
 
@@ -54,7 +54,7 @@ class Ensemble(nn.Module):
         return EnsembleState(tuple(each.begin(batch, device) for each in self.members))
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
-        """That of the first model; those of images may differ in how many tokens an image is to them."""
+        """Return the layout of the first model; models of images may differ in the number of tokens of an image."""
         found: Layout = self.members[0].source_layout(source, lengths)
         return found
 
@@ -75,9 +75,15 @@ class Ensemble(nn.Module):
 
 
 def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """The model in a folder, or the ensemble of those in several, with the tokenizers that they share.
+    """Load the model in a folder, or the ensemble of those in several, with the tokenizers that they share.
 
-    Raises DataError where they do other work, or cut text in another way.
+    Args:
+        folders: of models.
+        device: cpu, cuda, mps or auto.
+        dtype: of the weights.
+
+    Raises:
+        DataError: the models do other work, or cut text in another way.
     """
     first, *others = [open_artifact(folder, "train") for folder in folders]
     for other in others:

@@ -1,7 +1,7 @@
-"""A trained model in another engine's format: CTranslate2's (here), that of transformers (`huggingface/`), ONNX
+"""Export of a trained model to another engine's format: CTranslate2's (here), transformers' (`huggingface/`), ONNX
 (`onnx/`).
 
-What is not supported is rejected with the reason, never approximated.
+Unsupported parts are rejected with the reason, never approximated.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,13 +34,13 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What only some formats have. card: what a model card says. precision: of the products."""
+    """Options that only some formats have. card: the contents of a model card. precision: of the products."""
 
     card: Card | None = None
     precision: Precision | None = None
 
     def as_json(self) -> dict[str, JSON]:
-        """What of it is asked for."""
+        """Return the options that are set."""
         card: dict[str, JSON] = {} if self.card is None else {"card": asdict(self.card)}
         return card if self.precision is None else {**card, "precision": self.precision}
 
@@ -48,9 +48,18 @@ class ExportOptions:
 def export(
     model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, wanted: ExportOptions | None = None
 ) -> None:
-    """Publish the model in `model` at `out` in the format `to`, with its tokenizer beside.
+    """Publish a model in another format, with its tokenizer beside.
 
-    Raises RecipeError where the format's package is not installed, or for a kind of model that is not written.
+    Args:
+        model: the folder of the model.
+        to: the format.
+        out: the folder to publish.
+        command: the command line, for the manifest.
+        reporter: shows progress.
+        wanted: options that only some formats have.
+
+    Raises:
+        RecipeError: the format's package is not installed, or cannot hold the kind of model.
     """
     wanted = wanted or ExportOptions()
     config: dict[str, JSON] = {"to": to, **wanted.as_json()}
@@ -64,17 +73,35 @@ def export(
 
 
 def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
-    """Write a folder for transformers, with its card."""
+    """Write a folder for transformers, with its card.
+
+    Args:
+        loaded: the model.
+        folder: to write into.
+        wanted: `card` is read.
+    """
     to_huggingface(loaded, folder, wanted.card or Card())
 
 
 def onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
-    """Write a folder for onnxruntime."""
+    """Write a folder for onnxruntime.
+
+    Args:
+        loaded: the model.
+        folder: to write into.
+        wanted: `precision` is read.
+    """
     to_onnx(loaded, folder, wanted.precision or "fp32")
 
 
 def ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
-    """Write a folder for CTranslate2."""
+    """Write a folder for CTranslate2.
+
+    Args:
+        loaded: the model.
+        folder: to write into.
+        wanted: not read.
+    """
     to_ctranslate2(loaded, folder)
     copy_tokenizer(loaded.folder, folder)
 
@@ -110,8 +137,10 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
 
 
 def unsupported_part(config: ModelConfig) -> str | None:
-    """What of a model we do not write for CTranslate2, in words; None where we write all. Of some it has the like, such
-    as decoder-only models, of some, such as additive scores, not."""
+    """The part of a model that cannot be written for CTranslate2, in words; None where all can.
+
+    CTranslate2 has the like of some, such as decoder-only models, and nothing like others, such as additive scores.
+    """
     if config.architecture != "transformer":
         return f'models of architecture = "{config.architecture}"'
     if config.languages != "source":
@@ -145,7 +174,13 @@ def unsupported_part(config: ModelConfig) -> str | None:
 
 
 def fill(spec: Any, model: Any, config: ModelConfig) -> None:
-    """Copy every weight of the EncoderDecoder into the place that the format has for it."""
+    """Copy every weight of the EncoderDecoder into the place that the format has for it.
+
+    Args:
+        spec: CTranslate2's TransformerSpec.
+        model: the network.
+        config: its config.
+    """
     _embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
     _embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
     for place, layer in zip(spec.encoder.layer, model.encoder, strict=True):
@@ -216,4 +251,4 @@ FORMATS: dict[str, Callable[[LoadedModel, Path, ExportOptions], None]] = {
     "huggingface": huggingface_folder,
     "onnx": onnx_folder,
 }
-"""By name: writes a model into an empty folder."""
+"""Functions that write a model into an empty folder, by the name of the format."""

@@ -17,10 +17,17 @@ TRANSLATES = "translates into several languages"
 def tokenizer_for_languages(
     tokenizer: Tokenizer, languages: Languages, to: str | None, source_language: str | None, folder: Path
 ) -> Tokenizer:
-    """The tokenizer of sources in a language that are to be translated into another.
+    """Return the tokenizer of sources in a language that are to be translated into another.
 
-    languages: where the model reads which. Raises DataError, of the model in `folder`, where it has no such language,
-    is not told one that it needs, or is told one that it does not read.
+    Args:
+        tokenizer: of the sources.
+        languages: the config's `languages`: the place of language tokens in texts.
+        to: the language of the targets; None: not named.
+        source_language: the language of the sources; None: not named.
+        folder: of the model, for messages.
+
+    Raises:
+        DataError: the model has no such language, is not told one that it needs, or is told one that it does not read.
     """
     known = list(tokenizer.languages)
     if source_language is not None and not tokenizer.names_texts:
@@ -40,7 +47,17 @@ def tokenizer_for_languages(
 
 
 def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
-    """The model's code of a language. Raises DataError where it has none such, or several."""
+    """Return the model's code of a language.
+
+    Args:
+        asked: the code that was asked for.
+        known: the model's codes.
+        side: "into" or "from", for messages.
+        folder: of the model, for messages.
+
+    Raises:
+        DataError: the model has no such language, or several.
+    """
     found = match_languages(asked, known)
     if len(found) == 1:
         return found[0]

@@ -29,14 +29,14 @@ from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET, IMAGES_FILE)
-"""What a model reads its input by, as a dataset and a model keep it; each has some of them."""
+"""The files by which a model reads its input, as a dataset and a model keep them; each has some of them."""
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with the tokenizers it was trained with. What the network can be asked follows from `config.task`.
+    """A model with the tokenizers it was trained with; its abilities follow from `config.task`.
 
-    images: how images become what the network reads, where its sources are images; it then has no use for
+    images: turns images into the network's input, where its sources are images; it then has no use for
     `source_tokenizer`, which is the target's. made: the artifact that it was read from, where it was from one.
     """
 
@@ -54,7 +54,7 @@ class LoadedModel:
             raise DataError(f"reads images, not text: {instead}", file=self.folder)
 
     def preparation(self) -> ImageTransform:
-        """How images become what the network reads. Raises DataError where it reads texts."""
+        """The transform from images to the network's input. Raises DataError where it reads texts."""
         if self.images is None:
             raise DataError("reads text, not images: give it a text", file=self.folder)
         return self.images
@@ -76,13 +76,26 @@ class LoadedModel:
 
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:
-    """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone."""
+    """Write config.json, model.safetensors and the tokenizer into a folder, which then stands alone.
+
+    Args:
+        folder: to write into.
+        config: of the model.
+        weights: by name.
+        tokenizer_folder: from which the tokenizer is copied.
+    """
     save_network(folder, config, weights)
     copy_tokenizer(tokenizer_folder, folder)
 
 
 def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) -> None:
-    """Write config.json and model.safetensors."""
+    """Write config.json and model.safetensors.
+
+    Args:
+        folder: to write into.
+        config: of the model.
+        weights: by name.
+    """
     (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(save(untied(weights)))  # save_file has errors of its own for a full disk
 
@@ -99,9 +112,18 @@ def copy_tokenizer(source: Path, target: Path) -> None:
 def load_model(
     folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32, *, known: Input | None = None
 ) -> LoadedModel:
-    """The model that `tfm train` published in a folder, verified, in eval mode; `known`: see read_artifact.
+    """Load the model that `tfm train` published in a folder, verified, in eval mode.
 
-    Raises DataError where it is not one. Nothing is built before it is known that the weights in the file fill it.
+    Nothing is built before the weights in the file are known to fit the model.
+
+    Args:
+        folder: of the model.
+        device: cpu, cuda, mps or auto.
+        dtype: of the weights.
+        known: the artifact as it was seen before, as `must_match` of `read_artifact`.
+
+    Raises:
+        DataError: the folder is no such model.
     """
     made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", must_match=known)
     return replace(build_loaded_model(*parts, folder, device, dtype), made=made)
@@ -116,7 +138,17 @@ def build_loaded_model(
     device: str = "auto",
     dtype: torch.dtype = torch.float32,
 ) -> LoadedModel:
-    """A model in eval mode from its parts, which were read in `folder`."""
+    """Build a model in eval mode from its parts.
+
+    Args:
+        config: of the model.
+        tokenizers: of source and target.
+        weights: by name.
+        images: turns images into the network's input; None: the model reads text.
+        folder: from which the parts were read.
+        device: cpu, cuda, mps or auto.
+        dtype: of the weights.
+    """
     source, target = tokenizers
     shape = image_shape(images)
     model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size, image=shape)
@@ -131,14 +163,23 @@ def image_shape(images: ImageTransform | None) -> ImageShape | None:
 
 
 def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) -> ImageTransform | None:
-    """How a model reads images, in the folder of its tokenizers; None where it reads text."""
+    """Read the transform of a model's images in the folder of its tokenizers.
+
+    Args:
+        config: of the model.
+        folder: with the tokenizers.
+        shown: the folder to name in messages, if another.
+
+    Returns:
+        The transform; None where the model reads text.
+    """
     return None if config.vision is None else read_preparation(folder, shown)
 
 
 def _parts(
     manifest: Manifest,
 ) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
-    """What a published model is put together from: config, tokenizers of source and target, weights, images."""
+    """The parts of a published model: config, tokenizers of source and target, weights, images."""
     folder, shown = manifest.folder, manifest.path
     try:
         config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
@@ -168,14 +209,24 @@ def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 class _SkipInit(TorchFunctionMode):
-    """Within, weights are not drawn; on the meta device drawing them would load a second of modules."""
+    """Skip the drawing of weights while the body runs; on the meta device it would load a second of modules."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
 
 
 def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None) -> Shapes:
-    """The shapes of a model's weights, found without memory for any of them."""
+    """Find the shapes of a model's weights, without memory for any of them.
+
+    Args:
+        config: of the model.
+        source_vocab: the number of pieces of the source.
+        target_vocab: the number of pieces of the target.
+        image: the shape of an image; None: the model reads text.
+
+    Raises:
+        ValueError: a size is beyond that of a tensor.
+    """
     try:
         with torch.device("meta"), _SkipInit():
             model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
@@ -187,7 +238,16 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
 
 
 def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
-    """Raise DataError unless the weights found are just those of the model, in names and shapes."""
+    """Check that the weights found are just those of the model, in names and shapes.
+
+    Args:
+        own: shapes of the model's weights.
+        found: shapes of the weights in the file.
+        path: for the message.
+
+    Raises:
+        DataError: the weights do not fit.
+    """
     if missing := sorted(own.keys() ^ found.keys()):
         raise DataError(f"its weights do not match the model: {missing[0]:.80} is missing or unexpected", file=path)
     for name, wanted in own.items():
@@ -197,7 +257,16 @@ def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Copy weights into the model's own tensors; names and shapes must fit exactly."""
+    """Copy weights into the model's own tensors; names and shapes must fit exactly.
+
+    Args:
+        model: the network.
+        weights: by name.
+        path: for the message.
+
+    Raises:
+        DataError: the weights do not fit.
+    """
     own = untied(model.state_dict())
     shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
     check_fit(shapes, found, path)

@@ -1,4 +1,4 @@
-"""Where the model of a run is, and what it reads."""
+"""The folder of a run's model, and the inputs that it reads."""
 
 from pathlib import Path
 

@@ -25,11 +25,11 @@ VECTORS = {"source": "source_vectors", "target": "target_vectors"}
 """The key of ModelConfig that says what the embedding of a side starts from."""
 MAX_DIGITS = 18
 TABS = "its columns are separated by tabs, and those of word vectors by spaces: convert it, as by `tr '\\t' ' '`"
-"""In the first line of word2vec's format."""
+"""MAX_DIGITS: the most digits of a number in the first line of word2vec's format."""
 
 
 def places_of(model: ModelConfig) -> dict[str, Path]:
-    """Of each side whose embedding starts from vectors, the file or folder where they are."""
+    """The file or folder of vectors, for each side whose embedding starts from them."""
     given = {side: getattr(model, key) for side, key in VECTORS.items()}
     return {side: Path(place) for side, place in given.items() if place is not None}
 
@@ -80,8 +80,20 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
 
 
 def find_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
-    """The vectors of the wanted words in a text file, or in the folder of a model. Raises DataError where they are not
-    so wide."""
+    """Read the vectors of the wanted words in a text file, or in the folder of a model.
+
+    Args:
+        path: the file or folder.
+        side: the embedding of the model, source or target.
+        width: the dimension of the vectors (E).
+        wanted: the words.
+
+    Returns:
+        The vectors (E,) by word.
+
+    Raises:
+        DataError: the vectors have another width.
+    """
     if not path.is_dir():
         return read_vectors(path, width, wanted)
     from tfm.pipeline.model_io.loaded_model import load_model
@@ -93,10 +105,21 @@ def find_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> 
 
 
 def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
-    """The vectors (E,) of the wanted words that are in a file; of a word that comes up again, the first.
+    """Read the vectors of the wanted words that are in a file; of a word that comes up again, the first.
 
-    The file is read line by line, and may end in .gz. Raises DataError, with the line, where a vector is not `width`
-    wide or no vector, and where there are fewer or more than the file's first line says.
+    The file is read line by line, and may end in .gz.
+
+    Args:
+        file: of lines with a word and its vector.
+        width: the dimension of the vectors (E).
+        wanted: the words.
+
+    Returns:
+        The vectors (E,) by word.
+
+    Raises:
+        DataError: a vector, whose line is named, is not `width` wide or no vector, or there are fewer or more than the
+            file's first line says.
     """
     found: dict[str, Matrix] = {}
     promised, num_vectors = None, 0

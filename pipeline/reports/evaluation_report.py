@@ -64,7 +64,7 @@ def shown(name: str, score: Score) -> str:
 
 
 def mean_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Where test sets are of several languages, the means of their scores: a title, and names with numbers."""
+    """Means of the scores of test sets in several languages: a title, and names with numbers."""
     for name, scores in means_of(evaluations).items():
         rows = [(label(metric, score.signature), shown(metric, score)) for metric, score in scores.items()]
         yield f"mean of {name} directions", rows

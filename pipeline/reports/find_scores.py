@@ -9,7 +9,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_score
 
 
 def scores_beside(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
-    """By test set and metric the score and its signature, from `scores/` beside the folder of a model.
+    """Read each score and its signature, by test set and metric, from `scores/` beside the folder of a model.
 
     Empty where there are none, or where they are of another model.
     """

@@ -30,10 +30,18 @@ def published_scores(
     reporter: Reporter,
     looker: EvaluatedModel | None = None,
 ) -> dict[str, Any]:
-    """Publishes what `work` finds, unless it is there already; shows it either way. Returns scores.json's content.
+    """Publish the evaluations of `work`, unless they are there already, and show them either way.
 
-    `work` is given the folder for files of its own. `training` is the folder whose metrics.jsonl the report draws.
-    `looker`: who looks at these test sets, which enters the ledger; None where they are none, or nobody's.
+    Args:
+        plan: of the artifact.
+        work: evaluates; given the folder for files of its own.
+        training: the folder whose metrics.jsonl the report draws.
+        command: the command line, for the manifest.
+        reporter: shows scores.
+        looker: the model whose looks enter the ledger; None where these are no test sets, or those of no run.
+
+    Returns:
+        The content of scores.json.
     """
     if is_fresh(plan, reporter):
         file = plan.folder / "scores.json"
@@ -61,7 +69,16 @@ def published_scores(
 def shown_scores(
     evaluations: Sequence[Evaluation], reporter: Reporter, looker: EvaluatedModel | None = None
 ) -> dict[str, Any]:
-    """Shows scores that are not published; returns what scores.json would have."""
+    """Show scores that are not published.
+
+    Args:
+        evaluations: of test sets.
+        reporter: shows scores.
+        looker: the model whose looks enter the ledger; None where there is none.
+
+    Returns:
+        The content that scores.json would have.
+    """
     seen = record_test_use(evaluations, looker, reporter)
     show(evaluations, reporter)
     _tell(seen, reporter)
@@ -69,9 +86,13 @@ def shown_scores(
 
 
 def warn_of_failed(content: Mapping[str, Any], external: Sequence[str], out: Path, reporter: Reporter) -> None:
-    """Say how an external metric that failed is computed after all: that it works by now makes no scores stale.
+    """Warn of external metrics that failed, with the way to compute them, since no scores become stale by themselves.
 
-    content: of scores.json. external: the names of the external metrics that were asked for.
+    Args:
+        content: of scores.json.
+        external: the names of the external metrics that were asked for.
+        out: the folder of the scores.
+        reporter: shows the warning.
     """
     missing = {name for entry in (content, *content["others"].values()) for name in entry["missing"]}
     if failed := [name for name in external if name in missing]:
@@ -81,16 +102,25 @@ def warn_of_failed(content: Mapping[str, Any], external: Sequence[str], out: Pat
 def record_test_use(
     evaluations: Sequence[Evaluation], looker: EvaluatedModel | None, reporter: Reporter
 ) -> dict[str, str]:
-    """Enters into the ledger that each of these test sets was looked at; how often by now, as `looks_at` says it."""
+    """Enter into the ledger that each of these test sets was looked at.
+
+    Args:
+        evaluations: of the test sets.
+        looker: the model that looked; None: nothing is entered.
+        reporter: shows warnings.
+
+    Returns:
+        The number of looks by now, in words, as `looks_at` does.
+    """
     if looker is not None:
         append_entries(looker.root, _looks(evaluations, looker), reporter)
     return looks_at(evaluations, looker)
 
 
 def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -> dict[str, str]:
-    """How often each test set was looked at, these scores included, in words, by its name.
+    """The number of looks at each test set, these scores included, in words, by its name.
 
-    So the same scores, made again, have the same report, even where they cannot be entered.
+    The same scores, made again, therefore have the same report, even where they cannot be entered.
     """
     if looker is None:
         return {}

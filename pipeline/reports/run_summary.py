@@ -67,9 +67,15 @@ class RunSummary:
 
 
 def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
-    """The model in the folder of a run, or in its own; scores and curve where they lie beside it and are of it.
+    """Read the model in the folder of a run, or in its own; scores and curve where they lie beside it and belong to it.
 
-    test: the test set whose scores are read, the main one where none is named; VALID: the validation split.
+    Args:
+        folder: of the run or the model.
+        name: of the run.
+        test: the test set whose scores are read; None: the main one; VALID: the validation split.
+
+    Raises:
+        DataError: there is no model.
     """
     if not folder.exists():
         raise DataError("there is no such folder", file=folder)
@@ -95,7 +101,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
 
 
 def _changed(model: Manifest) -> list[str]:
-    """What was asked for differently once the training had begun, which the config alone does not tell."""
+    """Settings that were changed once the training had begun, which the config alone does not tell."""
     found = model.figures.get("changed_during_training")
     words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
     return [f"settings changed during its training: {'; '.join(words)}"] if words else []
@@ -123,7 +129,7 @@ def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _settings(model: Manifest) -> dict[str, object]:
-    """What the machine decided in training: device, precision, threads, ..."""
+    """Settings that the machine decided in training: device, precision, threads, ..."""
     return {name: value for name, value in _table(model.figures, "settings").items() if name != "torch"}
 
 
@@ -157,8 +163,10 @@ def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
 
 
 def _predicted(config: Mapping[str, Any]) -> dict[str, str]:
-    """What is predicted in validation: of span corruption how much is hidden; of word vectors which words, from texts
-    that are read whole, as nothing is left out of them."""
+    """The predictions of validation: the hidden share of span corruption; the window of word vectors.
+
+    Texts of word vectors are read whole, as nothing is left out of them.
+    """
     abilities = ABILITIES.get(str(config.get("task")))
     if abilities is not None and abilities.hides_spans:
         spans = _table(config, "span_corruption")
@@ -179,14 +187,14 @@ def _spelled(parts: Mapping[str, object]) -> str:
 
 
 def _machine(model: Manifest) -> str:
-    """On what a model was trained, as far as speed goes."""
+    """The machine on which a model was trained, as far as speed goes."""
     hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
     settings = {name: value for name, value in _settings(model).items() if name in OF_SPEED}
     return _spelled({**hardware, **settings, "torch": versions.get("torch")})
 
 
 def kept_beside(test: str | None) -> str:
-    """What the names of scores/ and translations/ end in where they are of the validation split."""
+    """The ending of the names of scores/ and translations/ that are of the validation split."""
     return "-valid" if test == VALID else ""
 
 
@@ -223,7 +231,7 @@ def _scored(scores: Manifest, translations: Manifest | None, test: str | None, n
 
 
 def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
-    """By what a test set is told from others: fingerprints of its texts."""
+    """The fingerprints of a test set's texts, by which it is told from others."""
     if translations is not None:
         kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
         number = 2
@@ -239,7 +247,16 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
 
 
 def metrics_of(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
-    """The lines of a run's metrics.jsonl where they are of the training that the model came from; else a note more."""
+    """Read a run's metrics.jsonl if it is of the training that the model came from; else add a note.
+
+    Args:
+        run: the folder of the run.
+        model: the manifest of the model.
+        notes: the list to which a note is added.
+
+    Returns:
+        The lines; none where they are of another training.
+    """
     file = run / "training" / "metrics.jsonl"
     lines = read_metrics(file) if file.exists() else []
     if lines and not _are_of(lines, file, model):

@@ -1,4 +1,4 @@
-"""How tokenizers fare on text that they did not learn from, of each side and each language: figures and tables."""
+"""Statistics of tokenizers on text that they did not learn from, of each side and each language: figures and tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ NUM_LONGEST = 20
 
 @dataclass
 class Measure:
-    """How a tokenizer fares on text: its words (runs between spaces), tokens, and unknown tokens."""
+    """Statistics of a tokenizer on text: its words (runs between spaces), tokens, and unknown tokens."""
 
     num_words: int = 0
     num_tokens: int = 0
@@ -56,20 +56,26 @@ class Measure:
 
 @dataclass
 class SideMeasure:
-    """How the tokenizer of a side fares on all its texts, and on those of each language that is said."""
+    """Statistics of the tokenizer of a side on all its texts, and on those of each language that is named."""
 
     all: Measure = field(default_factory=Measure)
     languages: dict[str, Measure] = field(default_factory=dict)
 
     def add(self, texts: Sequence[str], tokenizer: Tokenizer, language: str | None) -> None:
-        """Count some more texts, which are of this language."""
+        """Count some more texts.
+
+        Args:
+            texts: the texts.
+            tokenizer: of the side.
+            language: of the texts; None: not named.
+        """
         self.all.add(texts, tokenizer)
         if language is not None:
             self.languages.setdefault(language, Measure()).add(texts, tokenizer)
 
 
 def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
-    """What the manifest says of the tokenizer of a side."""
+    """Return the figures of a side's tokenizer for the manifest."""
     languages = {name: each.as_json() for name, each in sorted(measured.languages.items())}
     return {
         "vocabulary_size": tokenizer.vocab_size,
@@ -82,7 +88,14 @@ def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
 def show(
     tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideMeasure], where: str, reporter: Reporter
 ) -> None:
-    """Tables of the tokenizers of all sides; `where` says on what they were measured."""
+    """Show tables of the tokenizers of all sides.
+
+    Args:
+        tokenizers: by side.
+        measures: by side.
+        where: the texts on which they were measured, in words.
+        reporter: shows the tables.
+    """
     every = [measures[side].all for side in tokenizers]
     rows = (
         ("vocabulary size", *(f"{each.vocab_size:,}" for each in tokenizers.values())),
@@ -105,7 +118,7 @@ def show(
 
 
 def show_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -> dict[str, Any]:
-    """Which languages learned how many pieces together: shown, and as a manifest has it."""
+    """Show the languages that learned pieces together, with the number of pieces, and return them for a manifest."""
     rows = [(", ".join(languages), f"{pieces:,}") for languages, pieces in clusters.items()]
     reporter.table("clusters of languages", ["languages", "pieces"], rows)
     return {"clusters": [{"languages": [*each], "pieces": pieces} for each, pieces in clusters.items()]}

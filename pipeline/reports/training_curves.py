@@ -120,7 +120,13 @@ def _panel(
 
 
 def points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tuple[list[int], list[float]]:
-    """Steps and values of one curve; what is missing or not finite leaves a gap, not an error."""
+    """Return steps and values of one curve; a value that is missing or not finite leaves a gap, not an error.
+
+    Args:
+        metrics: lines of metrics.jsonl.
+        event: of the lines.
+        key: of the value.
+    """
     steps: list[int] = []
     values: list[float] = []
     for line in metrics:

@@ -11,7 +11,7 @@ RELEVANT_FLAGS = (
     "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_bf16", "amx_int8",
     "asimd", "asimddp", "bf16", "i8mm", "sve", "sve2",
 )  # fmt: skip
-"""By their names in Linux; those from asimd on are ARM's."""
+"""Instruction sets by their names in Linux; those from asimd on are ARM's."""
 ON_MACOS = {
     "hw.optional.avx2_0": "avx2",
     "hw.optional.fma": "fma",
@@ -24,7 +24,7 @@ ON_MACOS = {
 
 
 def num_processors() -> int:
-    """Those that this process may run on."""
+    """The number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -40,7 +40,7 @@ def processor() -> dict[str, str | None]:
 
 
 def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
-    """What Linux tells of the first processor; ARM's have numbers instead of a name."""
+    """Description of the first processor by Linux; ARM's have numbers instead of a name."""
     found: dict[str, str] = {}
     for line in lines:
         if not line.strip():
@@ -53,7 +53,7 @@ def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
 
 
 def of_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
-    """What macOS tells."""
+    """Description of the processor by macOS."""
     flags = [ON_MACOS[name] for name, value in found.items() if value == "1" and name in ON_MACOS]
     return _said(found.get("machdep.cpu.brand_string", ""), flags)
 

@@ -31,7 +31,10 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
 
 
 def decoding_precision(precision: DecodingPrecision, device: torch.device | str) -> torch.dtype:
-    """Of matrix products in decoding. Raises RecipeError where int8 is asked for and nothing here multiplies it."""
+    """The type of matrix products in decoding.
+
+    Raises RecipeError where int8 is asked for and nothing here multiplies it.
+    """
     if precision != "int8":
         return PRECISIONS[precision]
     on_cpu = torch.device(device).type == "cpu"
@@ -41,7 +44,7 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
 
 
 def _multiplies_bf16(device: torch.device) -> bool:
-    """Whether there are instructions for it; without them a CPU emulates bf16, far slower than fp32."""
+    """Whether a device has instructions for bf16; without them a CPU emulates it, far slower than fp32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     asks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class World:
-    """This process (`rank`) among `size` of them. One alone needs no torchrun."""
+    """The process of `rank` among `size` processes. One alone needs no torchrun."""
 
     rank: int = 0
     size: int = 1
@@ -71,7 +71,7 @@ class World:
         return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(found, sizes, strict=True)]
 
     def run_on_rank_zero(self, work: Callable[[], Any]) -> Any:
-        """What `work` gives in the first process, in all of them (a JSON value); its error stops all of them."""
+        """Run `work` in the first process, and return its JSON value in all of them; its error stops all of them."""
         result: dict[str, Any] = {}
         try:
             if self.is_main_process:
@@ -104,7 +104,7 @@ class World:
 
 @contextmanager
 def init_world(device: torch.device) -> Iterator[World]:
-    """Within, the `World` that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
+    """Join the processes that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
     rank, size = rank_and_size()
     if size == 1:
         yield World(device=device)

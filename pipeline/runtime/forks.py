@@ -17,15 +17,17 @@ _LOCK = RLock()
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Within, no other thread computes with a model, and none forks this process: the precision of products and the
-    compiled loops are those of the whole process, and torch has locks of its own."""
+    """Exclude other threads from computing with a model, and from forking this process, while the body runs.
+
+    The precision of products and the compiled loops are those of the whole process, and torch has locks of its own.
+    """
     with _LOCK:
         yield
 
 
 @cache
 def prepare_for_forks() -> None:
-    """From now on, a fork waits until no model computes, and the process that it starts has one thread for torch."""
+    """Let each later fork wait until no model computes, and give the process that it starts one thread for torch."""
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_begin_anew)
 
 

@@ -1,12 +1,12 @@
-"""Threads that sleep while they wait for each other, or spin: which of the two can change while they work.
+"""Threads that sleep while they wait for each other, or spin: a switch between the two while they work.
 
 The threads of a product wait for the slowest of them. libgomp, which torch is built with on Linux, lets them spin for
-some milliseconds before they sleep. That is fast where each has a processor. Where another program has one of them, the
-thread that is waited for stands in the queue of a processor on which another thread does nothing but spin.
+some milliseconds before they sleep. Spinning is fast where each has a processor. If another program has one of them,
+the thread that is waited for stands in the queue of a processor on which another thread does nothing but spin.
 
 libgomp itself hardly spins once it has more threads than there are processors (`do_spin` in its config/linux/wait.h).
-So a second team of threads, which does nothing, is enough to change it, at any time and in both directions. The team
-that computes stays as it is, and so does each of its sums.
+A second team of threads, which does nothing, is therefore enough to change it, at any time and in both directions. The
+team that computes stays as it is, and each of its sums too.
 """
 
 import threading
@@ -21,9 +21,9 @@ MIN_NUMEL_PER_THREAD = 32768
 
 
 class PassiveWaiting:
-    """Threads of this process spin for milliseconds before they sleep (off, as at the beginning), or hardly (on).
+    """Switch between threads that spin for milliseconds before they sleep (off, as at the beginning), or hardly (on).
 
-    It is off again when this object is gone. Without libgomp it changes nothing.
+    The switch is off again when this object is gone. Without libgomp it changes nothing.
     """
 
     def __init__(self) -> None:
@@ -48,8 +48,10 @@ class PassiveWaiting:
 
 
 def _run_extra_team(threads: int, began: threading.Event, end: threading.Event) -> None:
-    """Keep so many threads, beside those that compute, that libgomp has one more of them than processors. It frees them
-    with the thread that made them."""
+    """Keep so many threads, beside those that compute, that libgomp has one more of them than processors.
+
+    libgomp frees them with the thread that made them.
+    """
     team = max(num_processors() - threads, 0) + 2
     try:
         torch.set_num_threads(team)

@@ -29,7 +29,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
-    """Within, memory that runs out raises DataError with this complaint."""
+    """Raise DataError with this message if memory runs out while the body runs."""
     try:
         yield
     except (MemoryError, RuntimeError, ImportError, OSError) as error:
@@ -39,7 +39,7 @@ def oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
 
 
 def too_large(batch: str, where: str) -> str:
-    """What to say of a batch, given in words, that did not fit."""
+    """The message on a batch, given in words, that did not fit."""
     return (
         f"{where}: {batch} does not fit in memory; lower data.batch_tokens, or training.batch_tokens if it is set "
         "(and raise training.accumulate by the same factor). Checkpoints are intact"

@@ -1,4 +1,4 @@
-"""How a stage reports progress to its caller, without knowing about terminals."""
+"""Progress of a stage for its caller, without knowing about terminals."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ class Bar(Protocol):
 
 
 class Reporter(Protocol):
-    """Where a stage sends lines, tables and progress; the caller decides where each is shown."""
+    """Receiver of a stage's lines, tables and progress; the caller decides where each is shown."""
 
     def line(self, text: str) -> None: ...
     def warn(self, text: str) -> None: ...

@@ -1,7 +1,7 @@
 """Stopping on a signal: the current step is finished and saved; a second signal exits at once.
 
 A closed terminal (SIGHUP) asks for the same, but never for an exit at once: it may come twice, or after SIGTERM.
-What the caller made this process ignore, as `nohup` and `&` do, stays ignored.
+Signals that the caller made this process ignore, as `nohup` and `&` do, stay ignored.
 """
 
 import os
@@ -34,10 +34,11 @@ def heeded() -> list[signal.Signals]:
 
 @contextmanager
 def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
-    """Within, SIGTERM, Ctrl-C and a closed terminal only set the `Stop` given; a second one ends the process at once.
+    """Let SIGTERM, Ctrl-C and a closed terminal only set the `Stop` given while the body runs.
 
-    echo: seconds in which a second signal is taken for the first one passed on again, as a launcher does
-    that shares its terminal with its workers. talk: whether to say that the first one was heard.
+    A second signal ends the process at once. echo: seconds in which a second signal is taken for the first one passed
+    on again, as by a launcher that shares its terminal with its workers. talk: whether to say that the first one was
+    heard.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers

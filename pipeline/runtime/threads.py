@@ -21,9 +21,9 @@ CGROUP = Path("/sys/fs/cgroup")
 SECONDS_OF_START = 0.3
 SECONDS_OF_WATCH = 2.0
 SPARE = 0.25
-"""Of one processor: with more than that idle there is room."""
+"""Share of one processor: with more than that idle there is room."""
 CONTENTION_THRESHOLD = 0.45
-"""Of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
+"""Share of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -41,7 +41,7 @@ class CpuSample:
 
 @dataclass(frozen=True)
 class Load:
-    """How many processors were busy over some time, and with how many of them other programs were."""
+    """The number of processors that were busy over some time, and the number that other programs kept busy."""
 
     busy: float
     others: float
@@ -53,7 +53,7 @@ def cpu_seconds() -> float:
 
 
 def read() -> CpuSample | None:
-    """How far the clocks are; None where the system does not tell."""
+    """Read the clocks; None where the system does not tell."""
     try:
         lines = STAT.read_text("ascii").splitlines()
         mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
@@ -72,7 +72,7 @@ def load_between(before: CpuSample, after: CpuSample) -> Load:
 
 
 def quota(folder: Path | None = None) -> float:
-    """How many processors' time a container may take."""
+    """The number of processors' time that a container may take."""
     folder = folder or CGROUP
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
@@ -85,12 +85,18 @@ def quota(folder: Path | None = None) -> float:
 
 
 def available_threads(others: float, processors: int, of_container: float) -> int:
-    """How many threads have a processor of their own beside what others take."""
+    """The number of threads that have a processor of their own beside other programs.
+
+    Args:
+        others: processors that other programs keep busy.
+        processors: that this process may run on.
+        of_container: processors' time that its container may take.
+    """
     return max(1, int(min(of_container, processors - others) + 0.5))
 
 
 def choose_num_threads(device: torch.device) -> int:
-    """How many threads to train with. `OMP_NUM_THREADS` decides where it is set; else it is measured, on the CPU."""
+    """Choose the number of threads to train with: `OMP_NUM_THREADS` where it is set, else measured, on the CPU."""
     ours = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
         return ours

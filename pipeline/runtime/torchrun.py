@@ -39,7 +39,7 @@ def _number(name: str, default: int) -> int:
 
 
 def rendezvous_store() -> Any:
-    """What the processes of this launch tell each other by, for one purpose: a store of keys and bytes."""
+    """Return the store of keys and bytes by which the processes of this launch talk, for one purpose."""
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
@@ -99,7 +99,7 @@ def _wait_for_rank_zero(store: Any, work: Callable[[], None] | None) -> None:
 
 
 def _outcome(store: Any) -> dict[str, Any]:
-    """How it ended in the first process. Looks again and again: stages take hours."""
+    """Wait for the outcome of the first process. Looks again and again: stages take hours."""
     try:
         while not store.check(["outcome"]):
             time.sleep(SECONDS_BETWEEN_LOOKS)

@@ -1,7 +1,7 @@
-"""Processes forked from this one, which answer what they are asked.
+"""Processes forked from this one, which answer questions.
 
-They share this one's memory as it is when they start, and start in milliseconds. Signals, locks and files are this
-process's business; its end, however it comes, is theirs.
+A forked process shares this one's memory as it is when it starts, and starts in milliseconds. Signals, locks and files
+are this process's business; its end, however it comes, ends the others.
 """
 
 import multiprocessing
@@ -21,7 +21,7 @@ from tfm.data.errors import DataError
 
 WorkerConnection: TypeAlias = "Connection[Any, Any]"
 Work: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
-"""What finds the answer to a question; on the way it may tell how far it is."""
+"""Function that answers a question; on the way it may tell its progress."""
 
 
 def can_fork() -> bool:
@@ -31,10 +31,10 @@ def can_fork() -> bool:
 
 @contextmanager
 def fork_worker(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[WorkerConnection]:
-    """A process that answers, in a tuple, each question that is sent to it, by what `work` finds.
+    """Fork a process that answers, in a tuple, each question that is sent to it, by the result of `work`.
 
-    What else it sends is what `work` tells on the way, or the error that it raised. It has one thread. Its life ends
-    with this block, or with ours.
+    Its other messages are those that `work` tells on the way, or the error that it raised. The process has one thread.
+    Its life ends with this block, or with this process.
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
@@ -52,7 +52,16 @@ def fork_worker(work: Work, at_start: Callable[[], None] = lambda: None) -> Iter
 
 
 def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> None:
-    """Ask a forked process. Raises DataError with the text `if_killed` where it is no more."""
+    """Send a question to a forked process.
+
+    Args:
+        line: the connection.
+        question: any value that can be pickled.
+        if_killed: the text of the error.
+
+    Raises:
+        DataError: the process is no more.
+    """
     try:
         line.send(question)
     except ConnectionError as gone:
@@ -60,7 +69,7 @@ def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> Non
 
 
 def receive_from_worker(line: WorkerConnection, if_killed: str) -> Any:
-    """What came from a forked process: an answer in a tuple, or what it tells.
+    """Receive from a forked process: an answer in a tuple, or a message on the way.
 
     Raises the error of its work; DataError with the text `if_killed` where it is no more.
     """

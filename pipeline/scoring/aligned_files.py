@@ -32,7 +32,14 @@ def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
 def write_texts(
     folder: Path, sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> None:
-    """Write the texts of a test set that was given as files into the folder of its scores, as `texts_of` reads them."""
+    """Write the texts of a test set that was given as files into the folder of its scores, as `texts_of` reads them.
+
+    Args:
+        folder: of the scores.
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+    """
     texts = {} if sources is None else {"source": sources}
     texts |= {"hypotheses": hypotheses}
     texts |= {_reference(number): column for number, column in enumerate(references, 1)}
@@ -74,7 +81,13 @@ def splits_scored(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
 
 
 def translated(dataset: Path, translations: Path, scored: EvalSplit) -> list[Segments]:
-    """Every test set of the dataset, or its validation split, beside its translations, the main one first."""
+    """Read every test set of a dataset, or its validation split, beside its translations, the main one first.
+
+    Args:
+        dataset: the folder of the dataset.
+        translations: the folder of the translations.
+        scored: "tests" or "valid".
+    """
     tests = []
     data = load_dataset(dataset)
     for name, split in splits_scored(data, scored).items():

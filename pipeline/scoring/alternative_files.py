@@ -45,7 +45,7 @@ class AlternativeSet:
 
 
 class _InvalidItemError(Exception):
-    """What is wrong with a line."""
+    """Problem with a line."""
 
 
 def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
@@ -57,7 +57,7 @@ def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
 
 
 def is_built_in(source: str, kind: Kind) -> bool:
-    """Whether this is the name of a built-in contrast set; where a file has that name, it is the file."""
+    """Whether a name is that of a built-in contrast set; where a file has that name, it is the file."""
     return kind == "contrast" and source in registry.WITH_CONTRASTS and not Path(source).exists()
 
 
@@ -70,7 +70,16 @@ def built_in_sets(name: str) -> list[AlternativeSet]:
 
 
 def item_of(row: Row, line: int, kind: Kind) -> Item:
-    """The item that a line says."""
+    """Return the item of a line.
+
+    Args:
+        row: the object in the line.
+        line: its number, from 1.
+        kind: of the items.
+
+    Raises:
+        _InvalidItemError: the object is no item.
+    """
     context, alternatives, answer = READ[kind](row)
     for number, text in enumerate(alternatives):
         if text in alternatives[:number]:

@@ -1,12 +1,12 @@
-"""How often the right text is the likeliest: shares with intervals, by category, and the items that were missed.
+"""Shares of items whose right text is the likeliest, with intervals, by category, and the items that were missed.
 
-Of questions with choices (log p(choice) is that of the choice by itself, after the beginning of a text):
+For questions with choices (log p(choice) is that of the choice by itself, after the beginning of a text):
 
     sum         log p(choice | context)
     mean        log p(choice | context) / number of pieces
     difference  log p(choice | context) - log p(choice)      domain-conditional PMI (Holtzman et al. 2021)
 
-Of contrast sets (Sennrich 2017): the sum.
+For contrast sets (Sennrich 2017): the sum.
 """
 
 import math
@@ -36,10 +36,10 @@ class ScoredItem:
 
 @dataclass
 class InputWarnings:
-    """What a user must know of how items were read.
+    """Problems of items that a user must know.
 
     cut_lines: of items whose context is longer than the model reads. unknown_lines: of items with an unknown piece in a
-    text. glued: where a text goes on within the last word of its context, an example of it for each item.
+    text. word_joins: an example of each item whose text goes on within the last word of its context.
     """
 
     cut_lines: set[int] = field(default_factory=set)
@@ -48,12 +48,12 @@ class InputWarnings:
 
     @property
     def cut(self) -> int:
-        """How many contexts were cut."""
+        """The number of contexts that were cut."""
         return len(self.cut_lines)
 
     @property
     def unknown(self) -> int:
-        """How many items have an unknown piece."""
+        """The number of items with an unknown piece."""
         return len(self.unknown_lines)
 
 
@@ -81,9 +81,14 @@ def tie_split_accuracy(values: Sequence[float], answer: int) -> float:
 
 
 def wilson(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """The limits of Wilson's score interval (1927) of a share; successes that are no whole number make it too wide.
+    """Return the limits of Wilson's score interval (1927) of a share.
 
-    (p + z² / 2n ± z √(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
+        (p + z² / 2n ± z √(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
+
+    Args:
+        successes: their number, p n; one that is no whole number makes the interval too wide.
+        count: the number of trials (n).
+        level: the probability that the interval holds the share.
     """
     p, z = successes / count, NormalDist().inv_cdf((1 + level) / 2)
     middle, half = p + z**2 / (2 * count), z * math.sqrt(p * (1 - p) / count + z**2 / (4 * count**2))
@@ -119,7 +124,14 @@ def share_interval_name(count: int) -> str:
 
 
 def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: InputWarnings) -> dict[str, Any]:
-    """All that is known of a set: shares in percent by rule, the same by category, and what was missed by the sum."""
+    """Return all that is known of a set: shares in percent by rule, the same by category, and items missed by the sum.
+
+    Args:
+        of: the set.
+        kind: of its items.
+        scored: its items with their log-probabilities.
+        told: problems in reading them.
+    """
     rules = _rules(kind, scored)
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
@@ -204,7 +216,7 @@ COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signat
 
 
 def warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
-    """What a user must be told of how the items were read."""
+    """Messages to the user on how the items were read."""
     said, of = [], f"of {len(items):,} contexts"
     if told.cut:
         said.append(f"{told.cut:,} {of} are longer than the model reads, and were cut")

@@ -1,10 +1,10 @@
 """log p of some texts, of which one is right: after their context, and by themselves.
 
-A language model reads context and choice joined as they are written. Pieces are those of the joined text; what is
-scored are those from the first on at which any choice of the question departs from the pieces of the context. So the
-figure differs from log p(context and choice) by the same number for all choices of a question, also where the last word
-of the context and the first of the choice share a piece. A translation, and a text of a contrast set, is scored whole,
-with its end token.
+A language model reads context and choice joined as they are written. Pieces are those of the joined text; scored are
+those from the first on at which any choice of the question departs from the pieces of the context. The figure therefore
+differs from log p(context and choice) by the same number for all choices of a question, also where the last word of the
+context and the first of the choice share a piece. A translation, and a text of a contrast set, is scored whole, with
+its end token.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,17 +36,28 @@ from tfm.tokenizer.special import EOS_ID, UNK_ID
 CHUNK = 256  # texts between two moves of the progress bar
 Pieces: TypeAlias = tuple[int, ...]
 Request: TypeAlias = tuple[Pieces, Pieces]
-"""What is read first, and the pieces after it whose probability is asked for."""
+"""The pieces that are read first, and the pieces after them whose probability is asked for."""
 
 
 def score_alternatives(
     loaded: LoadedModel, items: AlternativeSet, kind: Kind, reporter: Reporter
 ) -> tuple[list[ScoredItem], InputWarnings]:
-    """log p of every text of every item, in nats; equal pieces have equal figures.
+    """Compute log p of every text of every item, in nats; equal pieces have equal figures.
 
     A context that is longer than the model reads is cut: for a language model from the left, by as much as the longest
-    choice needs; for a translation model at its end, as in translating. Raises DataError, naming the line, for a text
-    that has no pieces or is itself too long.
+    choice needs; for a translation model at its end, as in translating.
+
+    Args:
+        loaded: the model.
+        items: the set of items.
+        kind: of the items.
+        reporter: shows progress.
+
+    Returns:
+        The scored items, and problems in reading them.
+
+    Raises:
+        DataError: a text has no pieces or is itself too long, with the line; or the model gives texts no probability.
     """
     task = loaded.config.task
     if not ABILITIES[task].writes:
@@ -77,7 +88,7 @@ def _joins(loaded: LoadedModel, kind: Kind) -> bool:
 def _requests_of(
     loaded: LoadedModel, items: AlternativeSet, kind: Kind, told: InputWarnings
 ) -> Callable[[Item], list[Request]]:
-    """How the items of a set are asked of a model."""
+    """Return the function that turns an item of a set into requests to a model."""
     if ABILITIES[loaded.config.task].translates:
         return _Seq2SeqRequests(loaded, items.name, told).requests
     reader = _CausalRequests(PromptEncoder(loaded), items.name, told)
@@ -119,7 +130,7 @@ class _CausalRequests:
         return [((), (*text, EOS_ID)) for text in texts]
 
     def after_context(self, item: Item) -> list[Request]:
-        """What each choice adds to the context; then each choice by itself."""
+        """The pieces that each choice adds to the context; then each choice by itself."""
         own = self._reader.encode(item.context)
         wholes = [self._reader.encode(item.context + text) for text in item.alternatives]
         alone = [self._reader.encode(text) for text in item.alternatives]
@@ -170,7 +181,7 @@ def _glued(item: Item) -> str | None:
 
 
 def _is_of_word(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a number."""
+    """Whether a character is a letter, a mark on one, or a number."""
     return bool(character) and category(character)[0] in "LMN"
 
 
@@ -188,7 +199,7 @@ def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Repor
 
 
 def _scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArray[np.float64]]:
-    """How a model is asked for the log-probabilities of some requests."""
+    """Return the function that computes the log-probabilities of some requests with a model."""
     model: Any = loaded.model.eval()
     device: torch.device = next(model.parameters()).device
     by_steps = isinstance(model, Ensemble)

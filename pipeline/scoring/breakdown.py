@@ -54,12 +54,23 @@ def by_length(
     without: Collection[str] = (),
     num_bins: int = 6,
 ) -> list[LengthBin]:
-    """BLEU and chrF by the number of words of `texts` (the sources), in up to `num_bins` bins of about equal size.
+    """Score segments in bins by the number of words of `texts`: BLEU and chrF or, of labels, their accuracy.
 
-    Where one number of words has more than three quarters of the segments, as of single words, it is by characters.
-    BLEU is of effective order (n-grams as long as the hypotheses have), as a bin may hold nothing of four words. Where
-    labels are scored: their accuracy. Metrics in `without` are left out, and both in a bin without a reference.
-    Segments of one length share a bin, so a corpus of few lengths has fewer bins.
+    The bins are of about equal size. Length is in characters if one number of words has more than three quarters of the
+    segments, as of single words. BLEU is of effective order (n-grams as long as the hypotheses have), as a bin may hold
+    nothing of four words. All metrics are left out in a bin without a reference. Segments of one length share a bin, so
+    a corpus of few lengths has fewer bins.
+
+    Args:
+        texts: one for each segment: the sources.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        config: settings of the metrics.
+        without: metrics to leave out.
+        num_bins: the most bins.
+
+    Returns:
+        The bins, the shortest texts first.
     """
     unit, lengths = _lengths(texts)
     names = [name for name in (("accuracy",) if scores_labels(config) else ("bleu", "chrf")) if name not in without]
@@ -106,9 +117,16 @@ def worst_samples(
     *,
     config: EvaluationConfig,
 ) -> list[Sample]:
-    """The `count` segments of the lowest chrF or, of labels, of the lowest share that is right, the worst first.
+    """Find the segments of the lowest chrF or, of labels, of the lowest share that is right, the worst first.
 
-    Of equals, the earlier line comes first.
+    Among equals, the earlier line comes first.
+
+    Args:
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        count: the number of segments to return.
+        config: settings of the metrics.
     """
     if count == 0:
         return []
@@ -125,7 +143,16 @@ def random_samples(
     *,
     config: EvaluationConfig,
 ) -> list[Sample]:
-    """`count` segments (all, where there are fewer) drawn by `seed`, in the order of the corpus."""
+    """Draw segments, in the order of the corpus.
+
+    Args:
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        count: the number of segments to draw; all, where there are fewer.
+        seed: of the draw.
+        config: settings of the metrics.
+    """
     rows = random.Random(seed).sample(range(len(hypotheses)), min(count, len(hypotheses)))
     return [_sample(row, sources, hypotheses, references, config) for row in sorted(rows)]
 

@@ -76,14 +76,19 @@ def are_same_texts(one: str | None, other: str | None) -> bool:
 
 
 def fingerprint_of_pairs(sources: Sequence[str], targets: Sequence[str]) -> str:
-    """That of the targets, which are the references; of texts that have but one side, of that."""
+    """Fingerprint of the targets, which are the references; of texts that have but one side, of that side."""
     return fingerprint(targets if any(targets) else sources)
 
 
 def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
-    """Who looks at a test set through the model in a folder, whose fingerprint is `of`; None where it is of no run.
+    """The model in a folder as one that looks at a test set; None where it is of no run.
 
     The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
+
+    Args:
+        model: the folder of the model.
+        of: its fingerprint.
+        chosen: how the model and the test set were named, in words.
     """
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
     if place.name != "model" or not any((place.parent / each).is_dir() for each in _KEPT_BESIDE):
@@ -92,7 +97,7 @@ def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
 
 
 def looker_of_models(models: Sequence[Manifest], chosen: str) -> EvaluatedModel | None:
-    """Who looks at a test set through a model, or through several as an ensemble."""
+    """The model, or several as an ensemble, as one that looks at a test set."""
     if len(models) == 1:
         return looker_of(models[0].path, models[0].fingerprint, chosen)
     together = sha256_of_json([each.fingerprint for each in models])
@@ -100,10 +105,10 @@ def looker_of_models(models: Sequence[Manifest], chosen: str) -> EvaluatedModel 
 
 
 def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:
-    """Who looks at a test set by its files: the model, or an ensemble; else the model that the hypotheses are of.
+    """The model whose looks at a test set by its files count: a model, or an ensemble; else that of the hypotheses.
 
-    That is the model beside them, in the same run, if their manifest names its fingerprint. The path in that manifest
-    has no part in it: whoever sent the hypotheses would say where we write.
+    The model of hypotheses is the one beside them, in the same run, if their manifest names its fingerprint. The path
+    in that manifest has no part in it: whoever sent the hypotheses would choose the place of the ledger.
     """
     if models:
         return looker_of_models(models, "files")
@@ -123,8 +128,13 @@ def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> Eval
 def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporter) -> None:
     """Append looks to the ledger of `root`; on return they are on disk.
 
-    Each is one write of one line, under a lock. Where it cannot be written, a warning says so: a score is worth more
-    than its entry.
+    Each is one write of one line, under a lock. If the ledger cannot be written, there is only a warning: a score is
+    worth more than its entry.
+
+    Args:
+        root: the folder of the ledger.
+        entries: the looks.
+        reporter: shows the warning.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
@@ -155,19 +165,25 @@ def of_texts(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
 
 
 def is_listed(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
-    """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names."""
+    """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names.
+
+    Args:
+        entries: of the ledger.
+        model: the fingerprint of the model.
+        run: the name of its run.
+    """
     return any(
         look.model == model or (BETWEEN_RUNS in look.run and run in look.run.split(BETWEEN_RUNS)) for look in entries
     )
 
 
 def num_looks(entries: Sequence[LedgerEntry]) -> int:
-    """How often something new was seen: scores that were made again, such as after a crash, count once."""
+    """The number of times that something new was seen: scores made again, such as after a crash, count once."""
     return len({(look.model, look.seen or str(number)) for number, look in enumerate(entries)})
 
 
 def in_words(entries: Sequence[LedgerEntry]) -> str:
-    """How often one test set was looked at, as in "14 times, by 9 models of this folder"; empty where never."""
+    """The number of looks at one test set, as in "14 times, by 9 models of this folder"; empty where there is none."""
     times, models = num_looks(entries), len({look.model for look in entries})
     if not times:
         return ""

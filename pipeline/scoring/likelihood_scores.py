@@ -1,11 +1,11 @@
-"""Scores of models that do not translate: how probable they find the texts of a test set.
+"""Scores of models that do not translate: the probability of the texts of a test set.
 
-Of a language model, from one sum over the tokens of the text (its line breaks are tokens, words and characters too):
+For a language model, from one sum over the tokens of the text (its line breaks are tokens, words and characters too):
 
     perplexity by piece = exp(-log p / pieces)      by word = exp(-log p / words)
     bits a character    = -log2 p / characters
 
-Of the others the figures are those of validation, on the test set, with their signatures.
+For the others the figures are those of validation, on the test set, with their signatures.
 """
 
 import math
@@ -45,12 +45,23 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def score_likelihood(
     loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, *, stride: int | None = None
 ) -> Evaluation:
-    """Perplexity and accuracy by token of a test set and, of a language model, perplexity by word and bits a character.
+    """Score a test set with a model that does not translate.
 
-    Of word vectors that learned by negative sampling, which has no probabilities, the loss a prediction. Of texts that
-    are longer than the model reads a language model scores windows, which begin `stride` tokens apart (None: side by
-    side), and a masked one what is not cut off; both are said. Raises DataError where there is nothing to predict,
-    RecipeError where `stride` is longer than a window.
+    The scores are perplexity and accuracy by token and, of a language model, perplexity by word and bits a character.
+    Word vectors that learned by negative sampling, which has no probabilities, have the loss a prediction. A language
+    model scores texts that are longer than it reads in windows, and a masked one cuts them off; both are reported.
+
+    Args:
+        loaded: the model, with its tokenizers.
+        name: of the test set.
+        split: its texts.
+        batch_tokens: the most tokens of a batch.
+        reporter: shows progress, and warnings.
+        stride: tokens between the beginnings of windows; None: side by side.
+
+    Raises:
+        DataError: there is nothing to predict.
+        RecipeError: `stride` is longer than a window.
     """
     if ABILITIES[loaded.config.task].generates:
         return _of_language_model(loaded, name, split, batch_tokens, reporter, stride)
@@ -72,8 +83,15 @@ def score_likelihood(
 
 
 def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
-    """Lines as the split of a dataset, on both sides, since tasks differ in which of them they read; half a character
-    is U+FFFD, as tokenizers read it."""
+    """Return lines as the split of a dataset, on both sides, since tasks differ in the side that they read.
+
+    Half a character is U+FFFD, as tokenizers read it.
+
+    Args:
+        lines: the texts.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+    """
     lines = [replace_surrogates(line) for line in lines]
     of_source = Column.from_flat(*source.encode_flat(lines))
     of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
@@ -149,7 +167,7 @@ def _perplexity(nll: float, count: float, signature: str, loaded: LoadedModel) -
 
 
 def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
-    """What is predicted, how many of it in all draws, from what, and what is drawn."""
+    """The signature: the predictions, their number in all draws, their context, and the draws."""
     abilities = ABILITIES[config.task]
     unit, draws = abilities.by_probability.unit, f"|draws:{num_draws}" if num_draws > 1 else ""
     if abilities.within_window:
@@ -168,7 +186,7 @@ def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
 
 
 def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
-    """For a signature: the pieces that are unknown, and the texts that are longer than the model reads."""
+    """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
     abilities = ABILITIES[config.task]
     ids, _ = _read(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability

@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """What the log probability of a corpus is shared out over."""
+    """Numbers of units by which the log probability of a corpus is divided."""
 
     num_references: int
     num_segments: int  # scored pairs: one end token each
@@ -56,10 +56,15 @@ class Counts:
 
 
 def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[str, Score]:
-    """exp(-log p / tokens), exp(-log p / words) and -log2 p / characters, from one sum over the corpus.
+    """Compute exp(-log p / tokens), exp(-log p / words) and -log2 p / characters, from one sum over the corpus.
 
-    `log_prob` is the natural logarithm of the probability of all references, each with its end token. The end token
-    is a token, but no word and no character. By word and by character, models of different vocabularies compare.
+    The end token is a token, but no word and no character. By word and by character, models of different vocabularies
+    compare.
+
+    Args:
+        log_prob: the natural logarithm of the probability of all references, each with its end token.
+        counts: the numbers of units.
+        vocab_size: the number of pieces, for the signature.
     """
     shared = f"nrefs:{counts.num_references}|vocab:{vocab_size}|segments:{counts.num_segments}"
     if counts.num_unknown:
@@ -102,11 +107,23 @@ def perplexity(
     reporter: Reporter,
     directions: Sequence[Direction] = (),
 ) -> tuple[dict[str, Score], Likelihoods]:
-    """Perplexity of all references under `loaded`: by token, by word, and in bits a character; and what it sums up.
+    """Compute the perplexity of all references: by token, by word, and in bits a character.
 
     A source beyond the model's length is cut, as in translating. A reference without a piece or beyond the model's
-    length has no perplexity: it is left out, and the signature counts it. Raises DataError where none is left.
-    directions: the languages of the sources, row by row, for a model of several.
+    length has no perplexity: it is left out, and the signature counts it.
+
+    Args:
+        loaded: the model.
+        sources: texts or images, one for each segment.
+        references: one or more lists as long.
+        reporter: shows progress, and warnings.
+        directions: the languages of the sources, row by row, for a model of several.
+
+    Returns:
+        The scores, and the log-probabilities of which they are sums.
+
+    Raises:
+        DataError: no reference is left.
     """
     limit = loaded.model.max_length - 1  # one row is the end token's
     images = sources if isinstance(sources, RowImages) else None

@@ -15,10 +15,10 @@ NAME = "segments.jsonl"
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """How probable a model finds the references of each of n segments; several references of one are added up.
+    """Probabilities of the references of each of n segments under a model; several references of one are added up.
 
-    log_probs (n,): natural logarithms, NaN where no reference of the segment has a probability. pieces, words (n,):
-    over how many predictions (pieces and end tokens) and words of those references. Of a language model the segments
+    log_probs (n,): natural logarithms, NaN where no reference of the segment has a probability. pieces, words (n,): the
+    numbers of predictions (pieces and end tokens) and of words of those references. The segments of a language model
     are lines, whose line breaks are words too.
     """
 

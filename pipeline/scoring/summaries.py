@@ -45,7 +45,7 @@ def summary_figures(sources: Sequence[str], texts: Sequence[str]) -> SummaryFigu
 
 
 def summary_scores(names: Sequence[str], found: SummaryFigures) -> tuple[dict[str, Score], dict[str, str]]:
-    """Those of the figures that are named as scores, and why others are missing."""
+    """The figures that are named as scores, and the reasons why others are missing."""
     values = {
         "length": (found.length, f"unit:word|{_TOKENS}|stat:mean"),
         "compression": (found.compression, f"unit:word|{_TOKENS}|stat:mean-source/hypothesis"),

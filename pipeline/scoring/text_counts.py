@@ -26,7 +26,13 @@ class Characters:
 
     @classmethod
     def of(cls, texts: Iterable[str], tokenizer: Tokenizer, *, newlines: bool = False) -> Self:
-        """Those of some texts; newlines: a line break after each counts as one."""
+        """Count the characters of some texts, as read and as kept by a tokenizer.
+
+        Args:
+            texts: the texts.
+            tokenizer: normalizes them.
+            newlines: whether a line break after each text counts as one.
+        """
         read = kept = 0
         for text in texts:
             read += len(text) + newlines
@@ -35,7 +41,7 @@ class Characters:
 
     @property
     def count(self) -> int:
-        """What is divided by."""
+        """The number of characters to divide by."""
         return min(self.read, self.kept)
 
     @property
@@ -46,12 +52,19 @@ class Characters:
 
 
 def num_words(text: str) -> int:
-    """How many stretches without white space a text has: the words of the text, whatever a tokenizer makes of them."""
+    """The number of stretches without white space in a text: its words, whatever a tokenizer makes of them."""
     return sum(1 for _ in WORD.finditer(text))
 
 
 def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) -> None:
-    """Warn where so much of a text is unknown that its perplexity says little."""
+    """Warn where so much of a text is unknown that its perplexity says little.
+
+    Args:
+        what: the text, in words.
+        unknown: the number of unknown pieces.
+        pieces: the number of all.
+        reporter: shows the warning.
+    """
     if unknown > WARN_OF_UNKNOWN * pieces:
         reporter.warn(
             f"{what}: {unknown:,} of {pieces:,} pieces ({unknown / pieces:.1%}) are unknown to the tokenizer, which "

@@ -1,10 +1,10 @@
-"""How probable a language model finds each token of a text, read in windows that it is long enough for.
+"""Probabilities of the tokens of a text under a language model, read in windows no longer than the model reads.
 
 log p(x_1 .. x_N) = sum over t of log p(x_t | the tokens of its window before x_t)
 
-A window reads a start token and then its tokens. Where windows overlap, each token counts in the first that holds it,
-and what a later window repeats of an earlier one is context alone (as in Hugging Face's "Perplexity of fixed-length
-models").
+A window reads a start token and then its tokens. If windows overlap, each token counts in the first that holds it, and
+the tokens that a later window repeats of an earlier one are context alone (as in Hugging Face's "Perplexity of
+fixed-length models").
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,11 @@ from tfm.pipeline.runtime.progress import Reporter
 
 @dataclass(frozen=True)
 class Windows:
-    """Where windows of a running text begin (W,), how many tokens each has, and how many of these, its first, are
-    context alone."""
+    """Windows of a running text (W,).
+
+    starts: the index of each first token. lengths: the number of tokens. contexts: the number of first tokens that are
+    context alone.
+    """
 
     starts: Ints
     lengths: Ints
@@ -37,7 +40,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class TokenScores:
-    """Of each token of a running text (N,): its log-probability, in nats, and whether none is likelier in its place."""
+    """Log-probability of each token of a running text (N,), in nats, and whether no other is likelier in its place."""
 
     log_probs: NDArray[np.float64]
     right: NDArray[np.bool_]
@@ -48,11 +51,16 @@ class TokenScores:
 
 
 def windows_over(texts: Ints, longest: int, stride: int) -> Windows:
-    """Windows over texts that lie end to end, of (T,) tokens each, so that every token is predicted once.
+    """Place windows over texts that lie end to end, so that every token is predicted once.
 
     A text's first window begins with it, each further one `stride` tokens after the one before, up to that which
-    reaches the text's end. So a token is predicted from at least `longest - stride` tokens before it, or from all that
-    its text has, however the text goes on.
+    reaches the text's end. A token is therefore predicted from at least `longest - stride` tokens before it, or from
+    all that its text has, however the text goes on.
+
+    Args:
+        texts: (T,) tokens of each text.
+        longest: the most tokens of a window.
+        stride: tokens between the beginnings of windows.
     """
     counts = 1 + -(-np.maximum(texts - longest, 0) // stride)
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -64,10 +72,18 @@ def windows_over(texts: Ints, longest: int, stride: int) -> Windows:
 def token_scores(
     model: Any, text: Ids, windows: Windows, *, name: str, batch_tokens: int, reporter: Reporter
 ) -> TokenScores:
-    """The score of each token of a text (N,) under a decoder-only model in eval(), by windows that hold them all.
+    """Score each token of a text (N,) under a decoder-only model in eval(), by windows that hold them all.
 
-    name: of the text, for messages. batch_tokens: of windows read at once, padding counted. Raises DataError where a
-    batch does not fit in memory.
+    Args:
+        model: the network.
+        text: (N,) ids.
+        windows: of the text.
+        name: of the text, for messages.
+        batch_tokens: the most tokens of windows read at once, padding counted.
+        reporter: shows progress.
+
+    Raises:
+        DataError: a batch does not fit in memory.
     """
     log_probs, right = np.full(len(text), np.nan), np.zeros(len(text), np.bool_)
     device = next(model.parameters()).device

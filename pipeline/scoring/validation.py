@@ -1,8 +1,7 @@
-"""Validation: loss, perplexity and token accuracy of the references, and scores of what the model says.
+"""Validation: loss, perplexity and token accuracy of the references, and scores of the model's own output.
 
-Texts are translated by the code of `tfm translate`, and scored by that of `tfm evaluate`.
-
-Of several directions each has its own figures, and the means of them are what training is judged by.
+Texts are translated by the code of `tfm translate`, and scored by that of `tfm evaluate`. Several directions each have
+their own figures, and training is judged by their means.
 """
 
 import math
@@ -58,7 +57,7 @@ class Scorer:
 class Translator(Scorer):
     """Translates the validation source and scores the translations.
 
-    before: the signature of an earlier validation of the same training. What "auto" chose then is kept, whatever has
+    before: the signature of an earlier validation of the same training. Its choice for "auto" is kept, whatever has
     been installed since, so that its figures can be compared.
     """
 
@@ -83,7 +82,13 @@ class Translator(Scorer):
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
-        """The scores of the best hypotheses; every process translates its share of the sentences."""
+        """Score the best hypotheses; every process translates its share of the sentences.
+
+        Args:
+            model: the network.
+            world: this process among those of the training.
+            pause: called often; may raise to break off.
+        """
         rows = [row for row, _ in world.share(range(len(self.sources)))]
         sources = self.sources
         share = (
@@ -118,7 +123,13 @@ class Labeller(Scorer):
         self.split, self.target_tokenizer, self.task, self.batches = split, target_tokenizer, task, batches
 
     def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
-        """The scores of the likeliest labels; every process labels its share of the batches."""
+        """Score the likeliest labels; every process labels its share of the batches.
+
+        Args:
+            model: the network.
+            world: this process among those of the training.
+            pause: called often; may raise to break off.
+        """
         task: Any = self.task  # one that labels, so that it has `predict`
         mine: list[tuple[int, list[int]]] = []
         for _, rows in world.share(self.batches):
@@ -141,11 +152,14 @@ class Validator:
 
     @torch.no_grad()
     def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """loss (-log p a prediction), perplexity, accuracy, bleu and its signature, and further scores.
+        """Compute loss (-log p a prediction), perplexity, accuracy, bleu and its signature, and further scores.
 
-        Sums are divided once. A prediction is a target token, or what else the task predicts.
+        Sums are divided once. A prediction is a target token, or another unit that the task predicts.
 
-        pause: called often; may raise to break off.
+        Args:
+            model: the network.
+            world: this process among those of the training.
+            pause: called often; may raise to break off.
         """
         was_training = model.training
         model.eval()
@@ -163,8 +177,16 @@ class Validator:
         }
 
     def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
-        """-log p, how many predictions are right, how many there are, and unknown labels beside them, over all
-        processes; of a model in eval()."""
+        """Sum up the predictions of all processes, with a model in eval().
+
+        Args:
+            model: the network.
+            world: this process among those of the training.
+            pause: called often; may raise to break off.
+
+        Returns:
+            -log p, the number of right predictions, the number of all, and the number of unknown labels beside them.
+        """
         sums = [0.0] * 4
         for _, rows in world.share(self.batches):
             pause()
@@ -188,10 +210,15 @@ class DirectionsValidator:
         self.validators = validators
 
     def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """What `Validator.figures` gives, in the mean; `directions`: of each direction by its name.
+        """Compute the figures of `Validator.figures` in the mean; `directions`: of each direction by its name.
 
-        Every direction counts the same, however many sentences it has. perplexity: e^(mean loss), which is the
+        Every direction counts the same, whatever its number of sentences. perplexity: e^(mean loss), which is the
         geometric mean. There is a mean BLEU where each direction has one.
+
+        Args:
+            model: the network.
+            world: this process among those of the training.
+            pause: called often; may raise to break off.
         """
         found = {name: each.figures(model, world, pause) for name, each in self.validators.items()}
         loss, accuracy = (

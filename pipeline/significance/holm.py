@@ -6,11 +6,11 @@ LEVEL = 0.05
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Corrected p-values in the order given (Holm 1979): compare each with the level, as one would a single one.
+    """Correct p-values for their number (Holm 1979): compare each with the level, as one would a single one.
 
-    With p sorted upwards, p_(1) <= … <= p_(m), the corrected one is the largest of min(1, (m - j + 1) p_(j)) over
-    j <= i. Of all claims below 0.05 the chance that any is false is at most 5 %, however the tests depend on each
-    other.
+    With p sorted upwards, p_(1) <= … <= p_(m), the corrected one is the largest of min(1, (m - j + 1) p_(j)) over j <=
+    i. The chance that any of all claims below 0.05 is false is at most 5 %, however the tests depend on each other.
+    Returns the p-values in the order given.
     """
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     corrected, largest = [0.0] * len(p_values), 0.0

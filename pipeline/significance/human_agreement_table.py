@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 ACCURACIES = (50, 55, 60, 65, 70, 75, 80, 85, 90, 95)
-"""In percent: the columns of the paper's table 2."""
+"""The columns of the paper's table 2, in percent."""
 THRESHOLDS: Mapping[str, Sequence[float]] = {
     "bleu": (0.27, 0.52, 0.78, 1.06, 1.39, 1.79, 2.34, 3.35),
     "chrf": (0.14, 0.33, 0.54, 0.76, 1.00, 1.28, 1.63, 2.12, 3.05),

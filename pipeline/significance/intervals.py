@@ -26,7 +26,7 @@ INFINITE = "some draws of the segments are infinite"
 TOO_FEW_DIFFERENCES = "the systems differ in {} segments, and it needs {}"
 ROUNDING = 1e-12  # of the scores: what varies by less does not vary
 Interval: TypeAlias = tuple[str | None, float | None, float | None]
-"""Why there is none, or None; its ends, or None."""
+"""The reason why there is no interval, or None; its ends, or None."""
 
 
 def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
@@ -45,7 +45,13 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
 
 
 def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, drawn: Array) -> Interval:
-    """The interval of a system's score less the baseline's: of shares of the same segments Newcombe's."""
+    """Compute the interval of a system's score less the baseline's: for shares of the same segments Newcombe's.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other, on the same segments.
+        drawn: the differences of their scores in the resamples.
+    """
     apart = (baseline.rows != system.rows).any(-1)
     if not apart.any():
         return ALL_ALIKE, None, None

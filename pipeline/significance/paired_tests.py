@@ -1,4 +1,4 @@
-"""Is a system better than a baseline on a test set? Scores with intervals, differences with p-values."""
+"""Tests whether a system is better than a baseline on a test set: scores with intervals, differences with p-values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -75,16 +75,24 @@ def compare_systems(
     trials: int = TRIALS,
     on_done: Callable[[], None] | None = None,
 ) -> list[Result]:
-    """Scores of systems on the same segments, and the tests of each against the first, the baseline.
+    """Score systems on the same segments, and test each against the first, the baseline.
 
     The statistics of sacrebleu's metrics are tested by its own `PairedTest`, others by the same two tests
     (`resampling`). All systems here are one family for Holm's correction: the claims "better by this metric" about
     several systems are read together and the best one is picked, whereas another metric answers another question.
-    on_done: called after each system. Raises DataError where the numbers of segments differ or are 0, RecipeError for
-    a wrong SACREBLEU_SEED.
 
     Two systems that are the same in every segment have p-values of 1, where sacrebleu gives its least one. There is no
     test of a single segment: there is but one draw of it.
+
+    Args:
+        systems: the statistics of each system, the baseline first.
+        resamples: the number of resamples of the bootstrap.
+        trials: the number of trials of the randomization.
+        on_done: called after each system.
+
+    Raises:
+        DataError: the numbers of segments differ or are 0.
+        RecipeError: SACREBLEU_SEED is wrong.
     """
     lengths = sorted({len(system) for system in systems})
     if len(lengths) != 1 or not lengths[0]:

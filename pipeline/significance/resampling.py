@@ -34,9 +34,17 @@ def seed_of_tests() -> int | None:
 
 
 def bootstrap(systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = SEED) -> Array:
-    """Scores (systems, resamples) of test sets drawn with replacement, each the same for all systems.
+    """Score test sets drawn with replacement, each the same for all systems.
 
     Efron 1979; for paired systems Koehn 2004. A resample has as many segments as the test set.
+
+    Args:
+        systems: the statistics of each system.
+        resamples: the number of resamples.
+        seed: of the draws; None: other ones each time.
+
+    Returns:
+        Scores (systems, resamples).
     """
     found: list[list[Array]] = [[] for _ in systems]
     for counts in _drawn_counts(len(systems[0]), resamples, seed):
@@ -46,10 +54,15 @@ def bootstrap(systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLE
 
 
 def bootstrap_p(baseline: SegmentStatistics, system: SegmentStatistics, differences: Array) -> float:
-    """sacrebleu's p-value of the difference d, from those of the resamples: how often |d*| - mean |d*| > |d|.
+    """Compute sacrebleu's p-value of the difference d: the share of resamples with |d*| - mean |d*| > |d|.
 
-    It looks at one side alone where the difference is clear: systems that are the same fall below 0.05 in about 11 of
-    100 test sets, not in 5. The `interval` of the differences holds its level.
+    The test is in effect one-sided where the difference is clear: systems that are the same fall below 0.05 in about 11
+    of 100 test sets, not in 5. The `interval` of the differences holds its level.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other.
+        differences: the differences d* of their scores in the resamples.
     """
     sizes = np.abs(differences)
     exceeding = int((sizes - sizes.mean() > abs(system.value - baseline.value)).sum())
@@ -66,12 +79,21 @@ def interval(scores: Array) -> tuple[float, float]:
 def randomisation_p(
     baseline: SegmentStatistics, system: SegmentStatistics, *, trials: int = TRIALS, seed: int | None = SEED
 ) -> float:
-    """Approximate randomisation, two-sided (Noreen 1989; Riezler and Maxwell 2005).
+    """Test a difference by approximate randomization, two-sided (Noreen 1989; Riezler and Maxwell 2005).
 
-    Each trial swaps the two systems' rows of a segment or does not, by a coin. The p-value is how often the scores
-    then differ by as much as they do, (count + 1) / (trials + 1) (Phipson and Smyth 2010). Ties count, where sacrebleu
-    counts only what is greater: they are frequent where a score has few values, as exact match has, or where few
-    segments differ. Of two systems that differ in one segment sacrebleu says 0.0001, and this 1.
+    Each trial swaps the two systems' rows of a segment or does not, by a coin. The p-value is the share of trials whose
+    scores differ by at least the observed difference, (count + 1) / (trials + 1) (Phipson and Smyth 2010). Ties count,
+    where sacrebleu counts only greater differences: ties are frequent where a score has few values, as exact match has,
+    or where few segments differ. For two systems that differ in one segment sacrebleu says 0.0001, and this test 1.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other, on the same segments.
+        trials: the number of trials.
+        seed: of the coins; None: other ones each time.
+
+    Returns:
+        The p-value.
     """
     value, other = baseline.value, system.value
     at_least = abs(other - value) - _ROUNDING * max(abs(value), abs(other))
@@ -86,7 +108,7 @@ def randomisation_p(
 
 
 def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterator[Array]:
-    """In blocks (draws, segments): how often each segment was drawn."""
+    """Blocks (draws, segments) of the number of times that each segment was drawn."""
     rng = np.random.default_rng(seed)
     for size in _blocks(num_segments, resamples):
         drawn = rng.choice(num_segments, size=(size, num_segments), replace=True)
@@ -96,7 +118,7 @@ def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterat
 
 
 def _drawn_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
-    """In blocks (trials, segments): 1 where a segment is swapped, 0 where not."""
+    """Blocks (trials, segments) with 1 where a segment is swapped, 0 where not."""
     rng = np.random.default_rng(seed)
     for size in _blocks(num_segments, trials):
         swaps: NDArray[np.bool_] = rng.integers(2, size=(size, num_segments), dtype=bool)

@@ -27,13 +27,28 @@ class _PrecomputedMetric:
 def sacrebleu_bootstrap(
     baseline: SegmentStatistics, system: SegmentStatistics, resamples: int
 ) -> tuple[float, float, float]:
-    """What `sacrebleu --paired-bs` prints of a system: mean, half width of the 95 % interval, p-value."""
+    """Return the figures of `sacrebleu --paired-bs` for a system.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other.
+        resamples: the number of resamples.
+
+    Returns:
+        Mean, half width of the 95 % interval, p-value.
+    """
     result = _run("bs", resamples, baseline, system)
     return float(result.mean), float(result.ci), float(result.p_value)
 
 
 def sacrebleu_randomisation(baseline: SegmentStatistics, system: SegmentStatistics, trials: int) -> float:
-    """The p-value that `sacrebleu --paired-ar` prints of a system."""
+    """Return the p-value that `sacrebleu --paired-ar` prints of a system.
+
+    Args:
+        baseline: the statistics of one system.
+        system: those of the other.
+        trials: the number of trials.
+    """
     return float(_run("ar", trials, baseline, system).p_value)
 
 

@@ -1,7 +1,8 @@
-"""Is a recipe better than another, where each was trained with several seeds? Seeds and segments vary together.
+"""Tests whether a recipe is better than another, where each was trained with several seeds.
 
-A test over segments asks whether these two models differ. Two models of one recipe often do, so that it says "better"
-of a recipe and itself (Clark et al. 2011; Dror et al. 2018 list the tests). Here a score is a mean over segments,
+A test over segments asks whether two models differ. Two models of one recipe often do, so that it says "better" of a
+recipe and itself (Clark et al. 2011; Dror et al. 2018 list the tests). Here seeds and segments vary together, and a
+score is a mean over segments,
 
     x_rsi = mu_r + alpha_rs + delta_ri + epsilon_rsi    recipe r, seed s, segment i
 
@@ -69,13 +70,12 @@ class RecipeResult:
 
 
 def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[RecipeResult]:
-    """Scores of recipes, each a sequence of seeds, and the test of each against the first, the baseline.
+    """Score recipes, each a sequence of seeds, and test each against the first, the baseline.
 
     All recipes here are one family for Holm's correction, as in `compare_systems`. Seeds are taken to matter as much to
-    both recipes. Where they matter twice as much to one of two that are the same, the test says "different" in 6 of 100
+    both recipes. If they matter twice as much to one of two that are the same, the test says "different" in 6 of 100
     cases with 3 seeds each, but in 10 with 3 of that one beside 5, and in 14 with 2 beside 5: give both as many. Two
-    seeds each find only large differences. Raises DataError where the numbers of segments
-    differ, or are less than 2.
+    seeds each find only large differences. Raises DataError where the numbers of segments differ, or are less than 2.
     """
     lengths = sorted({len(run) for runs in recipes for run in runs})
     if len(lengths) != 1 or lengths[0] < 2:
@@ -111,13 +111,13 @@ def _result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
 
 
 def _interval_reason(variance: "_Variance") -> str | None:
-    """Why there is no interval; None where there is one."""
+    """The reason why there is no interval; None where there is one."""
     return None if 0 < variance.whole < np.inf else "seeds and segments all give the same"
 
 
 @dataclass(frozen=True)
 class _Variance:
-    """Of a mean or of a difference of means: the whole, its degrees of freedom, and the part that is of seeds."""
+    """Variance of a mean or of a difference of means: the whole, its degrees of freedom, and the part of the seeds."""
 
     whole: float
     degrees_of_freedom: float
@@ -127,10 +127,10 @@ class _Variance:
 def _variance(recipes: Sequence[Array]) -> _Variance:
     """The variance of a recipe's mean, or of the difference of two recipes' means; each is (seeds, segments).
 
-    It is the sum of two parts. By seeds: k s^2 with k = sum of 1 / S_r and s^2 the pooled variance of the seeds'
-    scores (Student), which holds alpha and epsilon. By segments: the variance of the segments' means, less what of it
-    is epsilon, k e^2 / n with e^2 the residual of seeds by segments; where an F test at 5 % does not find it to be
-    more than that, 0. Degrees of freedom: Satterthwaite 1946.
+    The variance is the sum of two parts. By seeds: k s^2 with k = sum of 1 / S_r and s^2 the pooled variance of the
+    seeds' scores (Student), which holds alpha and epsilon. By segments: the variance of the segments' means, less the
+    part of it that is epsilon, k e^2 / n with e^2 the residual of seeds by segments; where an F test at 5 % does not
+    find it to be more than that, 0. Degrees of freedom: Satterthwaite 1946.
     """
     from scipy import stats  # here, not at the top: it takes long to load
 

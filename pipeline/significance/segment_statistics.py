@@ -1,4 +1,4 @@
-"""What a metric needs of each segment: rows of numbers such that the corpus score is a function of their sum.
+"""Statistics of segments for each metric: rows of numbers such that the corpus score is a function of their sum.
 
 Resampling segments, swapping them between systems and leaving one out are then sums of other rows.
 """
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 SACREBLEU = ("bleu", "chrf", "chrf++", "ter")
 """Metrics whose statistics and scores are sacrebleu's."""
 MAX_CELLS = 30_000_000
-"""Of the rows of macro F1, which has three columns a label: 240 MB."""
+"""The most cells of the rows of macro F1, which has three columns a label: 240 MB."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,17 @@ def segment_statistics(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
 ) -> list[SegmentStatistics]:
-    """The statistics of each system's hypotheses by a metric of `METRICS`, or "rouge1.recall", "rouge1.precision", ….
+    """Compute the statistics of each system's hypotheses by a metric; over all segments they give its `score_texts`.
 
-    Over all segments they give what `score_texts` says. Raises DataError where the numbers of lines differ, nothing is
-    given, or macro F1 has more labels than memory is meant for; RecipeError as the metrics do.
+    Args:
+        metric: one of `METRICS`, or "rouge1.recall", "rouge1.precision", …
+        systems: the hypotheses of each system, one for each segment.
+        references: one or more lists as long.
+        config: settings of the metric.
+
+    Raises:
+        DataError: the numbers of lines differ, nothing is given, or macro F1 has more labels than memory is meant for.
+        RecipeError: as the metrics do.
     """
     for lines in (*references, *systems):
         if not lines or len(lines) != len(references[0]):
@@ -91,21 +98,28 @@ def segment_statistics(
 
 
 def means(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
-    """Of a score that is the mean of one number a segment: METEOR, CIDEr-D, an external metric, people's ratings."""
+    """Statistics of a score that is the mean of one number a segment: METEOR, CIDEr-D, an external metric, ratings."""
     return ratios(values, [1.0] * len(values), higher_is_better=higher_is_better)
 
 
 def ratios(
     parts: Sequence[float], wholes: Sequence[float], *, scale: float = 1.0, higher_is_better: bool = True
 ) -> SegmentStatistics:
-    """Of a score that is scale * sum(parts) / sum(wholes), and 0 where the wholes are."""
+    """Statistics of a score that is scale * sum(parts) / sum(wholes), and 0 where the wholes are.
+
+    Args:
+        parts: one for each segment.
+        wholes: one for each segment.
+        scale: the factor, such as 100 for percent.
+        higher_is_better: whether higher scores are better.
+    """
     return SegmentStatistics(
         np.column_stack([parts, wholes]).astype(np.float64), partial(_ratio, scale=scale), higher_is_better
     )
 
 
 def perplexities(log_probs: Sequence[float | None], units: Sequence[int | None]) -> SegmentStatistics:
-    """Of exp(-sum log p / sum of units), the units being pieces (with end tokens) or words.
+    """Statistics of exp(-sum log p / sum of units), the units being pieces (with end tokens) or words.
 
     A segment whose log probability is None was left out of the perplexity.
     """
@@ -150,7 +164,7 @@ def _meteor(
 def _cider_d(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
-    """Of parts of the segments it is their mean with the document frequencies of all: resamples keep the weights."""
+    """Statistics of CIDEr-D as a mean with the document frequencies of all segments: resamples keep the weights."""
     segments = references_of_segments(references)
     return means(cider_d_of_segments(hypotheses, segments, document_frequencies(segments)))
 
@@ -183,7 +197,7 @@ def _error_rate(
 def _entities(
     part: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> SegmentStatistics:
-    """Of F1 = 2 right / (given + wanted), of recall or of precision; part: "", "recall" or "precision"."""
+    """Statistics of F1 = 2 right / (given + wanted), of recall or of precision; part: "", "recall" or "precision"."""
     counts = entity_counts(hypotheses, references, config)
     right, given, wanted = ([float(each) for each in column] for column in zip(*counts, strict=True))
     wholes = {"recall": wanted, "precision": given}.get(part) or [

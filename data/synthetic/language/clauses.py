@@ -38,7 +38,13 @@ THEN: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED
 
 
 def fitting(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
-    """`tense`, or the nearest that makes sense: nobody "is knowing" or "is finding", no train "wants to"."""
+    """Return `tense`, or the nearest that makes sense: nobody "is knowing" or "is finding", no train "wants to".
+
+    Args:
+        tense: the tense, or a modal.
+        verb: of the clause.
+        subject: of the clause.
+    """
     if isinstance(tense, Modal) and subject.noun is not None and not subject.noun.tags & {"person", "animal"}:
         tense = "past" if tense.past else expressions.WILL
     if "state" in verb.traits:
@@ -59,7 +65,14 @@ _HABEN = {FIRST: "habe", THIRD: "hat", MANY: "haben"}
 
 
 def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[str, str]:
-    """(what a question puts first, the rest); `with_do` asks for do, does, did where there is no auxiliary."""
+    """Return the part of an English verb that a question puts first, and the rest.
+
+    Args:
+        verb: the verb.
+        tense: the tense, or a modal.
+        person: of the subject.
+        with_do: whether do, does, did stand where there is no auxiliary.
+    """
     base, third, past, participle, ing = verb.english
     singular = person == THIRD
     if isinstance(tense, Modal):
@@ -80,7 +93,17 @@ def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[
 
 
 def german_verb(verb: Verb, tense: Tense, person: int, negated: bool) -> tuple[str, str, str]:
-    """(finite verb of a main clause, what ends that clause, all of it at the end of a subordinate clause)."""
+    """Return the parts of a German verb.
+
+    Args:
+        verb: the verb.
+        tense: the tense, or a modal.
+        person: of the subject.
+        negated: whether the clause is negated.
+
+    Returns:
+        The finite verb of a main clause, the end of that clause, and all of it at the end of a subordinate clause.
+    """
     if isinstance(tense, Modal):
         forms = tense.german_negated if negated and tense.german_negated else tense.german
         infinitive = verb.prefix + verb.infinitive
@@ -158,7 +181,7 @@ class Clause:
         return words(self.subject.german, self._middle(), final)
 
     def is_bare_infinitive(self) -> bool:
-        """Whether its German infinitive is zu and the verb alone, which takes no comma."""
+        """Whether the German infinitive is zu and the verb alone, which takes no comma."""
         return not self._middle()
 
     def infinitive(self) -> tuple[str, str]:
@@ -180,9 +203,17 @@ def clause(
     adverbs: bool = True,
     complement: Complement | None = None,
 ) -> Clause:
-    """A clause with one of `verbs`; what is given is taken, the rest is drawn.
+    """Draw a clause with one of `verbs`; parts that are given are taken, the rest is drawn.
 
-    A given `complement` is for clauses whose object stands elsewhere, as in questions and relative clauses.
+    Args:
+        draw: the random draws.
+        tenses: of which one is drawn.
+        verbs: of which one is drawn.
+        subject: the subject; None: drawn.
+        subjects: determiners of a subject that is drawn.
+        negated: whether the clause is negated.
+        adverbs: whether adverbs may be drawn.
+        complement: for clauses whose object stands elsewhere, as in questions and relative clauses; None: drawn.
     """
     verb = draw.one(verbs)
     if subject is None:

@@ -1,4 +1,4 @@
-"""What follows the verb, by the frame of the verb, in both languages: objects, places, predicates."""
+"""Complements of a verb, by its frame, in both languages: objects, places, predicates."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def _with_preposition(draw: Draw, verb: Verb, subject: Phrase, negated: bool) ->
 
 
 def _go(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    """Where to: into (in, accusative) what one can be inside, else to (zu, dative)."""
+    """Draw a destination: into (in, accusative) if one can be inside, else to (zu, dative)."""
     noun = draw.one(verb.objects)
     into = "inside" in noun.tags
     if "building" in noun.tags:
@@ -79,7 +79,7 @@ _ROOMS = lexicon.tagged("inside")
 
 
 def _spot(draw: Draw, thing: Noun | None, case: int) -> Complement:
-    """Where a thing stands or lies (dative), or where it is put (accusative)."""
+    """Draw a place in which a thing stands or lies (dative), or on which it is put (accusative)."""
     if thing is not None and "vehicle" in thing.tags:
         noun, (english, german) = draw.one(_BUILDINGS), draw.one((_BEHIND, _BEFORE, _BESIDE))
     elif thing is not None and "furniture" in thing.tags:

@@ -53,9 +53,16 @@ def unchanging_after(table: Table, word: str) -> Table:
 
 
 def noun_forms(singular: str, plural: str, gender: int, weak: bool) -> Table:
-    """(singular row, plural row), each by case. Weak nouns take their plural form outside the nominative.
+    """Return (singular row, plural row) of a German noun, each by case.
 
-    The genitive is right for people, the only possessors here.
+    Weak nouns take their plural form outside the nominative. The genitive is right for people, the only possessors
+    here.
+
+    Args:
+        singular: the nominative singular.
+        plural: the nominative plural.
+        gender: of the noun.
+        weak: whether the noun is weak.
     """
     if weak:
         genitive, oblique = plural, plural

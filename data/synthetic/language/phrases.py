@@ -138,7 +138,15 @@ SUITING = {noun: tuple(word for word in lexicon.ADJECTIVES if word.tags & noun.t
 def inflect(
     noun: Noun, determiner: Determiner, case: int, plural: bool = False, adjective: Adjective | None = None
 ) -> Phrase:
-    """The noun phrase of these parts in `case`, with everything agreeing."""
+    """Return the noun phrase of some parts in a case, with everything agreeing.
+
+    Args:
+        noun: the noun.
+        determiner: before it.
+        case: of the German phrase.
+        plural: whether the phrase is plural.
+        adjective: before the noun, if there is one.
+    """
     row = german.PLURAL if plural else noun.gender
     words = noun.english_plural if plural else noun.lexeme
     german_words = noun.german[plural][case]
@@ -164,7 +172,15 @@ def inflect(
 
 
 def noun_phrase(draw: Draw, noun: Noun, case: int, menu: Menu, adjectives: float = 0.25) -> Phrase:
-    """A phrase about `noun` with a determiner from `menu`, and with an adjective that suits it or none."""
+    """Draw a phrase about a noun with a determiner, and with an adjective that suits it or none.
+
+    Args:
+        draw: the random draws.
+        noun: the noun.
+        case: of the German phrase.
+        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
+        adjectives: the probability of an adjective.
+    """
     determiner, plural = draw.one(menu)
     several = plural and (determiner.owner or not determiner.definite)
     if (determiner.owner and "other" in noun.tags) or (several and "one" in noun.tags):
@@ -175,7 +191,13 @@ def noun_phrase(draw: Draw, noun: Noun, case: int, menu: Menu, adjectives: float
 
 
 def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
-    """Someone's: "the teacher's old dog", "der alte Hund des Lehrers"; or "Anna's dog", "Annas Hund"."""
+    """Draw a possessed noun: "the teacher's old dog", "der alte Hund des Lehrers"; or "Anna's dog", "Annas Hund".
+
+    Args:
+        draw: the random draws.
+        noun: the noun.
+        case: of the German phrase.
+    """
     plural = "one" not in noun.tags and draw.chance(0.25)
     if draw.chance(0.4):
         return inflect(noun, draw.one(NAMED_OWNERS), case, plural)
@@ -238,7 +260,13 @@ def _couple(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
 
 
 def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> Phrase:
-    """Who does it: one of `nouns`, or where people can, a pronoun, a name or a couple."""
+    """Draw a subject: one of `nouns` or, for people, also a pronoun, a name or a couple.
+
+    Args:
+        draw: the random draws.
+        nouns: the nouns that may be the subject.
+        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
+    """
     noun = draw.one(nouns)
     if "person" in noun.tags:
         if draw.chance(0.3):
@@ -251,7 +279,15 @@ def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> P
 
 
 def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: Menu, subject: Phrase) -> Phrase:
-    """Whom or what it is done to: one of `nouns`, and nothing that `subject` has already named."""
+    """Draw an object: one of `nouns`, other than the nouns that the subject has already named.
+
+    Args:
+        draw: the random draws.
+        nouns: the nouns that may be the object.
+        case: of the German phrase.
+        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
+        subject: of the clause.
+    """
     while True:
         noun = draw.one(nouns)
         if "person" in noun.tags and draw.chance(0.25):

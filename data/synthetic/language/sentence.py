@@ -14,6 +14,13 @@ Used = tuple[Sequence[str], str]  # lexemes, the kind of clause they stand in (g
 
 
 def sentence(end: str, english: str, german: str, *used: Used) -> Sentence:
-    """The pair with a capital letter and its end mark."""
+    """Return a pair with a capital letter and its end mark.
+
+    Args:
+        end: the end mark.
+        english: the English words.
+        german: the German words.
+        *used: the lexemes and the construction that they are used in.
+    """
     uses = frozenset((lexeme, construction) for lexemes, construction in used for lexeme in lexemes)
     return Sentence(english[0].upper() + english[1:] + end, german[0].upper() + german[1:] + end, uses)

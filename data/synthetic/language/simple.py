@@ -60,19 +60,19 @@ def fronted(draw: Draw) -> Sentence:
 
 
 def question(draw: Draw) -> Sentence:
-    """Does the woman buy a book? - Kauft die Frau ein Buch?"""
+    """Draw a question, such as "Does the woman buy a book?" - "Kauft die Frau ein Buch?"."""
     it = clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE)
     return sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
 
 
 def who(draw: Draw) -> Sentence:
-    """Who buys the book? - Wer kauft das Buch?"""
+    """Draw a question for the subject, such as "Who buys the book?" - "Wer kauft das Buch?"."""
     it = clause(draw, _ANY_TENSE, verbs=_BY_PEOPLE, subject=phrases.WHO)
     return sentence("?", it.english(), it.german(), (it.uses, "who"))
 
 
 def _asked(draw: Draw, verb: Verb) -> tuple[Words, tuple[str, ...]]:
-    """What asks for the object of `verb`, and its lexemes: "what", "was"; "which book", "welches Buch"."""
+    """The words that ask for the object of `verb`, and its lexemes: "what", "was"; "which book", "welches Buch"."""
     noun = draw.one(verb.objects)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
     if draw.chance(0.5):
@@ -85,7 +85,10 @@ def _asked(draw: Draw, verb: Verb) -> tuple[Words, tuple[str, ...]]:
 
 
 def what(draw: Draw) -> Sentence:
-    """What, whom, which book or how many books does the woman see? - Was, wen, welches Buch ... sieht die Frau?"""
+    """Draw a question for the object: "Which book does the woman see?" - "Welches Buch sieht die Frau?"
+
+    The question word is what, whom, which or how many; was, wen, welches, wie viele.
+    """
     verb = draw.one(_OBJECT_VERBS)
     asked, lexemes = _asked(draw, verb)
     it = clause(draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE)
@@ -96,7 +99,10 @@ def what(draw: Draw) -> Sentence:
 
 
 def where(draw: Draw) -> Sentence:
-    """Where does the child sleep? Where does it go? - Wo schläft das Kind? Wohin geht es?"""
+    """Draw a question for a place or a destination.
+
+    Examples: "Where does the child sleep?" - "Wo schläft das Kind?"; "Where does it go?" - "Wohin geht es?"
+    """
     if draw.chance(0.3):
         it = clause(draw, _ANY_TENSE, verbs=_GOING, complement=Complement(), subjects=phrases.POSITIVE)
         word = "wohin"
@@ -108,14 +114,14 @@ def where(draw: Draw) -> Sentence:
 
 
 def when(draw: Draw) -> Sentence:
-    """When will the train arrive? - Wann wird der Zug ankommen?"""
+    """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
     it = clause(draw, _ANY_TENSE, verbs=EVENTS, subjects=phrases.POSITIVE)
     it.time = it.frequency = NOTHING
     return sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
 
 
 def why(draw: Draw) -> Sentence:
-    """Why is the child not sleeping? - Warum schläft das Kind nicht?"""
+    """Draw a question for the reason, such as "Why is the child not sleeping?" - "Warum schläft das Kind nicht?"."""
     it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE)
     return sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
 
@@ -185,7 +191,7 @@ def age(draw: Draw) -> Sentence:
 
 
 def price(draw: Draw) -> Sentence:
-    """This lamp costs thirty euros. - Diese Lampe kostet dreißig Euro."""
+    """Draw a sentence on a price, such as "This lamp costs thirty euros." - "Diese Lampe kostet dreißig Euro."."""
     number = draw.one(expressions.LARGE_NUMBERS)
     thing = noun_phrase(draw, draw.one(_PRICED), NOMINATIVE, phrases.DEFINITE)
     costs, kostet = ("cost", "kosten") if thing.plural else ("costs", "kostet")

@@ -93,7 +93,7 @@ def conjunction_last(draw: Draw) -> Sentence:
 
 
 def conjunction_first(draw: Draw) -> Sentence:
-    """If it rains, the child sleeps. - Wenn es regnet, schläft das Kind."""
+    """Draw a sentence such as "If it rains, the child sleeps." - "Wenn es regnet, schläft das Kind."."""
     conjunction, main, inner = _two(draw)
     return sentence(
         ".",

@@ -32,7 +32,7 @@ def statement(clause: Clause, timed: bool = True) -> str:
 
 
 def question(clause: Clause) -> str:
-    """Does the queen see a dog in the garden today?"""
+    """Return the question of a clause, such as "Does the queen see a dog in the garden today?"."""
     negation = "not" if clause.negated else ""
     helper, verb = _verbs(clause)
     if clause.quality is not None:

@@ -29,7 +29,15 @@ def sentence(meaning: Meaning) -> str:
 
 
 def clause(said: Clause, place: Place, timed: bool = True) -> str:
-    """Die Königin sieht heute einen Hund im Garten; ..., weil die Königin heute einen Hund im Garten sieht."""
+    """Return the German clause of a meaning.
+
+    Examples: "Die Königin sieht heute einen Hund im Garten"; "weil die Königin heute einen Hund im Garten sieht".
+
+    Args:
+        said: the meaning.
+        place: of the finite verb.
+        timed: whether the time is said.
+    """
     finite, rest = _verbs(said, last=place == "last")
     subject, time = _name(said.subject, NOMINATIVE), _TIMES[said.time] if said.time and timed else ""
     where = "" if said.place is None else contract("in", _name(said.place, DATIVE))

@@ -32,7 +32,7 @@ class HindiVerb(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """What a verb agrees with."""
+    """The features that a verb agrees with."""
 
     gender: str
     plural: bool
@@ -177,7 +177,7 @@ def _object(clause: "Clause") -> str:
 
 
 def _agreement(clause: "Clause", subject: Agreement) -> Agreement:
-    """What a past verb agrees with where the subject has ने: an object without को, or nothing (masculine singular)."""
+    """The features of a past verb whose subject has ने: those of an object without को, or masculine singular."""
     what = clause.object
     if what is None or isinstance(what, str) or what.animate:
         return Agreement(MASCULINE, False)

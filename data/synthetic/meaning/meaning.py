@@ -1,7 +1,7 @@
-"""What a sentence of the built-in corpus `languages` says, before any language says it.
+"""The meaning of a sentence of the built-in corpus `languages`, before any language says it.
 
-Drawn so that each of its languages says it in one way, and no sentence of one language has two meanings: so an object
-is plural only with a word that shows it, and negated clauses have no indefinite object.
+Drawn so that each of its languages says it in one way, and no sentence of one language has two meanings: therefore an
+object is plural only with a word that shows it, and negated clauses have no indefinite object.
 """
 
 from dataclasses import dataclass
@@ -42,13 +42,13 @@ class Thing:
 
     @property
     def animate(self) -> bool:
-        """Whether it lives."""
+        """Whether the thing is a person or an animal."""
         return bool(self.noun.tags & {"person", "animal"})
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Who does what to whom, when and where; without a verb, what someone is like."""
+    """An event (subject, verb, object, time, place) or, without a verb, a quality of the subject."""
 
     subject: Thing | Name | Pronoun
     tense: Tense
@@ -70,7 +70,7 @@ class Meaning:
 
     @property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """Which verbs have which objects in it, by their lexemes."""
+        """The pairs of a verb and its object, by their lexemes."""
         clauses = [each for each in (self.clause, self.other) if each is not None]
         return frozenset(
             (each.verb.lexeme, each.object.noun.lexeme)
@@ -137,7 +137,7 @@ def _subject(draw: Draw, nouns: tuple[Noun, ...]) -> Thing | Name | Pronoun:
 
 
 def _object(draw: Draw, verb: Verb, subject: Thing | Name | Pronoun, negated: bool) -> Thing | Name:
-    """What it is done to; not what the subject names already."""
+    """Draw the object of the verb, other than the subject."""
     nouns = tuple(noun for noun in verb.objects if noun in _NOUNS)
     while True:
         noun = draw.one(nouns)

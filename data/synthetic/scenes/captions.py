@@ -1,9 +1,9 @@
-"""What can be said of a scene: paraphrases that all say the same, and of no other scene.
+"""Captions of a scene: paraphrases that all say the same, and are true of no other scene.
 
     a big red circle is above a small blue ring
     below a big red circle there is a small blue ring
 
-Each names everything that is in the scene, with size, colour and shape, and where it is: one thing in the image, two
+Each names everything that is in the scene, with size, color and shape, and its place: one thing in the image, two
 beside one another, three in a line.
 """
 
@@ -41,7 +41,7 @@ def _of_two(one: Thing, other: Thing) -> list[str]:
 
 
 def _relation(one: Thing, other: Thing) -> str:
-    """Where one thing is, seen from another: "above" alone says that they share a column."""
+    """The place of one thing relative to another: "above" alone says that they share a column."""
     vertical = {-1: "above", 0: "", 1: "below"}[_sign(one.row - other.row)]
     horizontal = {-1: "to the left of", 0: "", 1: "to the right of"}[_sign(one.column - other.column)]
     return " and ".join(filter(None, (vertical, horizontal)))
@@ -52,7 +52,7 @@ def _sign(number: int) -> int:
 
 
 def _of_three(first: Thing, middle: Thing, last: Thing) -> list[str]:
-    """Of things in a row from left to right, or in a column from top to bottom."""
+    """Captions of three things in a row from left to right, or in a column from top to bottom."""
     begin, end, at = LINES[first.row == last.row]
     one, between, other = map(_named, (first, middle, last))
     found = [f"from {begin} to {end}: {one}, {between}, {other}", f"from {end} to {begin}: {other}, {between}, {one}"]

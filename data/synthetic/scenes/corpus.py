@@ -16,7 +16,16 @@ SPLITS = ("train", "valid", "test", "combinations")
 
 
 def scene(split: str, number: int, seed: int) -> Scene:
-    """Scene `number` of a split, a pure function of the arguments."""
+    """Draw one scene of a split, a pure function of the arguments.
+
+    Args:
+        split: one of SPLITS.
+        number: of the scene.
+        seed: of the draws.
+
+    Raises:
+        DataError: there is no such split.
+    """
     if split not in SPLITS:
         raise DataError(f"the built-in corpus `scenes` has no split {split!r}; choose one of {', '.join(SPLITS)}")
     random = Random(f"scenes {seed} {split} {number}")
@@ -28,7 +37,13 @@ def scene(split: str, number: int, seed: int) -> Scene:
 
 
 def example(split: str, number: int, seed: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """The image (48, 48, 3) of a scene and all its captions, in an order of its own: the first few are any few."""
+    """Return the image (48, 48, 3) of a scene and all its captions, in a drawn order: the first few are any few.
+
+    Args:
+        split: one of SPLITS.
+        number: of the scene.
+        seed: of the draws.
+    """
     found = scene(split, number, seed)
     order = Random(f"captions {seed} {split} {number}")
     ranked = sorted((order.random(), caption) for caption in captions(found))

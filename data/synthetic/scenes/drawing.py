@@ -31,7 +31,7 @@ def _covered(thing: Thing) -> Ints:
 
 
 def _inside(shape: str, x: Ints, y: Ints, radius: int) -> NDArray[np.bool_]:
-    """Which points are in a shape around the origin, y counted downwards."""
+    """Mask of the points in a shape around the origin, y counted downwards."""
     if shape == "circle":
         return x**2 + y**2 <= radius**2
     if shape == "ring":

@@ -1,4 +1,4 @@
-"""What may be in a scene: one to three things in the cells of a 3 x 3 grid, each of a size, a colour and a shape."""
+"""Contents of a scene: one to three things in the cells of a 3 x 3 grid, each of a size, a color and a shape."""
 
 from dataclasses import dataclass
 from random import Random
@@ -45,9 +45,9 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """No two things share a cell, nor both colour and shape. Of three things, the second is between the others.
+    """Things of which no two share a cell, nor both color and shape; the second of three is between the others.
 
-    background: a grey.
+    background: a gray.
     """
 
     things: tuple[Thing, ...]
@@ -55,7 +55,7 @@ class Scene:
 
     @property
     def is_held_out(self) -> bool:
-        """Whether it has a colour and a shape that training never shows together."""
+        """Whether a thing of the scene has a color and a shape that training never shows together."""
         return any((thing.colour, thing.shape) in HELD_OUT for thing in self.things)
 
 

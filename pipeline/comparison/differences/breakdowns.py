@@ -1,4 +1,4 @@
-"""Where systems differ: a figure of each of them by length of the source, by order of n-grams and by label.
+"""Differences between systems: a figure of each by length of the source, by order of n-grams and by label.
 
 All figures are in 0..100. A column is a system; `folded` makes one of the several runs of a system.
 """
@@ -56,9 +56,15 @@ def by_source_length(
     without: Collection[str] = (),
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
-    """BLEU (of effective order) and chrF, or of labels their accuracy, by length of the source, or of the reference
-    where there is no source, in the unit of `by_length`. The systems were given the same texts. without: metrics that
-    are left out. on_done: called after each system.
+    """Score systems by length of the source, or of the reference where there is no source, in the unit of `by_length`.
+
+    Scores are BLEU (of effective order) and chrF or, of labels, their accuracy.
+
+    Args:
+        systems: the outputs of systems on the same texts.
+        config: settings of the metrics.
+        without: metrics to leave out.
+        on_done: called after each system.
     """
     first = systems[0]
     sources = first.source_texts
@@ -83,8 +89,11 @@ def by_source_length(
 
 
 def by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
-    """What BLEU is made of (Papineni et al. 2002), in percent: the precisions of 1- to 4-grams, not smoothed, the
-    brevity penalty, and the length ratio: the hypotheses' length in that of the references."""
+    """Split BLEU into its parts (Papineni et al. 2002), in percent.
+
+    The parts are the precisions of 1- to 4-grams, not smoothed, the brevity penalty, and the length ratio: the
+    hypotheses' length over that of the references.
+    """
     bleu = make_bleu(resolved(config, systems[0].references))
     columns: list[Any] = [references_for_sacrebleu(each.references) for each in systems]
     scores: list[Any] = [bleu.corpus_score(each.hypotheses, of) for each, of in zip(systems, columns, strict=True)]

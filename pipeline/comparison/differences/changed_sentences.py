@@ -44,14 +44,17 @@ class Change:
 
     @property
     def gain(self) -> float:
-        """By how much the second is better."""
+        """The score of the second less that of the first."""
         return self.scores[1] - self.scores[0]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is other in a second system: how many segments are better, worse, as good but not the same, and the same;
-    those that gained and those that lost most, the most first. by: what decides, in words."""
+    """Changes from one system to a second on the same texts.
+
+    better, worse, as_good, same: numbers of segments; as_good counts those that are not the same. gained, lost: the
+    segments with the largest gains and losses, the largest first. by: the figure that decides, in words.
+    """
 
     by: str
     better: int
@@ -65,9 +68,16 @@ class Changes:
 def changes(
     before: Segments, after: Segments, config: EvaluationConfig, most: int, on_done: Callable[[int], None]
 ) -> Changes:
-    """The segments that differ between two systems on the same texts: counted, and `most` of either kind.
+    """Find the segments that differ between two systems on the same texts: counted, and `most` of either kind.
 
-    Of equal gains, the earlier line comes first. on_done: hears of each segment.
+    Among equal gains, the earlier line comes first.
+
+    Args:
+        before: the texts of the first system.
+        after: those of the second.
+        config: settings by which segments are scored.
+        most: the number of gains, and of losses, to return.
+        on_done: called after each segment, with 1.
     """
     of_labels = scores_labels(config)
     score = _right_labels if of_labels else sentence_chrf
@@ -98,9 +108,9 @@ def _right_labels(hypothesis: str, references: Sequence[str], config: Evaluation
 
 
 def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
-    """Both texts in stretches, marked where they differ: words and signs that difflib leaves unmatched.
+    """Split both texts into spans, marked where they differ: words and signs that difflib leaves unmatched.
 
-    Of texts of more than MAX_DIFF_WORDS the beginnings are matched.
+    Only the beginnings of texts of more than MAX_DIFF_WORDS are matched.
     """
     ours, theirs = (list(_WORD.finditer(text))[:MAX_DIFF_WORDS] for text in (one, other))
     matcher = SequenceMatcher(None, [each[0] for each in ours], [each[0] for each in theirs], autojunk=False)
@@ -111,7 +121,7 @@ def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
 
 
 def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
-    """Both lines of labels in stretches, marked where the label at the same place is another."""
+    """Split both lines of labels into spans, marked where the label at the same place is another."""
     ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
     return _stretches(one, ours, differ), _stretches(other, theirs, differ)

@@ -1,4 +1,4 @@
-"""Where systems differ as HTML: tables with bars, and sentences with marks. All text is escaped."""
+"""The differences between systems as HTML: tables with bars, and sentences with marks. All text is escaped."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
 
 
 def _apart(row: Row) -> list[float | None]:
-    """By how much each system is apart from the first, where both have a value."""
+    """The difference of each system from the first, where both have a value."""
     first, *others = row.values
     return [None if first is None or each is None else each - first for each in others]
 
@@ -64,7 +64,7 @@ def _bar(apart: float | None, scale: float) -> str:
 
 
 def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
-    """How many segments are better and worse, and those that changed most."""
+    """The numbers of segments that are better and worse, and the segments that changed most."""
     base = found.columns[0]
     parts = [
         f"<h3>Sentences: {bdi(base)} and {bdi(name)}</h3>",
@@ -101,7 +101,14 @@ def as_list(notes: Sequence[str]) -> str:
 
 
 def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: bool = False) -> str:
-    """A table of whole cells, in a box of its own that scrolls, also by keyboard. names: whether they come first."""
+    """Return a table of whole cells, in a box of its own that scrolls, also by keyboard.
+
+    Args:
+        name: of the box, for screen readers.
+        heads: the cells of the head, as HTML.
+        rows: the cells of each row, as HTML.
+        names: whether the first cells are names.
+    """
     kind = ' class="names"' if names else ""
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
@@ -116,7 +123,13 @@ def head(text: str, number: bool = False) -> str:
 
 
 def cell(text: str, number: bool = True, best: bool = False) -> str:
-    """A number, to the right, or a text; the best of its column is bold."""
+    """Return the cell of a number, to the right, or of a text.
+
+    Args:
+        text: the number or text.
+        number: whether it is a number.
+        best: whether it is the best of its column, which is bold.
+    """
     shown = as_html(text) if number else bdi(text)
     return f"<td{NUMBER if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
 

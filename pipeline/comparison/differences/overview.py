@@ -1,4 +1,4 @@
-"""Where systems differ from a baseline: all breakdowns of each test set, and its sentences that changed most."""
+"""The differences of systems from a baseline: all breakdowns of each test set, and its sentences that changed most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,9 +43,12 @@ FIRST_RUNS = "sentences are those of the first run of each system"
 
 @dataclass(frozen=True)
 class Differences:
-    """On one test set. columns: names of the systems, the baseline first. tables: with a column of each. words: F1,
-    precision and recall of words by training frequency, likewise. changes: by name of a system, from the baseline to
-    it; of the first run of each. notes: what is left out, and why."""
+    """Differences on one test set.
+
+    columns: names of the systems, the baseline first. tables: with a column of each. words: F1, precision and recall of
+    words by training frequency, likewise. changes: by name of a system, from the baseline to it; of the first run of
+    each. notes: figures that are left out, and why.
+    """
 
     test: str
     columns: Sequence[str]
@@ -57,18 +60,22 @@ class Differences:
 
 @dataclass(frozen=True)
 class TrainingWords:
-    """How often training has each word, by the words of `split`."""
+    """The number of times that each word occurs in training, by the words of `split`."""
 
     counts: Mapping[str, int]
     split: Split
 
 
 def differences(rows: Mapping[str, Sequence[System]], baseline: RunSummary, reporter: Reporter) -> list[Differences]:
-    """What differs on each test set of the baseline, the main one first.
+    """Find the differences on each test set of the baseline, the main one first.
 
-    rows: by name the runs of a system, the baseline first; nothing is found where that has none. Figures are means over
-    the runs of a system, which are scored as the first run of the baseline was. Runs that were not given its texts are
-    left out, and the notes say so.
+    Figures are means over the runs of a system, which are scored as the first run of the baseline was. Runs that were
+    not given its texts are left out, with a note.
+
+    Args:
+        rows: by name the runs of a system, the baseline first; nothing is found where that has none.
+        baseline: the run whose training data is counted.
+        reporter: shows progress.
     """
     of_baseline = next(iter(rows.values()))
     if not of_baseline:
@@ -140,7 +147,7 @@ def _on_test(
 def _tables(
     texts: Sequence[Segments], config: EvaluationConfig, notes: list[str], test: str, reporter: Reporter
 ) -> list[Breakdown]:
-    """By length, and by n-gram order or label; what cannot be computed for these texts is left out."""
+    """Tables by length, and by n-gram order or label, without metrics that cannot be computed for these texts."""
     by_texts = config.model_copy(update={"metrics": ("bleu", "chrf")})
     without: dict[str, str] = {}
     if not scores_labels(config):

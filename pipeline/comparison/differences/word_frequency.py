@@ -30,7 +30,7 @@ _HAS_LETTER = regex.compile(r"[\p{L}\p{N}]")
 
 
 def word_splitter(references: Sequence[Sequence[str]]) -> Split:
-    """What splits texts in the language of the references into words, in lower case and without punctuation.
+    """Return a function that splits texts in the references' language into words, lower-cased, without punctuation.
 
     MeCab where BLEU chooses it for them; else ROUGE's words, which in scripts without spaces are single characters.
     """
@@ -50,10 +50,21 @@ def words_in(systems: Sequence[Segments], split: Split) -> set[str]:
 def training_counts(
     dataset: Path, known: Input, words: Collection[str], split: Split, reporter: Reporter
 ) -> tuple[Counter[str], int]:
-    """How often the targets of a dataset's training pairs have each of these words; and how many of their pieces are
-    unknown to its tokenizer, which reads texts without them.
+    """Count some words in the targets of a dataset's training pairs, each pair once.
 
-    Each pair counts once. Raises DataError where the dataset is damaged or is not the one that is known.
+    Args:
+        dataset: the folder of the dataset.
+        known: the dataset as the model's manifest names it.
+        words: the words to count.
+        split: splits a text into words.
+        reporter: shows progress.
+
+    Returns:
+        The counts, and the number of the targets' pieces that are unknown to the dataset's tokenizer, whose texts lack
+        them.
+
+    Raises:
+        DataError: the dataset is damaged, or is not the one that is known.
     """
     train, (_, tokenizer) = read_artifact(
         dataset,
@@ -74,12 +85,17 @@ def training_counts(
 
 
 def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int], split: Split) -> list[Breakdown]:
-    """F1, precision and recall of the words in each bucket, in 0..100; with several references, against the first.
+    """Compute F1, precision and recall of the words in each bucket, in 0..100, against the first reference.
 
         precision = right / given        recall = right / wanted        F1 = 2 right / (given + wanted)
 
     given: words of the hypotheses; wanted: words of the references; right: words of a hypothesis, each at most as often
     as the reference of its segment has it.
+
+    Args:
+        systems: the outputs of systems on the same texts.
+        counts: the number of times that each word occurs in training.
+        split: splits a text into words.
     """
     tallies = [_tally(each, counts, split) for each in systems]
     figures: Mapping[str, Callable[[int, int, int], float | None]] = {
@@ -102,7 +118,7 @@ def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int]
 
 
 def _tally(segments: Segments, counts: Mapping[str, int], split: Split) -> list[tuple[int, int, int]]:
-    """Of each bucket, how many words are right, given and wanted."""
+    """The number of words of each bucket that are right, given and wanted."""
     right, given, wanted = ([0] * len(BUCKETS) for _ in range(3))
     for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):
         ours, theirs = Counter(split(hypothesis)), Counter(split(reference))

@@ -77,9 +77,13 @@ def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
 
 
 def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: Shown) -> list[Column]:
-    """The columns of a row for each run, or for several seeds of it; those in which nothing is significant are omitted.
+    """Return the columns of a row for each run, or for several seeds of it, without insignificant columns.
 
-    duration: how seconds are shown.
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics of the main test set.
+        duration: shows a number of seconds.
     """
     rows = found.rows
     columns = [
@@ -109,7 +113,13 @@ def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duratio
 
 
 def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
-    """A column for each metric of the main test set."""
+    """Return a column for each metric of the main test set.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+    """
     return [
         Column(heading(found, metric), figures(found, tested, f"test.{metric}", shown_as(found, metric)))
         for metric in metrics
@@ -117,7 +127,16 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
 
 
 def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
-    """How scores of a metric are shown: with two digits, those that are no percentages and all small with four."""
+    """Choose the digits of a metric's scores: two; four for those that are no percentages and all small.
+
+    Args:
+        found: the comparison with the scores.
+        metric: the name of the metric.
+        sign: "+" to show the sign of positive numbers too.
+
+    Returns:
+        A function from a number to text.
+    """
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
     is_large = metric in METRICS or max(values, default=0) >= SMALL
     digits = 2 if is_large and metric not in FOUR_DIGITS else 4
@@ -142,7 +161,14 @@ def signature(found: Comparison, metric: str) -> str:
 
 
 def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list[Cell]:
-    """The cells of a figure."""
+    """Return the cells of a figure, one for each row.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        name: of the figure, such as test.bleu.
+        shown: shows a number.
+    """
     cells = [_cell(found, tested, row, name, shown) for row in found.rows]
     means = [
         row.mean(name) if found.row_compares(row, name) and not row.runs_without(name) else None for row in found.rows
@@ -155,7 +181,13 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
 
 
 def interval(low: float | None, high: float | None, shown: Shown) -> str:
-    """The ends of an interval, where there is one."""
+    """Return the ends of an interval, where there is one.
+
+    Args:
+        low: the lower end.
+        high: the upper end.
+        shown: shows a number.
+    """
     return EMPTY_CELL if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
 
@@ -197,7 +229,16 @@ def _value(value: object) -> str:
 
 
 def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
-    """A row for each test against the baseline, by row and metric; no columns where nothing was tested."""
+    """Return the columns of a table with a row for each test against the baseline, by row and metric.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+
+    Returns:
+        The columns; none where nothing was tested.
+    """
     lines = []
     for row in found.rows:
         for metric in metrics:
@@ -222,7 +263,7 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
 
 
 def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
-    """Those of a test over segments, or of one over seeds and segments; and what decides, after Holm's correction."""
+    """The p-values of a test over segments, or of one over seeds and segments; and the one that decides, after Holm."""
     if isinstance(versus, SeedDifference):
         return {"p over seeds": versus.p, "p corrected": versus.p_holm}
     found = {"p bootstrap": versus.p_bootstrap, "p randomisation": versus.p_randomisation}

@@ -31,13 +31,21 @@ ESCAPED = {
     "–": r"\textendash{}",
     "†": r"\dag{}",
 }
-"""What LaTeX obeys (where a line begins also [ and *), or its fonts lack. Other scripts stay as they are: they need
-a font that has them."""
+"""Characters that are commands of LaTeX (also [ and * at the beginning of a line), or that its fonts lack.
+
+Other scripts stay as they are: they need a font that has them.
+"""
 MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
 
 
 def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
-    """A table of metrics of the main test set, the best of each in bold; their signatures stand in comments."""
+    """Return a LaTeX table of metrics of the main test set, the best of each in bold, with signatures in comments.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+    """
     columns = score_columns(found, tested, metrics)
     table = [
         " & ".join(["", *(escaped(column.heading) for column in columns)]).lstrip(),

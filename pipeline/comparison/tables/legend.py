@@ -1,4 +1,4 @@
-"""What the marks of a comparison mean, in words: below its tables, and in the caption of one in a paper."""
+"""The meaning of the marks of a comparison, in words: below its tables, and in the caption of one in a paper."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,26 @@ PEOPLE = (
 
 
 def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:
-    """A sentence, without full stop, for each kind of mark in some columns, and for what has no interval."""
+    """Return a sentence, without full stop, for each kind of mark in some columns, and for scores without interval.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+        columns: of the table.
+    """
     marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
     return [*marks, *tested.without_interval]
 
 
 def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
-    """The sentence for the chance that people agree, where that is shown."""
+    """Return the sentence for the chance that people agree, where that is shown.
+
+    Args:
+        found: the comparison.
+        tested: the results of the tests.
+        metrics: names of metrics.
+    """
     shown = (
         people_agree(metric, signature(found, metric), each.versus.difference)
         for metric in metrics
@@ -39,7 +52,7 @@ def _of(tested: Outcome, metric: str) -> list[ScoreEstimate]:
 
 
 def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
-    """What ± is, of one run and of several seeds."""
+    """The meaning of ±, of one run and of several seeds."""
     shown = [len(row.runs) for place, row in enumerate(found.rows) if any(each.cells[place].spread for each in columns)]
     interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples; of shares Wilson's)"
     sentences = [f"± of one run: {interval}"] if 1 in shown else []
@@ -47,7 +60,7 @@ def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
 
 
 def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
-    """How it was tested: runs over segments, rows of several seeds over both."""
+    """The tests, in words: runs over segments, rows of several seeds over both."""
     sentences = []
     for kind, by in (
         (Difference, f"approximate randomisation ({TRIALS:,} trials)"),

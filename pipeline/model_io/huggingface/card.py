@@ -1,6 +1,6 @@
 """The model card: README.md with the block that the Hugging Face Hub reads at its top.
 
-That block is YAML; each of its values is written as JSON, which is YAML too. Names come from files that somebody else
+The block is YAML; each of its values is written as JSON, which is YAML too. Names come from files that somebody else
 may have sent (a test set in scores.json, an input in a manifest), so that none of them is markup here.
 """
 
@@ -13,15 +13,15 @@ from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.model_io.markdown import code_span, markdown_text, yaml_value
 
 Figures = Mapping[str, Mapping[str, tuple[float, str]]]
-"""By test set and metric a score and its signature."""
+"""A score and its signature, by test set and metric."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a model card says that the model itself does not.
+    """Contents of a model card that the model itself does not have.
 
-    languages: codes of the languages that it reads and writes. license: an identifier, such as apache-2.0; None: it
-    says that none is given.
+    languages: codes of the languages that it reads and writes. license: an identifier, such as apache-2.0; None: the
+    card says that none is given.
     """
 
     languages: Sequence[str] = ()
@@ -31,9 +31,14 @@ class Card:
 
 
 def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how: str) -> str:
-    """README.md of a model.
+    """Return the README.md of a model.
 
-    class_name: the class of transformers. task: as the Hub calls it. how: code that uses the model.
+    Args:
+        card: its contents.
+        manifest: of the model.
+        class_name: the class of transformers.
+        task: as the Hub calls it.
+        how: code that uses the model.
     """
     head: dict[str, Any] = {
         "language": list(card.languages),
@@ -84,7 +89,7 @@ def _table(figures: Figures) -> Iterator[str]:
 
 
 def _lineage(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """What an artifact was made from, by name and fingerprint; folders of whoever made it are left out."""
+    """The origin of an artifact, by name and fingerprint; the folders of its author are left out."""
     lineage = entry.get("lineage") or {}
     for label, each in lineage.get("inputs", {}).items():
         kind, _, place = label.partition(": ")

@@ -1,4 +1,4 @@
-"""What is known of a class of transformers: which models it holds, its settings, and where each weight stands in it."""
+"""Description of a class of transformers: the models it holds, its settings, and the place of each weight in it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class HuggingFaceClass:
 
 
 def tfm_keys(config: ModelConfig) -> Settings:
-    """What config.json says for `tfm import` alone: what no class says of a model of ours."""
+    """Return the settings in config.json for `tfm import` alone, which no class has of a model of this package."""
     return {"tfm": {"task": config.task, "block": config.block}}
 
 
@@ -107,6 +107,13 @@ def is_zero(tensor: Tensor) -> bool:
 
 
 def tie_of(found: State, source: str, target: str, output: str) -> str:
-    """Which of three tables are the same, as `model.tie` has it."""
+    """Return the value of `model.tie`: the ones of three tables that are equal.
+
+    Args:
+        found: the weights.
+        source: the name of the source's table.
+        target: the name of the target's table.
+        output: the name of the output's table.
+    """
     read, written = (are_equal(found[one], found[other]) for one, other in ((source, target), (target, output)))
     return {(True, True): "all", (True, False): "embeddings", (False, True): "output"}.get((read, written), "none")

@@ -36,9 +36,9 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 NEVER = -1e4
 """A logit whose probability is 0 in every precision."""
 BEGIN_PIECE_KEY = "begin_in_position"
-"""In what tfm writes: the piece whose vector is part of the decoder's first position."""
+"""The key in config.json for the piece whose vector is part of the decoder's first position."""
 MAX_SINUSOIDS = 2**25
-"""How many numbers a table of positions may have that is compared with sines and cosines."""
+"""The most numbers of a table of positions that is compared with sines and cosines."""
 SHARED = "model.shared.weight"
 TABLES = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 BIAS = "final_logits_bias"
@@ -46,7 +46,7 @@ EMBEDS = {"source_embedding": "model.encoder", "target_embedding": "model.decode
 
 
 def held(norm_placement: str) -> SupportedConfig:
-    """Of an encoder-decoder, what both classes have."""
+    """The part of an encoder-decoder that both classes have."""
     keys = {
         "architecture": ("transformer",),
         "task": tasks_that(lambda each: each.translates),
@@ -148,13 +148,13 @@ def with_positions(config: ModelConfig, found: State) -> State:
 
 
 def as_pegasus(config: ModelConfig, found: State) -> State:
-    """What the table gives, as Pegasus has it."""
+    """Convert the weights that the table gives to Pegasus."""
     found = with_positions(config, found)
     return {BIAS: torch.zeros(1, len(found[SHARED])), **found}
 
 
 def as_marian(config: ModelConfig, found: State) -> State:
-    """What the table gives, as Marian has it: with the piece that it begins with."""
+    """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
     found = with_positions(config, found)
     begin = found[_of_decoder(found)][BOS_ID]
     found["model.decoder.embed_positions.weight"][0] += begin * _scale(config)
@@ -174,7 +174,13 @@ def _scale(config: ModelConfig) -> float:
 
 
 def read(settings: Settings, found: State, norm_placement: str) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights.
+
+    Args:
+        settings: config.json.
+        found: the weights.
+        norm_placement: "pre" or "post".
+    """
     require_setting(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     tables = [found[name] for theirs in EMBEDS.values() if (name := f"{theirs}.embed_positions.weight") in found]
@@ -194,7 +200,7 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
 
 
 def common(settings: Settings, found: State) -> Settings:
-    """What of it all encoder-decoders have, whatever their norms and positions are."""
+    """Return the settings that all encoder-decoders have, whatever their norms and positions are."""
     return {
         **task_of(settings, "translation"),
         "encoder": _stack_of(settings, "encoder"),

@@ -27,9 +27,15 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
-    """Write the model into a folder.
+    """Write a model into a folder as a class of transformers.
 
-    Raises RecipeError, which names the part, where no class of transformers holds the model.
+    Args:
+        loaded: the model.
+        folder: to write into.
+        card: contents of the model card.
+
+    Raises:
+        RecipeError: no class of transformers holds the model; the part that none has is named.
     """
     config = loaded.config
     held_by = class_for(config)
@@ -80,7 +86,7 @@ def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
 
 
 def _generation(config: ModelConfig, settings: Settings) -> Settings:
-    """How to generate as tfm does: greedily, or with a beam whose scores are divided by the length.
+    """Settings of generation as in tfm: greedy, or with a beam whose scores are divided by the length.
 
     Tokens that a text cannot have are never given. A translation may have as many pieces as the model has positions,
     the begin token among them, and then its end, which needs none. A language model stops where its positions end, and

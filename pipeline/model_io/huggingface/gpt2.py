@@ -40,8 +40,10 @@ HELD: dict[str, object] = {
 
 
 def longest(config: ModelConfig) -> int:
-    """How many positions a decoder-only model has learned: a translation stands behind its source, and a model of
-    running text reads windows of `block` pieces."""
+    """The number of positions that a decoder-only model has learned.
+
+    A translation stands behind its source, and a model of running text reads windows of `block` pieces.
+    """
     return min(config.max_length, config.block or config.max_length) * (2 if ABILITIES[config.task].translates else 1)
 
 
@@ -60,7 +62,13 @@ def tables(config: ModelConfig, words: str) -> Iterator[Weight]:
 
 
 def scaled(config: ModelConfig, found: State, words: str) -> State:
-    """The weights, where the table of the input is multiplied by the scale that the class does not have."""
+    """Multiply the table of the input by the scale of embeddings, which the class does not have.
+
+    Args:
+        config: of the model.
+        found: the weights.
+        words: the name of the table.
+    """
     if config.scale_embedding:
         found[words] = found[words] * config.decoder.dim**0.5
     return found
@@ -104,7 +112,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
 
 
 def finished(config: ModelConfig, found: State) -> State:
-    """With positions that are no weights of ours, and of ours without those that no training has reached."""
+    """Add positions that are no weights of tfm, and remove those that no training has reached."""
     if config.positions == "learned":
         found[POSITIONS] = found[POSITIONS][: longest(config)].clone()
     if config.positions == "sinusoidal":

@@ -32,10 +32,16 @@ from tfm.tokenizer.tokenizer import save_pair
 
 
 def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
-    """Publish the model in a folder of transformers at `out`, as `tfm train` publishes one.
+    """Publish the model in a folder of transformers, as `tfm train` publishes one.
 
-    Raises DataError where a file is missing, damaged or elsewhere, or with the reason where the model is none that we
-    have.
+    Args:
+        folder: of transformers.
+        out: the folder to publish.
+        command: the command line, for the manifest.
+        reporter: shows progress.
+
+    Raises:
+        DataError: a file is missing, damaged or elsewhere, or tfm does not have such a model, with the reason.
     """
     received = Snapshot(folder)
     settings, hf_class = _class_of(received)
@@ -69,7 +75,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 @contextmanager
 def _refusing(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
-    """Within, whatever an unexpected value leads to is a DataError with the reason."""
+    """Turn every error that an unexpected value leads to into a DataError with the reason while the body runs."""
     try:
         yield
     except ValidationError as error:

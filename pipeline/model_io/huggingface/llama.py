@@ -1,7 +1,7 @@
 """Decoder-only models with rotary positions, RMS norm and a gated feed-forward layer: `LlamaForCausalLM`.
 
-Our rotary positions turn neighbours, x_2i and x_2i+1; there x_i and x_i+K/2 are turned, by the same angle. So the rows
-of queries and keys are reordered within each head, which leaves every product of a query and a key as it is.
+Rotary positions here turn neighbors, x_2i and x_2i+1; there x_i and x_i+K/2 are turned, by the same angle. The rows of
+queries and keys are therefore reordered within each head, which leaves every product of a query and a key as it is.
 """
 
 from collections.abc import Iterator
@@ -37,13 +37,13 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
 GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
-"""By our activation: the function of the gate there, and the order in which the halves of ours stand."""
+"""The function of the gate there, and the order of the halves of the matrix here, by the activation here."""
 ROPE_SCALING_KEYS: Settings = {
     "low_freq_factor": "low_frequency_factor",
     "high_freq_factor": "high_frequency_factor",
     "original_max_position_embeddings": "original_length",
 }
-"""What Llama 3.1 says of how its positions are slowed: our name in [model.rotary] by the one there."""
+"""The settings of Llama 3.1 that slow its positions: the name in [model.rotary] by the one there."""
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
@@ -105,7 +105,7 @@ def rotary_rows(stack: StackConfig) -> Tensor:
 
 
 def rope_parameters(rotary: RotaryConfig) -> Settings:
-    """How fast positions turn, as config.json says it."""
+    """Return the settings of rotary positions as in config.json."""
     kind = "default" if rotary.factor == 1 else "linear" if rotary.original_length is None else "llama3"
     said: Settings = {"rope_type": kind, "rope_theta": rotary.base}
     if kind != "default":

@@ -1,7 +1,7 @@
 """Encoder-decoders of many languages: `M2M100ForConditionalGeneration` (also NLLB), `MBartForConditionalGeneration`.
 
 Both are pre-norm. mBART norms its embeddings as well, and its position table begins with two rows that are not used;
-M2M100 has fairseq's sinusoids. What is around a source, and before a target, its tokenizer says: that of mBART has
+M2M100 has fairseq's sinusoids. The tokenizer decides the tokens around a source, and before a target: that of mBART has
 the language behind a source, those of mBART-50, M2M100 and NLLB before it (`model.languages`).
 """
 
@@ -19,20 +19,23 @@ from tfm.tokenizer.languages import is_named
 OFFSET = 2
 """mBART's position 0 stands in row 2."""
 LANGUAGES = "languages"
-"""In what is read of config.json: how the model is told languages, which only its tokenizer says."""
+"""The key in the settings for the way in which the model is told languages, which only its tokenizer knows."""
 LANGUAGE_POSITION = {
     "M2M100Tokenizer": "before",
     "NllbTokenizer": "before",
     "MBart50Tokenizer": "before",
     "MBartTokenizer": "behind",
 }
-"""Where they put a source's language, whatever their files say: those of NLLB are older."""
+"""The place of a source's language, whatever the files say: those of NLLB are older."""
 NO_MODEL = SupportedConfig({"architecture": ()}, {}, ())
 
 
 def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
-    """How the model in a folder is told languages; and as what begins a target, which here is its language, the token
-    that begins no text there. Raises ValueError where it is told in another way."""
+    """Detect how the model in a folder is told languages, and the token that begins a target.
+
+    A target here begins with its language, and there with a token that begins no text. Raises ValueError where the
+    model is told languages in another way.
+    """
     end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
     around = _around_a_source(folder)
     if around == "before" and begin in (None, end):
@@ -48,8 +51,10 @@ def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
 
 
 def _around_a_source(folder: Snapshot) -> str:
-    """Where a tokenizer puts a source's language: what its class does, or else its file. Raises ValueError where it
-    puts none."""
+    """The place of a source's language, by the tokenizer's class or else its file.
+
+    Raises ValueError where the tokenizer puts no language around a source.
+    """
     own = folder.read_document("tokenizer_config.json")
     name = str(own.get("tokenizer_class")).removesuffix("Fast")
     if name in LANGUAGE_POSITION:
@@ -123,4 +128,4 @@ MBART = replace(
     M2M100, name="MBartForConditionalGeneration", model_type="mbart", prepare_import=begun_mbart, read=read_mbart
 )
 MULTILINGUAL_CLASSES = (M2M100, MBART)
-"""What is imported, and never exported."""
+"""The classes that are imported, and never exported."""

@@ -9,7 +9,7 @@ from tfm.pipeline.model_io.huggingface.llama import LLAMA
 from tfm.pipeline.model_io.huggingface.multilingual import MULTILINGUAL_CLASSES
 
 CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODERS)
-"""Those that hold models of ours, the first that does first."""
+"""The classes that hold models of tfm; the first that holds a model is taken."""
 IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 

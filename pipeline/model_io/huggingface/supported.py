@@ -1,7 +1,7 @@
-"""Which models a class of another library holds: a class says which values of [model] it has, and all else is refused.
+"""The models that a class of another library holds: a class lists its values of [model], and all else is refused.
 
-A key that a class does not mention has to have its default value. So a part that is new here is refused, and never
-left out in silence.
+A key that a class does not mention has to have its default value. A part that is new here is therefore refused, and
+never left out in silence.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tfm.model.config import ModelConfig
 
 ANY = object()
-"""In place of the values of a key: the class holds them all, or code beside the table looks at them."""
+"""Stand-in for the values of a key: the class holds them all, or code beside the table looks at them."""
 
 IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
     ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
@@ -25,7 +25,10 @@ STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "fe
 
 @dataclass(frozen=True)
 class SupportedConfig:
-    """What a class holds: by key of [model] the tuple of values that it has, or ANY; and the same of a stack."""
+    """Models that a class holds, and the values of their stacks.
+
+    keys: by key of [model] the tuple of values that the class has, or ANY. stack: the same of a stack.
+    """
 
     keys: Mapping[str, Any]
     stack: Mapping[str, Any]

@@ -1,6 +1,6 @@
-"""The tokenizer of an exported model: tokenizer.json and tokenizer_config.json. It gives the ids that the model reads.
+"""The tokenizer of an exported model: tokenizer.json and tokenizer_config.json, with the ids that the model reads.
 
-tfm adds the control tokens itself; there the tokenizer does so, and is told which.
+tfm adds the control tokens itself; there the tokenizer adds them, and its files name them.
 """
 
 import json
@@ -20,9 +20,15 @@ LINE_BREAK = "\n"
 def write_tokenizer(
     model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad: str, hidden: str | None
 ) -> None:
-    """Write the tokenizer of texts that the model in the folder `model` reads.
+    """Write the tokenizer of texts that a model reads.
 
-    pad: the padding token. hidden: the token that stands for hidden pieces, the last of all; none: there is none.
+    Args:
+        model: the folder of the model.
+        folder: to write into.
+        config: of the model.
+        tokenizer: of its sources.
+        pad: the padding token.
+        hidden: the token that stands for hidden pieces, the last of all; None: there is none.
     """
     own = TARGET if config.architecture == "decoder_only" else SOURCE
     file = model / SHARED if (model / SHARED).exists() else model / own
@@ -62,7 +68,14 @@ def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
 
 
 def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
-    """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json."""
+    """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json.
+
+    Args:
+        folder: to write into.
+        config: of the model.
+        source: the tokenizer of sources.
+        target: the tokenizer of targets.
+    """
     for side, tokenizer in ("source", source), ("target", target):
         (folder / f"{side}.spm").write_bytes(as_model(tokenizer))
     (folder / "vocab.json").write_text(_json(numbers_of(source)), encoding="utf-8")
@@ -79,7 +92,7 @@ def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, ta
 
 
 def num_read(config: ModelConfig) -> int:
-    """How many pieces a text may have, the control tokens around it among them."""
+    """The number of pieces that a text may have, the control tokens around it among them."""
     length = min(config.max_length, config.block or config.max_length)
     return length + (config.begin_token or (config.architecture == "decoder_only" and config.block is None))
 
@@ -125,7 +138,7 @@ def before_and_after(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _template(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
-    """The step that adds tokens, as tokenizer.json has it. Of a pair, each text gets its own."""
+    """The step that adds tokens, as tokenizer.json has it. Each text of a pair gets its own."""
 
     def side(name: str) -> list[dict[str, Any]]:
         before, after = ([{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens] for tokens in around)

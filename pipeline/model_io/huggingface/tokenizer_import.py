@@ -44,9 +44,16 @@ class Pieces:
 
 
 def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
-    """The tokenizers of a model that has rows for `size` pieces.
+    """Read the tokenizers of a model.
 
-    Raises DataError where there is none, ValueError where it is none that we have.
+    Args:
+        folder: of the model.
+        settings: its config.json.
+        size: the number of pieces for which the model has rows.
+
+    Raises:
+        DataError: there is no tokenizer.
+        ValueError: tfm does not have such a tokenizer.
     """
     if folder.has("source.spm"):
         return _of_marian(folder, settings, size)

@@ -1,6 +1,6 @@
-"""Where the numbers of each weight stand in a model of another library: a table that is read in both directions.
+"""The place of each weight's numbers in a model of another library: a table that is read in both directions.
 
-Legend: D model width · N rows of a weight (what comes out) · columns of a weight: what goes in.
+Legend: D model width · N rows of a weight (its outputs) · columns of a weight: its inputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,14 +59,29 @@ def linear(
     columns: Tensor | None = None,
     transposed: bool = False,
 ) -> Iterable[Weight]:
-    """The weight and the bias of a linear layer, or of several of theirs that stand in ours one below the other."""
+    """Return the weight and the bias of a linear layer, or of several of theirs that are stacked in one of tfm.
+
+    Args:
+        ours: the name of the layer in tfm.
+        *theirs: the names of the layers there.
+        sizes: the rows of each of several layers.
+        rows: the order of the rows.
+        columns: the order of the columns.
+        transposed: whether the weight there is transposed.
+    """
     for part, of_columns in ("weight", columns), ("bias", None):
         names = tuple(f"{name}.{part}" for name in theirs)
         yield Weight(f"{ours}.{part}", names, tuple(sizes), rows, of_columns, transposed)
 
 
 def norm(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[Weight]:
-    """The gain and the bias of a layer norm."""
+    """Return the gain and the bias of a layer norm.
+
+    Args:
+        ours: the name of the norm in tfm.
+        theirs: the name there.
+        rows: the order of the features.
+    """
     return linear(ours, theirs, rows=rows)
 
 

@@ -27,17 +27,31 @@ class KeysValues:
 
     @classmethod
     def input(cls, graph: Graph, name: str, heads: Heads, length: str) -> Self:
-        """Those that a graph is given. length: the name of S."""
+        """Add keys and values to the inputs of a graph.
+
+        Args:
+            graph: the graph.
+            name: the beginning of the names of the two inputs.
+            heads: the numbers of heads and their widths.
+            length: the name of S.
+        """
         key = graph.input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
         return cls(key, graph.input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
 
     def output(self, graph: Graph, name: str, heads: Heads, length: str) -> None:
-        """Give them out."""
+        """Add the keys and values to the outputs of a graph.
+
+        Args:
+            graph: the graph.
+            name: the beginning of the names of the two outputs.
+            heads: the numbers of heads and their widths.
+            length: the name of S.
+        """
         graph.output(f"{name}.key", self.key, "batch", heads.num_kv_heads, length, heads.key_dim)
         graph.output(f"{name}.value", self.value, "batch", heads.num_kv_heads, length, heads.value_dim)
 
     def after(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
-        """These behind those of the past."""
+        """Append these keys and values to those of the past."""
         if past is None:
             return self
         key, value = ((past.key, self.key), (past.value, self.value))
@@ -46,9 +60,10 @@ class KeysValues:
 
 @dataclass(frozen=True)
 class PositionsAndMask:
-    """What self-attention knows of the rows of a batch: positions, and who sees whom.
+    """Positions and mask of the rows of a batch in self-attention.
 
-    own: positions of the queries (B or 1, T). bias: what is added to the logits, broadcastable to (B, H, T, S).
+    own: positions of the queries (B or 1, T). bias: the term that is added to the logits, broadcastable to (B, H, T,
+    S).
     """
 
     own: str
@@ -62,7 +77,13 @@ def padding_bias(graph: Graph, mask: str) -> str:
 
 
 def causal_bias(graph: Graph, rows: str, queries: str) -> str:
-    """Which place each key has (S,) and each query (T,) -> what is added to the logits (T, S)."""
+    """Add nodes for the causal mask as a term that is added to the logits (T, S).
+
+    Args:
+        graph: the graph.
+        rows: the place of each key (S,).
+        queries: the place of each query (T,).
+    """
     later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.ints(1)))
     return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(MASK_BIAS))
 
@@ -70,7 +91,18 @@ def causal_bias(graph: Graph, rows: str, queries: str) -> str:
 def self_attention(
     graph: Graph, module: SelfAttention, rows: str, places: PositionsAndMask, past: KeysValues | None = None
 ) -> tuple[str, KeysValues]:
-    """(B, T, D) -> (B, T, D), and the keys and values of past and rows, for those that come after them."""
+    """Add nodes for self-attention: (B, T, D) -> (B, T, D).
+
+    Args:
+        graph: the graph.
+        module: the layer.
+        rows: the name of its input.
+        places: positions and mask of the rows.
+        past: keys and values of earlier rows.
+
+    Returns:
+        The name of the output; the keys and values of past and rows, for the rows after them.
+    """
     heads = module.heads
     projected = linear(graph, module.query_key_value, rows)
     query, key, value = _split_heads(graph, projected, heads.query, heads.key, heads.value)
@@ -83,13 +115,30 @@ def self_attention(
 
 
 def project_memory(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
-    """Keys and values of the memory (B, S, D), which are the same in every step."""
+    """Add nodes for keys and values of the memory (B, S, D), which are the same in every step.
+
+    Args:
+        graph: the graph.
+        module: the layer.
+        memory: the name of the memory.
+    """
     key, value = _split_heads(graph, linear(graph, module.key_value, memory), module.heads.key, module.heads.value)
     return KeysValues(norm(graph, module.key_norm, key), value)
 
 
 def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: KeysValues, bias: str) -> str:
-    """(B, T, D) -> (B, T, D)."""
+    """Add nodes for cross-attention: (B, T, D) -> (B, T, D).
+
+    Args:
+        graph: the graph.
+        module: the layer.
+        rows: the name of its input.
+        memory: keys and values of the source.
+        bias: the term that is added to the logits.
+
+    Returns:
+        The name of the output.
+    """
     (query,) = _split_heads(graph, linear(graph, module.query, rows), module.heads.query)
     query = norm(graph, module.query_norm, query)
     return linear(graph, module.output, _scaled_dot_product_attention(graph, module.heads, query, memory, bias))

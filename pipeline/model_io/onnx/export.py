@@ -24,9 +24,15 @@ Precision = Literal["fp32", "int8"]
 
 
 def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
-    """Write the model into a folder. precision: of its products.
+    """Write a model into a folder.
 
-    Raises RecipeError where the packages are not installed, or for a model with a part that is not written.
+    Args:
+        loaded: the model.
+        folder: to write into.
+        precision: of its products.
+
+    Raises:
+        RecipeError: the packages are not installed, or a part of the model cannot be written.
     """
     try:
         import onnx

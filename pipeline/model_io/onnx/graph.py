@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tfm.pipeline.errors import RecipeError
 
 OPSET = 17
-"""Of 2022, the first that has LayerNormalization; every onnxruntime from 1.12 on reads it."""
+"""The operator set, of 2022: the first with LayerNormalization; every onnxruntime from 1.12 on reads it."""
 IR_VERSION = 8
 """The version of the file format that came with it."""
 MAX_MODEL_BYTES = 2**31 - 2**20
@@ -39,21 +39,49 @@ class Graph:
         self._made: dict[str, tuple[str, ...]] = {}
 
     def input(self, name: str, kind: str, *shape: Size) -> str:
-        """What the graph is given, by this name. kind: one of TYPES."""
+        """Add an input to the graph, and return its name.
+
+        Args:
+            name: of the input.
+            kind: one of TYPES.
+            *shape: its sizes, numbers or names.
+        """
         self._inputs.append(helper.make_tensor_value_info(name, TYPES[kind], shape))
         return name
 
     def output(self, name: str, value: str, *shape: Size) -> None:
-        """Give a value of floats out under this name."""
+        """Add a value of floats to the outputs.
+
+        Args:
+            name: of the output.
+            value: the name of the value.
+            *shape: its sizes, numbers or names.
+        """
         self._nodes.append(helper.make_node("Identity", [value], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
 
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """The one output of an operator."""
+        """Add an operator with one output, and return the output's name.
+
+        Args:
+            op: the name of the operator.
+            *inputs: names of values.
+            **attributes: of the operator.
+        """
         return self.nodes(op, 1, *inputs, **attributes)[0]
 
     def nodes(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
-        """The outputs of an operator that has so many. What is computed already is not computed again."""
+        """Add an operator with several outputs; one that was added already is not computed again.
+
+        Args:
+            op: the name of the operator.
+            count: the number of outputs.
+            *inputs: names of values.
+            **attributes: of the operator.
+
+        Returns:
+            The names of the outputs.
+        """
         asked = f"{op} {inputs} {sorted(attributes.items())}"
         if asked not in self._made:
             name = f"{op}_{len(self._nodes)}"

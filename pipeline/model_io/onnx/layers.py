@@ -19,7 +19,16 @@ Sublayer = Callable[[str], str]
 
 
 def linear(graph: Graph, layer: Any, rows: str) -> str:
-    """x W^T + b; x where the layer is none."""
+    """Add nodes for x W^T + b; x where the layer is the identity.
+
+    Args:
+        graph: the graph.
+        layer: nn.Linear or nn.Identity.
+        rows: the name of x.
+
+    Returns:
+        The name of the output.
+    """
     if isinstance(layer, nn.Identity):
         return rows
     product = graph.node("MatMul", rows, graph.matrix(layer.weight))
@@ -27,7 +36,16 @@ def linear(graph: Graph, layer: Any, rows: str) -> str:
 
 
 def norm(graph: Graph, module: nn.Module, rows: str) -> str:
-    """What a norm makes of rows; of each head, where they are (B, H, T, K)."""
+    """Add nodes for a norm of rows, or of each head where they are (B, H, T, K).
+
+    Args:
+        graph: the graph.
+        module: the norm, of a class in NORMS.
+        rows: the name of its input.
+
+    Returns:
+        The name of the output.
+    """
     return NORMS[type(module)](graph, module, rows)
 
 
@@ -62,19 +80,49 @@ NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
 
 
 def residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> str:
-    """x + f(norm(x)), or norm(x + f(x))."""
+    """Add nodes for x + f(norm(x)), or norm(x + f(x)).
+
+    Args:
+        graph: the graph.
+        around: pre-norm or post-norm.
+        rows: the name of x.
+        sublayer: f, from the name of its input to that of its output.
+
+    Returns:
+        The name of the output.
+    """
     if isinstance(around, PreNorm):
         return graph.node("Add", rows, sublayer(norm(graph, around.norm, rows)))
     return norm(graph, around.norm, graph.node("Add", rows, sublayer(rows)))
 
 
 def feed_forward(graph: Graph, module: FeedForward, activation: str, rows: str) -> str:
-    """activation(x W1 + b1) W2 + b2."""
+    """Add nodes for activation(x W1 + b1) W2 + b2.
+
+    Args:
+        graph: the graph.
+        module: the layer.
+        activation: its name.
+        rows: the name of x.
+
+    Returns:
+        The name of the output.
+    """
     return linear(graph, module.outer, ACTIVATIONS[activation](graph, linear(graph, module.inner, rows)))
 
 
 def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
-    """Ids (B, T) at positions (B, T) or (1, T) -> rows (B, T, D)."""
+    """Add nodes for an embedding: ids at positions -> rows (B, T, D).
+
+    Args:
+        graph: the graph.
+        module: the embedding.
+        ids: the name of the ids (B, T).
+        positions: the name of the positions (B, T) or (1, T).
+
+    Returns:
+        The name of the rows.
+    """
     table: Any = module.table
     rows = graph.node("Gather", graph.weight(table.weight), ids)
     if module.scale != 1:
@@ -91,7 +139,7 @@ POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
     Sinusoidal: lambda module: module.table,
     Learned: lambda module: module.table.weight,
 }
-"""By the scheme of the input: the table of what is added to the rows."""
+"""The table that is added to the rows, by the scheme of positions of the input."""
 
 
 def _node(op: str) -> Callable[[Graph, str], str]:
@@ -138,4 +186,4 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
     "glu": _glu,
     "swiglu": _swiglu,
 }
-"""By name, as a recipe has it: (graph, what comes out of the first matrix) -> what enters the second."""
+"""Activations by name, as in a recipe: (graph, output of the first matrix) -> input of the second."""

@@ -29,13 +29,18 @@ from tfm.pipeline.model_io.onnx.pooling import POOLINGS
 
 IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
 SLICE_END = 2**62
-"""Where a slice ends that goes on to the end."""
+"""The end of a slice that goes on to the end."""
 
 
 def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
-    """input_ids (B, S), attention_mask (B, S) -> for each layer of the decoder memory.i.key and memory.i.value.
+    """Add the encoder: input_ids (B, S), attention_mask (B, S) -> memory.i.key, memory.i.value of each decoder layer.
 
     The keys and values that cross-attention has of a source (B, G, S, K) are computed once, not in every step.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
     """
     rows, _ = _encoded(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _numbered(model.decoder):
@@ -44,8 +49,16 @@ def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
 
 
 def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
-    """input_ids (B, T), the source's attention_mask (B, S), memory.i of all layers and past.i (B, G, P, K), P >= 0 ->
-    logits (B, T, V) and present.i, which is the past of the next step."""
+    """Add the decoder: input_ids (B, T), attention_mask, memory.i, past.i -> logits (B, T, V) and present.i.
+
+    attention_mask (B, S) is that of the source, memory.i and past.i (B, G, P, K), P >= 0, are those of all layers, and
+    present.i is the past of the next step.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
+    """
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "source")
     layers = _numbered(model.decoder)
     memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
@@ -69,9 +82,14 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
 
 
 def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
-    """input_ids (B, T), attention_mask (B, P + T), past.i (B, G, P, K), P >= 0 -> logits (B, T, V) and present.i.
+    """Add the network: input_ids (B, T), attention_mask (B, P + T), past.i (B, G, P, K) -> logits (B, T, V), present.i.
 
-    The mask is 1 for tokens, 0 for padding, wherever that stands; positions are counted by it.
+    P >= 0. The mask is 1 for tokens, 0 for padding, wherever that stands; positions are counted by it.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
     """
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "all")
     pasts = _pasts(graph, model.layers)
@@ -86,9 +104,15 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
 
 
 def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
-    """input_ids (B, S), attention_mask (B, S) -> logits: (B, C) of a text's label, (B, S, C) of tags or pieces.
+    """Add the network: input_ids (B, S), attention_mask (B, S) -> logits (B, C) or (B, S, C).
 
-    A begin token, where the model reads one, is put before each text within.
+    The logits are those of a text's label (B, C), or of tags or pieces (B, S, C). A begin token, where the model reads
+    one, is put before each text within.
+
+    Args:
+        graph: the graph.
+        model: the network.
+        config: its config.
     """
     rows, mask = _encoded(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
@@ -108,7 +132,7 @@ GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = 
     "decoder_only": {"model": decoder_only},
     "encoder_only": {"model": encoder_only},
 }
-"""By architecture: the graphs of a network, by the names of their files."""
+"""The graphs of a network, by the names of their files, by architecture."""
 
 
 def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
@@ -146,7 +170,7 @@ def _before(graph: Graph, value: int, each: str) -> str:
 
 
 def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
-    """What enters the output layer: rows, or what a layer before it makes of them."""
+    """The input of the output layer: rows, or the result of a layer before it."""
     if isinstance(module, PredictionHeadTransform):
         inner = ACTIVATIONS[config.activation](graph, linear(graph, module.dense, rows))
         return norm(graph, module.norm, inner)
@@ -175,7 +199,7 @@ def _logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> Non
 
 
 def _width(model: Any) -> int:
-    """How many pieces or labels there are."""
+    """The number of pieces or labels."""
     return int(model.output.weight.shape[0])
 
 
@@ -190,7 +214,7 @@ def _positions(graph: Graph, mask: str) -> str:
 
 
 def _causal(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
-    """Which place among past and new rows each new one has (T,), and what hides from it those behind it (T, S)."""
+    """The place of each new row among past and new rows (T,), and the mask that hides later rows (T, S)."""
     before = graph.node("Shape", past.key, start=2, end=3)
     total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))
     rows = graph.node("Range", graph.index(0), graph.node("Squeeze", total), graph.index(1))

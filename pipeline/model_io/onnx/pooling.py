@@ -1,4 +1,4 @@
-"""How the rows of a text become one, as nodes of a graph: (rows (B, S, D), mask (B, S)) -> (B, D)."""
+"""Pooling of the rows of a text as nodes of a graph: (rows (B, S, D), mask (B, S)) -> (B, D)."""
 
 from collections.abc import Callable
 
@@ -32,4 +32,4 @@ def _column(graph: Graph, mask: str) -> str:
 
 
 POOLINGS: dict[str, Callable[[Graph, str, str], str]] = {"mean": _mean, "max": _largest, "first": _first}
-"""By name, as a recipe has it."""
+"""Poolings by name, as in a recipe."""

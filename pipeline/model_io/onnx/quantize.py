@@ -14,13 +14,13 @@ from onnx import helper, numpy_helper
 PRODUCTS, TABLES = "MatMul", "Gather"
 OF_POSITIONS = ".positions."
 PREPARED = {"onnx.quant.pre_process": "onnxruntime.quant"}
-"""By this onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
+"""The mark by which onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
 
 
 def write_int8(model: Any, file: Path) -> None:
     """Write a ModelProto with matrices and the table of pieces in 8 bits. Tables of positions stay as they are.
 
-    Of the 8 bits matrices use 7: CPUs without VNNI add two products of 8 bits in 16, which else overflow.
+    Matrices use 7 of the 8 bits: CPUs without VNNI add two products of 8 bits in 16, which else overflow.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

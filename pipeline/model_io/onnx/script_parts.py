@@ -1,4 +1,4 @@
-"""What the scripts of `scripts.py` have in common: texts, tokenizers and graphs read, one step of a decoder."""
+"""Parts that the scripts of `scripts.py` share: reading texts, tokenizers and graphs, one step of a decoder."""
 
 HEAD = '''
 

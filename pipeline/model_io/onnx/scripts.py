@@ -1,6 +1,6 @@
-"""Scripts that use an exported model without tfm and torch: what stands in its folder and in its README.md.
+"""Scripts that use an exported model without tfm and torch, for its folder and its README.md.
 
-Each is put together from parts, so that what all do is written once. They need onnxruntime, tokenizers and numpy.
+Each is put together from parts, so that common code is written once, and needs onnxruntime, tokenizers and numpy.
 """
 
 from tfm.model.config import ModelConfig
@@ -168,7 +168,7 @@ if __name__ == "__main__":
     print_lines(tag([*read_lines()]))
 '''
 BOTH_SIDES, SOURCES = "[source + [BEGIN] for source in sources]", "sources"
-"""What a translation begins from: of a decoder-only model the target stands behind the source."""
+"""The beginning of a translation: of a decoder-only model the target stands behind the source."""
 
 
 def script_of(config: ModelConfig) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Which models are written as ONNX. All else is refused, naming the key of the recipe: nothing is approximated."""
+"""The models that are written as ONNX. All else is refused, naming the key of the recipe: nothing is approximated."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ TASKS: Mapping[str, Callable[[TaskSpec], object]] = {
     "decoder_only": lambda each: each.writes,
     "encoder_only": lambda each: not each.writes and each.reads == "source",
 }
-"""By architecture: the tasks whose models are written."""
+"""The tasks whose models are written, by architecture."""
 KEYS: Mapping[str, Any] = {
     "norm": ("pre", "post"),
     "normalization": ("layer", "rms", "batch"),

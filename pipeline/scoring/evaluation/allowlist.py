@@ -1,7 +1,7 @@
 """Commands and folders that an artifact names: used only if the user named them too, or allowed them once.
 
 A run that somebody sent has the settings of its evaluation in a manifest, and with them the commands of external
-metrics. They would run as the user who opens it.
+metrics, which would run as the user who opens it.
 """
 
 import json

@@ -43,7 +43,18 @@ def evaluate_segments(
     likelihoods: Likelihoods | None = None,
     external: Mapping[str, Sequence[float]] | None = None,
 ) -> Evaluation:
-    """Scores, quality by length and samples of `segments`. `extra` are scores that texts alone do not give."""
+    """Compute scores, quality by length and samples of a test set.
+
+    Args:
+        segments: the texts of the test set.
+        config: settings of the evaluation.
+        seed: of the samples.
+        reporter: shows warnings.
+        extra: scores that texts alone do not give, by name.
+        missing: reasons why other scores are missing, by name.
+        likelihoods: probabilities of the references of each segment.
+        external: numbers of external metrics, by name.
+    """
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _with_tokenizer(config, segments, reporter)
     without = inapplicable_metrics(hypotheses, references, config)

@@ -1,4 +1,4 @@
-"""What was found on test sets: scores, quality by length, samples; and the means over languages."""
+"""Results on test sets: scores, quality by length, samples; and the means over languages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,7 +52,7 @@ class Evaluation:
 
 
 def by_segment(evaluation: Evaluation) -> SegmentScores:
-    """What segments.jsonl has of an evaluation."""
+    """Return the contents of segments.jsonl for an evaluation."""
     return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods, evaluation.external)
 
 

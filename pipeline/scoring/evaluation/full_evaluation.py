@@ -30,7 +30,7 @@ def check_metrics(config: EvaluationConfig) -> None:
 
 
 def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
-    """What determines scores: when they are made is no part of it, nor is a key that scores of former times lack."""
+    """Return the settings that determine scores, without the time of evaluation and defaults that old scores lack."""
     new = {
         name
         for name in ("words", "entities", "rouge_stemmer")
@@ -40,7 +40,7 @@ def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
 
 
 def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
-    """What the metrics read: METEOR's WordNet, and the files that external commands name."""
+    """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
     folder = folder_of(config)
     wordnet = {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
     return wordnet | inputs_of(config.external)
@@ -56,10 +56,16 @@ def assess_with_model(
     reporter: Reporter,
     identifier: LanguageIdentifier | None = None,
 ) -> Evaluation:
-    """All scores of `segments`, perplexity among them where there is a model and a source, and external metrics.
+    """Compute all scores of a test set: also perplexity where there is a model and a source, and external metrics.
 
-    `asked`: whether perplexity was requested, so that its absence is reported. `identifier`: tells the languages of
-    hypotheses, where the segments have some.
+    Args:
+        segments: the texts of the test set.
+        config: settings of the evaluation.
+        loaded: the model, if there is one.
+        asked: whether perplexity was requested, so that its absence is reported.
+        seed: of the samples.
+        reporter: shows progress, and warnings.
+        identifier: tells the languages of hypotheses, where the segments have some.
     """
     extra: dict[str, Score] = {}
     if identifier is not None:

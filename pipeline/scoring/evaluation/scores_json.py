@@ -69,7 +69,7 @@ def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
 
 @contextmanager
 def reading_scores(file: Path, *, again: str) -> Iterator[None]:
-    """Within, a scores.json is read and used: what comes up where it is none of ours is a DataError.
+    """Turn errors in reading and using a scores.json that tfm did not write into a DataError while the body runs.
 
     again: how it is made anew, in words.
     """

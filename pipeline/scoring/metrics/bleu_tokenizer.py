@@ -25,11 +25,11 @@ class Choice:
 
 
 def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
-    """The tokenizer by which BLEU can read these references; 13a where words stand between spaces.
+    """Choose the tokenizer by which BLEU can read these references; 13a where words stand between spaces.
 
-    It is the one for the most frequent of the scripts that 13a cannot read, where these have a share of MANY or more.
-    Han beside kana is Japanese, if a tenth or more of the two are kana. Without its package a language of MeCab is
-    read by characters.
+    The choice follows the most frequent of the scripts that 13a cannot read, where these have a share of
+    MIN_SCRIPT_SHARE or more. Han beside kana is Japanese, if a tenth or more of the two are kana. Without its package a
+    language of MeCab is read by characters.
     """
     letters = letters_by_script(text for column in references for text in column)
     total, others = letters.total(), letters.pop("others", 0)

@@ -27,7 +27,7 @@ Vector = Mapping[Ngram, float]
 
 @dataclass(frozen=True)
 class DocumentFrequencies:
-    """In how many of the documents each n-gram is."""
+    """The number of documents that have each n-gram."""
 
     counts: Mapping[Ngram, int]
     num_documents: int
@@ -43,12 +43,17 @@ class DocumentFrequencies:
 
 
 def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean CIDEr-D of the segments in 0..10; with several references, the mean over those of each segment.
+    """Compute the mean CIDEr-D of the segments in 0..10; with several references, the mean over those of each segment.
 
     Tokens are ROUGE's `unicode` ones. The authors' program takes those of the Penn Treebank in lower case, without
     punctuation, so that contractions and numbers differ. A segment whose references have no words scores 10 where the
-    hypothesis has none either, else 0; the signature says how many there are. Where all weights are 0, as of a single
-    segment, see `zero_weights_reason`.
+    hypothesis has none either, else 0; the signature has the number of such segments. For weights that are all 0, as of
+    a single segment, see `zero_weights_reason`.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: not read.
     """
     segments = references_of_segments(references)
     frequencies = document_frequencies(segments)
@@ -65,7 +70,13 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
 def cider_d_of_segments(
     hypotheses: Sequence[str], segments: Sequence[Sequence[Tokens]], frequencies: DocumentFrequencies
 ) -> list[float]:
-    """CIDEr-D of each segment in 0..10, beside the references that `references_of_segments` gives."""
+    """Compute CIDEr-D of each segment in 0..10.
+
+    Args:
+        hypotheses: one for each segment.
+        segments: the references of each, as `references_of_segments` gives them.
+        frequencies: the number of documents that have each n-gram.
+    """
     tokenize = UnicodeWords().tokenize
     return [
         cider_d_of_segment(tokenize(hypothesis), segment, frequencies)
@@ -74,11 +85,18 @@ def cider_d_of_segments(
 
 
 def cider_d_of_segment(hypothesis: Tokens, references: Sequence[Tokens], frequencies: DocumentFrequencies) -> float:
-    """CIDEr-D = 1/4 Σ_n 10/m Σ_j exp(-(l(c) - l(s_j))² / (2 σ²)) · min(gⁿ(c), gⁿ(s_j)) · gⁿ(s_j) / (‖gⁿ(c)‖ ‖gⁿ(s_j)‖).
+    """Compute CIDEr-D of one segment in 0..10.
+
+        1/4 Σ_n 10/m Σ_j exp(-(l(c) - l(s_j))² / (2 σ²)) · min(gⁿ(c), gⁿ(s_j)) · gⁿ(s_j) / (‖gⁿ(c)‖ ‖gⁿ(s_j)‖)
 
     c is the hypothesis, s_j one of its m references, l the number of tokens, gⁿ a vector of `tf_idf`. The authors'
     program counts pairs of tokens for l, of which the difference is the same. Without references an empty hypothesis is
     right.
+
+    Args:
+        hypothesis: its tokens.
+        references: the tokens of each.
+        frequencies: the number of documents that have each n-gram.
     """
     if not references:
         return 0.0 if hypothesis else SCALE
@@ -92,10 +110,15 @@ def cider_d_of_segment(hypothesis: Tokens, references: Sequence[Tokens], frequen
 
 
 def tf_idf(tokens: Tokens, order: int, frequencies: DocumentFrequencies) -> Vector:
-    """gⁿ: of each n-gram, its count times its weight.
+    """Compute gⁿ: the count of each n-gram times its weight.
 
     Equation 1 of the paper divides by the number of n-grams as well, which a cosine does not see. Clipping would:
     counts as they are, as in the authors' program, clip an n-gram where the hypothesis has it more often.
+
+    Args:
+        tokens: of a text.
+        order: n.
+        frequencies: the number of documents that have each n-gram.
     """
     return {ngram: count * frequencies.weight(ngram) for ngram, count in Counter(_ngrams(tokens, order)).items()}
 
@@ -113,7 +136,7 @@ def clipped_cosine(hypothesis: Vector, reference: Vector) -> float:
 
 
 def document_frequencies(segments: Sequence[Sequence[Tokens]]) -> DocumentFrequencies:
-    """In how many segments' references each n-gram is; segments without references are no documents."""
+    """Count the segments whose references have each n-gram; segments without references are no documents."""
     counts = Counter(ngram for segment in segments for ngram in _document(segment))
     return DocumentFrequencies(counts, sum(bool(segment) for segment in segments))
 
@@ -127,7 +150,10 @@ def references_of_segments(references: Sequence[Sequence[str]]) -> list[list[Tok
 
 
 def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
-    """Why no n-gram of the references has a weight, so that CIDEr-D could only be 0; None where one has."""
+    """Return the reason why no n-gram of the references has a weight; None where one has.
+
+    Without weights CIDEr-D could only be 0.
+    """
     segments = references_of_segments(references)
     documents = [segment for segment in segments if segment]
     if not documents:

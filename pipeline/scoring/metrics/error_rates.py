@@ -12,9 +12,9 @@ from tfm.pipeline.scoring.metrics.score import Score
 
 ERROR_RATES = ("wer", "cer", "per")
 MAX_CONFUSIONS = 50
-"""Of confusions that are kept: the commonest."""
+"""The most confusions that are kept: the commonest."""
 NONE = ""
-"""What stands for a unit that one side lacks."""
+"""Mark for a unit that one side lacks."""
 
 Units = list[str]
 Split = Callable[[str], Units]
@@ -58,7 +58,17 @@ def error_rate(
 def edits_and_units(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[tuple[int, int]]:
-    """How many edits each segment needs, and how many units the reference has that counts."""
+    """Count the edits that each segment needs, and the units of the reference that counts.
+
+    Args:
+        name: wer, cer or per.
+        hypotheses: one for each segment.
+        references: one or more lists as long; of several the one with the fewest edits counts, then the longest.
+        config: `words` and `lowercase` are read.
+
+    Returns:
+        (edits, units) of each segment.
+    """
     split = splitter(name, references, config)
     return [
         (Levenshtein.distance(reference, hypothesis), len(reference))
@@ -69,7 +79,14 @@ def edits_and_units(
 def errors(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> Errors:
-    """The edits of each kind over all segments, and which units are taken for which; arguments as of `error_rate`."""
+    """Count the edits of each kind over all segments, and the units that are taken for others.
+
+    Args:
+        name: wer, cer or per.
+        hypotheses: one for each segment.
+        references: one or more lists as long; of several the one with the fewest edits counts, then the longest.
+        config: `words` and `lowercase` are read.
+    """
     counts: Counter[str] = Counter()
     confusions: Counter[tuple[str, str]] = Counter()
     split, units = splitter(name, references, config), 0
@@ -86,9 +103,14 @@ def errors(
 
 
 def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str:
-    """The unit of an error rate, as signatures have it.
+    """Return the unit of an error rate, as signatures have it.
 
-    per: what stands between spaces, such as phones; if no reference has a space within, characters.
+    The units of per stand between spaces, such as phones; if no reference has a space within, they are characters.
+
+    Args:
+        name: wer, cer or per.
+        references: one or more lists.
+        config: `words` is read.
     """
     if name == "wer":
         return "line" if config.words == "line" else "word"
@@ -97,7 +119,13 @@ def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationCo
 
 
 def splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> Split:
-    """The function from a text to the units of an error rate."""
+    """Return the function from a text to the units of an error rate.
+
+    Args:
+        name: wer, cer or per.
+        references: one or more lists.
+        config: `words` and `lowercase` are read.
+    """
     split = SPLITS[unit_of(name, references, config)]
     return (lambda text: split(text.lower())) if config.lowercase else split
 
@@ -116,7 +144,7 @@ SPLITS: Mapping[str, Split] = {
 
 
 def _nearest(hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split) -> list[tuple[Units, Units]]:
-    """Of each segment the units of the hypothesis, and of the reference with the fewest edits, then the longest."""
+    """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
     found = []
     for text, *segment in zip(hypotheses, *references, strict=True):
         hypothesis, candidates = split(text), [split(each) for each in non_blank(segment)]

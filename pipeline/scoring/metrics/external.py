@@ -1,6 +1,6 @@
 """External metrics: a command reads segments as JSON lines on stdin and prints one number for each on stdout.
 
-So a metric may live in an environment of its own, whose packages need not go together with ours.
+A metric may therefore live in an environment of its own, whose packages need not go together with those of tfm.
 """
 
 import json
@@ -37,12 +37,16 @@ _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 class ExternalMetricError(Exception):
-    """Why an external metric gives no score, as the rest of a sentence that begins with its name."""
+    """Failure of an external metric; its message is the rest of a sentence that begins with the metric's name."""
 
 
 @dataclass
 class ExternalScores:
-    """What external metrics say of a test set: scores; by name why there is none; numbers of each segment (n,)."""
+    """Results of external metrics on a test set.
+
+    scores: by name of the metric. missing: by name the reason why there is none. numbers: by name those of each segment
+    (n,).
+    """
 
     scores: dict[str, Score] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -57,9 +61,17 @@ def external_scores(
     references: Sequence[Sequence[str]],
     reporter: Reporter,
 ) -> ExternalScores:
-    """The mean of each metric's numbers over the segments of a test set, which `test` names.
+    """Compute the mean of each metric's numbers over the segments of a test set.
 
     A metric that fails costs itself alone, and a warning says why.
+
+    Args:
+        metrics: commands, with their names.
+        test: the name of the test set.
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        reporter: shows progress, and warnings.
     """
     found = ExternalScores()
     for metric in metrics:
@@ -76,7 +88,10 @@ def external_scores(
 
 
 def signature(metric: ExternalMetric, num_references: int) -> str:
-    """What one must know to compute it again: the command, and the contents of the files that it names."""
+    """Return the signature of a metric, by which it can be computed again.
+
+    The signature has the command, and a hash over the command and the contents of the files that it names.
+    """
     text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
     text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + CUT
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
@@ -104,10 +119,22 @@ def run_command(
     references: Sequence[Sequence[str]],
     on_done: Callable[[int], None],
 ) -> Sequence[float]:
-    """The number that a command prints for each segment (n,). `on_done` hears of each few that are read.
+    """Run the command of a metric on segments.
 
-    Raises Failed where it cannot be started, fails, takes longer than its limit, or prints something else. Whatever
-    ends it early, Ctrl-C too, ends what it has started as well.
+    An early end, by whatever cause, Ctrl-C too, also ends the processes that the command has started.
+
+    Args:
+        metric: the command.
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        on_done: called with the number of each few numbers that are read.
+
+    Returns:
+        The number that the command prints for each segment (n,).
+
+    Raises:
+        ExternalMetricError: the command cannot be started, fails, takes longer than its limit, or prints anything else.
     """
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     try:
@@ -131,9 +158,10 @@ def run_command(
 def _exchange(
     process: "subprocess.Popen[bytes]", limit: float, chunks: Iterator[bytes], on_read: Callable[[bytes], None]
 ) -> None:
-    """Writes and reads as the command is ready for it, so that neither waits for the other for ever; until it ends.
+    """Write and read as the command is ready for it, so that neither waits for the other for ever; until it ends.
 
-    `on_read` hears what it prints. Raises Failed where it ends with another code than 0, or not within `limit` seconds.
+    `on_read` is called with the output. Raises ExternalMetricError where the command ends with another code than 0, or
+    not within `limit` seconds.
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -179,7 +207,7 @@ class _PipeWriter:
         self._unsent = b""
 
     def write(self) -> bool:
-        """Writes what the pipe takes; False once all is written, or where the command reads no more."""
+        """Write as much as the pipe takes; False once all is written, or where the command reads no more."""
         self._unsent = self._unsent or next(self._chunks, b"")
         try:
             self._unsent = self._unsent[os.write(self._pipe.fileno(), self._unsent) :]
@@ -200,7 +228,7 @@ class _NumberParser:
         self._rest = b""
 
     def feed(self, data: bytes) -> int:
-        """Reads on; returns how many more there are."""
+        """Parse further bytes, and return the number of new numbers."""
         before = len(self._found)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
@@ -248,7 +276,7 @@ def _chunks(
 
 
 def _ended(code: int, errors: bytes) -> str:
-    """How a command ended, and the last that it said."""
+    """The end of a command in words, and its last line of output on stderr."""
     if code < 0:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"

@@ -39,7 +39,7 @@ ORDERS: Mapping[str, int] = {
     "meteor": 1,
     "cider_d": 1,
 }
-"""How many tokens in a row a metric compares at most; with fewer in every reference it can only be 0."""
+"""The most tokens in a row that a metric compares; with fewer in every reference it can only be 0."""
 MIN_COVERAGE = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
 MAX_WORD_LETTERS = 8
@@ -55,9 +55,13 @@ def inapplicable_metrics(
     config: EvaluationConfig,
     lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed for these texts: name -> why.
+    """Return the metrics of `config.metrics` that cannot be computed for some texts, each with the reason.
 
-    lines: by which reasons call the texts; None: 1, 2, ...
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        config: settings of the metrics.
+        lines: the numbers of the texts in reasons; None: 1, 2, ...
     """
     config = resolved(config, references)
     reasons = too_long_reasons(hypotheses, references, config, lines)
@@ -75,7 +79,14 @@ def too_long_reasons(
     config: EvaluationConfig,
     lines: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Metrics of `config.metrics` that cannot be computed, as a segment exceeds MAX_SEGMENT_LENGTH: name -> why."""
+    """Return the metrics of `config.metrics` for which a segment exceeds MAX_SEGMENT_LENGTH, each with the reason.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        config: settings of the metrics.
+        lines: the numbers of the texts in reasons; None: 1, 2, ...
+    """
     long = _longer_than(min(MAX_SEGMENT_LENGTH.values()), (hypotheses, *references), lines)
     reasons: dict[str, str] = {}
     for name in config.metrics:
@@ -98,7 +109,7 @@ def _longer_than(limit: int, columns: Sequence[Sequence[str]], lines: Sequence[i
 
 
 def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
-    """Why a metric's tokens cannot hold the references; None where they can.
+    """The reason why a metric's tokens cannot hold the references; None where they can.
 
     Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than
     MIN_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
@@ -133,7 +144,7 @@ def _num_held(token: str) -> int:
 
 
 def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:
-    """What splits a text into the tokens of a metric, and its name as signatures have it."""
+    """The function that splits a text into the tokens of a metric, and its name as signatures have it."""
     if name == "bleu":
         bleu = make_bleu(config)
         return (lambda text: bleu.tokenizer(text).split()), f"tok:{config.bleu_tokenize}"

@@ -13,12 +13,15 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.score import Score
 
 NONE = ""
-"""What stands for a label that one side lacks."""
+"""Mark for a label that one side lacks."""
 
 
 @dataclass(frozen=True)
 class LabelScore:
-    """Of one label, in 0..100: precision, recall and F1. support: how often the references have it."""
+    """Scores of one label, in 0..100: precision, recall and F1.
+
+    support: the number of times that the references have the label.
+    """
 
     precision: float
     recall: float
@@ -38,11 +41,16 @@ class LabelScores:
 def label_scores(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> LabelScores:
-    """Scores of each label, held against that at its place in the first reference.
+    """Score each label, held against the one at its place in the first reference.
 
-    They are scikit-learn's `precision_recall_fscore_support(labels=..., zero_division=0)` over the labels of both
+    The scores are scikit-learn's `precision_recall_fscore_support(labels=..., zero_division=0)` over the labels of both
     sides. A place where one side has no label counts as wrong: it lowers the recall of a label that is missing, and
     the precision of one that is too many; it makes no label of its own.
+
+    Args:
+        hypotheses: labels of each segment.
+        references: one or more lists as long; the first is read.
+        config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
     pairs = Counter(label_pairs(hypotheses, references[0], config))
     given: Counter[str] = Counter()
@@ -59,15 +67,24 @@ def label_scores(
 
 
 def label_score(right: int, given: int, wanted: int) -> LabelScore:
-    """Precision, recall and F1 = 2 TP / (2 TP + FP + FN) in 0..100; what would be 0 / 0 is 0."""
+    """Compute precision, recall and F1 = 2 TP / (2 TP + FP + FN) in 0..100; 0 / 0 is 0.
+
+    Args:
+        right: TP.
+        given: TP + FP.
+        wanted: TP + FN.
+    """
     precision, recall, f1 = right / max(given, 1), right / max(wanted, 1), 2 * right / max(given + wanted, 1)
     return LabelScore(100 * precision, 100 * recall, 100 * f1, wanted)
 
 
 def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Percentage of labels that are right; with several references, of the first.
+    """Compute the percentage of labels that are right; one that is missing or too many counts as wrong.
 
-    One that is missing or too many counts as wrong.
+    Args:
+        hypotheses: labels of each segment.
+        references: one or more lists as long; the first is read.
+        config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
     pairs = label_pairs(hypotheses, references[0], config)
     num_right = sum(given == wanted for given, wanted in pairs)
@@ -75,9 +92,14 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
 
 
 def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean of the labels' F1 in 0..100: scikit-learn's `f1_score(average="macro", zero_division=0)`.
+    """Compute the mean of the labels' F1 in 0..100: scikit-learn's `f1_score(average="macro", zero_division=0)`.
 
     The labels are those of the hypotheses and of the (first) reference: one that is only given has an F1 of 0.
+
+    Args:
+        hypotheses: labels of each segment.
+        references: one or more lists as long; the first is read.
+        config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
     found = label_scores(hypotheses, references, config).by_label
     mean = math.fsum(each.f1 for each in found.values()) / max(len(found), 1)
@@ -90,7 +112,13 @@ def _unit(config: EvaluationConfig) -> str:
 
 
 def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> float:
-    """The share of the labels of a line that are right, in 0..1; 1 where neither side has any."""
+    """Compute the share of the labels of a line that are right, in 0..1; 1 where neither side has any.
+
+    Args:
+        hypothesis: labels of the line.
+        reference: the right labels.
+        config: `labels` is read: whether a line is one label, or has labels between spaces.
+    """
     pairs = label_pairs([hypothesis], [reference], config)
     return sum(given == wanted for given, wanted in pairs) / len(pairs) if pairs else 1.0
 
@@ -98,7 +126,13 @@ def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> 
 def label_pairs(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[str, str]]:
-    """Each label with what it should be; NONE where one side has no more."""
+    """Pair each label with the right one; NONE where one side has no more.
+
+    Args:
+        hypotheses: labels of each segment.
+        references: the right labels, as many lines.
+        config: `labels` is read: whether a line is one label, or has labels between spaces.
+    """
     lines = zip(hypotheses, references, strict=True)
     if config.labels == "line":
         return [pair for given, wanted in lines if any(pair := (given.strip(), wanted.strip()))]

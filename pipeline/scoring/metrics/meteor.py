@@ -17,16 +17,23 @@ from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 """The paper's constants: F = P R / (ALPHA P + (1 - ALPHA) R), penalty = GAMMA (chunks / matches) ** BETA."""
 WITHOUT_WORDNET = "modules:exact+stem|"
-"""In the signature of a METEOR without synonyms, which is another score."""
+"""The signature's part for a METEOR without synonyms, which is another score."""
 NO_WORDNET = SimpleNamespace(synsets=lambda word: [])
 
 
 def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean METEOR of the segments in 0..100; with several references, the best one of each segment.
+    """Compute the mean METEOR of the segments in 0..100; with several references, the best one of each segment.
 
-    Tokens are ROUGE's `unicode` ones. Stems (Porter) and synonyms (`config.wordnet`) are those of English. Where
-    neither side has a token, METEOR is 100: the signature says in how many segments the references have none. Raises
-    DataError where `config.wordnet` holds no WordNet.
+    Tokens are ROUGE's `unicode` ones. Stems (Porter) and synonyms (`config.wordnet`) are those of English. METEOR is
+    100 if neither side has a token: the signature has the number of segments whose references have none.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `wordnet` is read.
+
+    Raises:
+        DataError: `config.wordnet` holds no WordNet.
     """
     values = meteor_of_segments(hypotheses, references, config)
     _, modules = _synonyms(config.wordnet)
@@ -43,7 +50,16 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
 def meteor_of_segments(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[float]:
-    """METEOR of each segment in 0..1, held against the best of its references. Raises as `meteor` does."""
+    """Compute METEOR of each segment in 0..1, held against the best of its references.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `wordnet` is read.
+
+    Raises:
+        DataError: `config.wordnet` holds no WordNet.
+    """
     # here, not at the top: nltk takes long to load, and few evaluations need it
     from nltk.translate.meteor_score import meteor_score
 
@@ -60,7 +76,7 @@ def meteor_of_segments(
 
 
 def _synonyms(folder: str | None) -> tuple[Any, str]:
-    """What METEOR asks for synonyms, each word once, and how signatures name the modules."""
+    """The object that METEOR asks for synonyms, each word once, and the name of the modules in signatures."""
     if folder is None:
         return NO_WORDNET, WITHOUT_WORDNET
     wordnet = open_wordnet(Path(folder))

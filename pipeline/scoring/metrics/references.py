@@ -1,13 +1,15 @@
 """The references of a segment: where it has fewer than others, a blank line stands in a file for each that is missing.
 
-Which of the files has the blank line changes no score.
+The choice of the file with the blank line changes no score.
 """
 
 from collections.abc import Callable, Sequence
 
 BLANK_IS_RIGHT = "blank:right"
-"""In the signature of a mean over segments of which some want no word: an output without words is right there, and gets
-the full score. The packages that compute the metrics give it 0."""
+"""The signature's part for a mean over segments of which some want no word.
+
+An output without words is right there, and gets the full score. The packages that compute the metrics give it 0.
+"""
 
 
 def non_blank(segment: Sequence[str]) -> list[str]:
@@ -26,13 +28,19 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
 
 
 def num_references(references: Sequence[Sequence[str]]) -> str:
-    """How many references the segments have, as sacrebleu's signatures say it: "var" where that differs."""
+    """The number of references of the segments, as in sacrebleu's signatures: "var" where it differs."""
     counts = {len(non_blank(segment)) for segment in zip(*references, strict=True)}
     return str(counts.pop()) if len(counts) == 1 else "var"
 
 
 def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable[[str], Sequence[str]]) -> bool:
-    """Whether a metric, by its tokens, reads nothing in a hypothesis, nor in any reference of its segment."""
+    """Whether a metric, by its tokens, reads nothing in a hypothesis, nor in any reference of its segment.
+
+    Args:
+        hypothesis: the text.
+        segment: its references.
+        split: splits a text into tokens.
+    """
     return not split(hypothesis) and not any(split(text) for text in segment)
 
 
@@ -43,5 +51,5 @@ def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str
 
 
 def num_blank(references: Sequence[Sequence[str]]) -> int:
-    """How many segments have no reference that is not blank."""
+    """The number of segments that have no reference that is not blank."""
     return sum(not any(text.strip() for text in segment) for segment in zip(*references, strict=True))

@@ -30,38 +30,73 @@ SacrebleuMetric = BLEU | CHRF | TER
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` computes it."""
+    """Compute BLEU of the corpus in 0..100 (Papineni et al. 2002), as `sacrebleu` does.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `bleu_tokenize` and `lowercase` are read.
+    """
     return _sacrebleu(sacrebleu_metric("bleu", references, config), hypotheses, references)
 
 
 def bleu_effective_order(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> Score:
-    """BLEU of n-grams as long as the hypotheses have at most (effective order), for texts of few or short segments."""
+    """Compute BLEU of n-grams as long as the hypotheses have at most (effective order), for few or short segments.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `bleu_tokenize` and `lowercase` are read.
+    """
     metric = make_bleu(resolved(config, references), effective_order=True)
     return _sacrebleu(metric, hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """chrF2 of the corpus in 0..100 (Popović 2015): F-score of character 1- to 6-grams."""
+    """Compute chrF2 of the corpus in 0..100 (Popović 2015): F-score of character 1- to 6-grams.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
     return _sacrebleu(sacrebleu_metric("chrf", references, config), hypotheses, references)
 
 
 def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words."""
+    """Compute chrF2++ of the corpus in 0..100 (Popović 2017): chrF of characters, and of words and pairs of words.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
     return _sacrebleu(sacrebleu_metric("chrf++", references, config), hypotheses, references)
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as Tercom has it.
+    """Compute the translation edit rate in percent (Snover et al. 2006), lower is better; caseless, as in Tercom.
 
-    Of Chinese and Japanese by characters, with Tercom's normalisation and support of Asian scripts.
+    Chinese and Japanese are split by characters, with Tercom's normalization and support of Asian scripts.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: not read.
     """
     return _sacrebleu(sacrebleu_metric("ter", references, config), hypotheses, references)
 
 
 def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> SacrebleuMetric:
-    """sacrebleu's metric as it is set up for these references: bleu, chrf, chrf++ or ter."""
+    """Return sacrebleu's metric as it is set up for some references.
+
+    Args:
+        name: bleu, chrf, chrf++ or ter.
+        references: one or more lists, by whose language the tokenizer is chosen.
+        config: `bleu_tokenize` and `lowercase` are read.
+    """
     if name == "bleu":
         return make_bleu(resolved(config, references))
     if name == "ter":
@@ -76,7 +111,13 @@ def _sacrebleu(metric: SacrebleuMetric, hypotheses: Sequence[str], references: S
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Percentage of hypotheses that equal one of their references, but for white space at both ends."""
+    """Compute the percentage of hypotheses that equal one of their references, but for white space at both ends.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
     num_equal = sum(exact_matches(hypotheses, references, config))
     case = "lc" if config.lowercase else "mixed"
     signature = f"nrefs:{num_references(references)}|case:{case}|space:stripped|stat:share*100"
@@ -86,7 +127,13 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
 def exact_matches(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[bool]:
-    """Of each hypothesis whether it equals one of its references, but for white space at both ends."""
+    """Test whether each hypothesis equals one of its references, but for white space at both ends.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `lowercase` is read.
+    """
 
     def plain(text: str) -> str:
         return (text.lower() if config.lowercase else text).strip()
@@ -122,10 +169,18 @@ def score_texts(
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
 ) -> dict[str, Score]:
-    """Every metric of `config.metrics`, in that order, but perplexity, which needs a model, and `inapplicable_metrics`.
+    """Compute every metric of `config.metrics`, in that order.
 
-    `references` holds one or more full lists, each as long as `hypotheses`. `on_done` hears the name of each metric
-    that is done. Raises DataError where nothing is given or the lengths differ.
+    Perplexity, which needs a model, and `inapplicable_metrics` are left out.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more full lists, each as long.
+        config: settings of the metrics.
+        on_done: called with the name of each metric that is done.
+
+    Raises:
+        DataError: nothing is given, or the lengths differ.
     """
     if not hypotheses or not references:
         raise DataError("there is nothing to score: no hypothesis or no reference was given")
@@ -147,10 +202,15 @@ def score_texts(
 
 
 def sentence_chrf(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
-    """chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
+    """Compute chrF2 of one segment in 0..100, by which the report ranks samples (BLEU says little about one sentence).
 
-    Of longer texts than chrF compares, their beginnings count. A blank text is right where one is wanted; sacrebleu,
+    Only the beginnings of texts longer than chrF compares count. A blank text is right where one is wanted; sacrebleu,
     which counts n-grams, gives it 0.
+
+    Args:
+        hypothesis: the text.
+        references: one or more texts.
+        config: `lowercase` is read.
     """
     if not hypothesis.strip() and not any(text.strip() for text in references):
         return 100.0
@@ -160,5 +220,5 @@ def sentence_chrf(hypothesis: str, references: Sequence[str], config: Evaluation
 
 
 def looks_tokenized(hypotheses: Sequence[str]) -> bool:
-    """Whether so many lines end in " ." (100 or more, sacrebleu's own limit) that detokenising was forgotten."""
+    """Whether enough lines end in " ." (100 or more, sacrebleu's own limit) that detokenizing was forgotten."""
     return sum(hypothesis.endswith(" .") for hypothesis in hypotheses) >= 100

@@ -12,14 +12,20 @@ from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreWords, UnicodeWords
 
 SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
-"""How signatures name the tokenizers."""
+"""The names of the tokenizers in signatures."""
 
 
 def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Mean F1 of a ROUGE over the segments in 0..100, and the means of recall and precision.
+    """Compute the mean F1 of a ROUGE over the segments in 0..100, and the means of recall and precision.
 
-    With several references all three are of the one with the best F1 of each segment. Where neither side has a token,
-    all three are 100: the signature says in how many segments the references have none.
+    With several references all three are of the one with the best F1 of each segment. All three are 100 if neither side
+    has a token: the signature has the number of segments whose references have none.
+
+    Args:
+        kind: rouge1, rouge2, rougeL or rougeLsum.
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `rouge_tokenize` and `rouge_stemmer` are read.
     """
     triples = rouge_of_segments(kind, hypotheses, references, config)
     f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
@@ -36,7 +42,14 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
 def rouge_of_segments(
     kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[tuple[float, float, float]]:
-    """F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1."""
+    """Compute F1, recall and precision of each segment in 0..1, held against the reference that gives the best F1.
+
+    Args:
+        kind: rouge1, rouge2, rougeL or rougeLsum.
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `rouge_tokenize` and `rouge_stemmer` are read.
+    """
     split, tokenizer = ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, (config.rouge_tokenize, config.rouge_stemmer)
     return [
         (1.0, 1.0, 1.0)
@@ -48,7 +61,7 @@ def rouge_of_segments(
 
 @lru_cache(maxsize=2**14)
 def _score(kind: str, tokenizer: tuple[str, bool], reference: str, hypothesis: str) -> tuple[float, float, float]:
-    """F1, recall and precision of one pair in 0..1. Of texts of one line, ROUGE-Lsum is ROUGE-L."""
+    """F1, recall and precision of one pair in 0..1. ROUGE-Lsum of texts of one line is ROUGE-L."""
     if kind == "rougeLsum" and "\n" not in reference + hypothesis:
         return _score("rougeL", tokenizer, reference, hypothesis)
     found = _scorer(kind, tokenizer).score(reference, hypothesis)[kind]

@@ -1,4 +1,4 @@
-"""How the metrics split a text into tokens, and sacrebleu's metrics with these tokenizers."""
+"""The tokens of a text in each metric, and sacrebleu's metrics with these tokenizers."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ class UnicodeWords:
     """ROUGE's tokenizer for every script, as `RougeScorer` takes one.
 
     Tokens are runs of letters, marks and digits of the text in lower case and NFC; in scripts that put no spaces
-    between words, each letter with its marks (a grapheme) is one. Of ASCII text they are those of rouge-score.
+    between words, each letter with its marks (a grapheme) is one. Tokens of ASCII text are those of rouge-score.
     """
 
     def tokenize(self, text: str) -> Sequence[str]:
@@ -60,7 +60,7 @@ ROUGE_TOKENIZERS: Mapping[str, UnicodeWords | RougeScoreWords] = {
     "unicode": UnicodeWords(),
     "rouge-score": RougeScoreWords(),
 }
-"""By the name in a recipe."""
+"""ROUGE's tokenizers by the name in a recipe."""
 
 
 def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLEU:

@@ -1,7 +1,8 @@
 """Synonyms from a folder with WordNet's database files (Miller 1995; the format is wndb(5WN)).
 
 nltk's own reader also wants `lexnames` and `index.sense`, which Debian's package lacks, and a folder among nltk's data.
-This one reads what METEOR needs, and has the two methods that nltk's METEOR calls: `synsets` and `lemmas`.
+The reader here reads the files that METEOR needs, and has the two methods that nltk's METEOR calls: `synsets` and
+`lemmas`.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from tfm.pipeline.config import EvaluationConfig
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 KINDS = ("index.{}", "data.{}", "{}.exc")
 FILES = tuple(kind.format(part) for part in PARTS_OF_SPEECH for kind in KINDS)
-"""What is read: for each part of speech the words, their synsets, and irregular forms."""
+"""The files that are read: for each part of speech the words, their synsets, and irregular forms."""
 
 ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "noun": (
@@ -91,7 +92,7 @@ class WordNet:
         return [form for form in dict.fromkeys((word, *found)) if form in self._index[part]]
 
     def _offsets(self, part: str, lemma: str) -> list[int]:
-        """Where in data.PART the synsets of a lemma begin, in bytes.
+        """The offsets of the synsets of a lemma in data.PART, in bytes.
 
         A line of an index: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset...
         """

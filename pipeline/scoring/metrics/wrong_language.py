@@ -2,8 +2,8 @@
 
 The language of a text is told by naive Bayes over its characters' n-grams (Dunning 1994, "Statistical Identification of
 Language"), learned from the training data of the model alone: argmax over languages l of sum over the n-grams g of
-count(g) log((count_l(g) + 1) / (count_l + V)), where V is the number of different n-grams. So it knows the languages of
-the training data, as sources or as targets, and no other.
+count(g) log((count_l(g) + 1) / (count_l + V)), where V is the number of different n-grams. The known languages are
+therefore those of the training data, as sources or as targets, and no other.
 """
 
 from collections import Counter
@@ -57,7 +57,14 @@ def char_ngrams(text: str) -> Iterator[str]:
 def identifier_of(
     train: Split, directions: Sequence[Direction], source: Tokenizer, target: Tokenizer
 ) -> LanguageIdentifier:
-    """The identifier of the languages of a dataset, from MAX_TEXTS_PER_LANGUAGE training texts of each."""
+    """Return the identifier of the languages of a dataset, from MAX_TEXTS_PER_LANGUAGE training texts of each.
+
+    Args:
+        train: the training data.
+        directions: its languages, in the order of its rows.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+    """
     ids: dict[str, list[tuple[Tokenizer, list[int]]]] = {}
     first = 0
     for each in directions:
@@ -72,7 +79,13 @@ def identifier_of(
 
 
 def wrong_language(hypotheses: Sequence[str], asked: Sequence[str], identifier: LanguageIdentifier) -> Score:
-    """Percentage of hypotheses in another language than was asked for; a text of no language is in none."""
+    """Compute the percentage of hypotheses in another language than was asked for; a text of no language is in none.
+
+    Args:
+        hypotheses: one for each segment.
+        asked: the code of the language of each.
+        identifier: of the languages of the training data.
+    """
     found = map(identifier.language_of, hypotheses)
     num_wrong = sum(each not in (None, wanted) for each, wanted in zip(found, asked, strict=True))
     signature = (

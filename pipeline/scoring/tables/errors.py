@@ -7,7 +7,7 @@ from tfm.pipeline.scoring.tables.labels import MAX_CONFUSIONS, NOTHING, Table
 
 
 def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
-    """How many edits of each kind each error rate counts, and for each which units are taken for which."""
+    """Tables of the edits of each kind that each error rate counts, and of the units that are confused."""
     if not errors:
         return []
     rows = [

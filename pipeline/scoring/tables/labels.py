@@ -35,7 +35,7 @@ def _by_label(scores: LabelScores) -> Table:
 
 
 def _commonest(scores: LabelScores) -> list[Table]:
-    """Which labels are given most often for which others; nothing where all are right."""
+    """Table of the most frequent confusions of labels; none where all are right."""
     wrong = [
         (count, reference, given)
         for reference, row in scores.confusion.items()

@@ -31,11 +31,17 @@ from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.special import PAD_ID, SPECIALS
 
 HIDDEN = "hidden"
-"""By this name `config.json` says which piece hidden ones read as, for `tfm import`."""
+"""The key in config.json for the piece as which hidden pieces are read, for `tfm import`."""
 
 
 def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
-    """config.json, without the names of the labels."""
+    """Return config.json, without the names of the labels.
+
+    Args:
+        family: of the class.
+        config: of the model.
+        vocab_size: the number of pieces.
+    """
     stack, masked = config.encoder, ABILITIES[config.task].hides_pieces
     found: Settings = {
         "vocab_size": vocab_size + masked,
@@ -61,7 +67,13 @@ def _longest(config: ModelConfig) -> int:
 
 
 def weights(family: Family, head: Head, config: ModelConfig) -> Iterator[Weight]:
-    """The table."""
+    """Yield the table of the weights and their places.
+
+    Args:
+        family: of the class.
+        head: of the class.
+        config: of the model.
+    """
     yield from family.body(config)
     if head.inner is not None:
         yield from linear("head.inner" if head.inner_norm is None else "head.narrow.dense", head.inner)
@@ -73,8 +85,17 @@ def weights(family: Family, head: Head, config: ModelConfig) -> Iterator[Weight]
 
 
 def finished(family: Family, head: Head, config: ModelConfig, found: State) -> State:
-    """With what a class has and ours does not: positions that are no weights, types of segments, a bias, and the piece
-    that hidden ones read as."""
+    """Add the weights that a class has and a model of tfm does not.
+
+    The weights are positions that are no weights here, types of segments, a bias, and the piece as which hidden pieces
+    are read.
+
+    Args:
+        family: of the class.
+        head: of the class.
+        config: of the model.
+        found: the weights that the table gives.
+    """
     dim, longest = config.encoder.dim, _longest(config)
     if config.positions == "sinusoidal":
         found[family.positions] = sinusoids(dim, longest).float()
@@ -95,7 +116,15 @@ def finished(family: Family, head: Head, config: ModelConfig, found: State) -> S
 
 
 def begun(family: Family, head: Head, labelled: bool, settings: Settings, found: State) -> State:
-    """The weights by the names that they have in classes with a head, without those that nothing here needs."""
+    """Rename the weights as in classes with a head, without those that nothing here needs.
+
+    Args:
+        family: of the class.
+        head: of the class.
+        labelled: whether the class gives labels.
+        settings: config.json.
+        found: the weights of the file.
+    """
     found = {_modern_name(name): each for name, each in found.items() if not name.startswith("cls.seq_relationship.")}
     if not any(name.startswith(f"{family.prefix}.") for name in found):
         found = {f"{family.prefix}.{name}": each for name, each in found.items()}
@@ -133,7 +162,15 @@ def _modern_name(name: str) -> str:
 
 
 def read(family: Family, head: Head, task: str, settings: Settings, found: State) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights.
+
+    Args:
+        family: of the class.
+        head: of the class.
+        task: of the model.
+        settings: config.json.
+        found: the weights.
+    """
     require_setting(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
     labels, activation = ABILITIES[task].labels, activation_of(settings["hidden_act"])
     if labels is not None:

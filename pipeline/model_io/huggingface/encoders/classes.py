@@ -67,7 +67,7 @@ def classes_of(family: Family) -> tuple[HuggingFaceClass, ...]:
 
 
 ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in classes_of(family))
-"""What holds an encoder-only model of ours. RoBERTa's classes hold none that BERT's do not."""
+"""The classes that hold an encoder-only model of tfm. RoBERTa's classes hold none that BERT's do not."""
 IMPORT_ONLY = (
     *classes_of(ROBERTA),
     *(
@@ -75,4 +75,4 @@ IMPORT_ONLY = (
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
     ),
 )
-"""What is imported, and never exported."""
+"""The classes that are imported, and never exported."""

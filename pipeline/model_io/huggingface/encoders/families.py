@@ -20,8 +20,10 @@ WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("
 
 @dataclass(frozen=True)
 class Head:
-    """What stands on an encoder. classes: the output layer, whose bias is `bias`. inner: the dense layer before it;
-    inner_norm: the norm behind that."""
+    """The head on an encoder.
+
+    classes: the output layer, whose bias is `bias`. inner: the dense layer before it; inner_norm: the norm behind that.
+    """
 
     classes: str
     bias: str | None
@@ -54,7 +56,7 @@ class Family:
 
     @property
     def nothing(self) -> Head:
-        """In place of a head that a model lacks: hidden pieces are told by the table of the input."""
+        """The stand-in for a head that a model lacks: hidden pieces are told by the table of the input."""
         return Head(self.words, None)
 
     @property
@@ -70,7 +72,7 @@ class Family:
         return f"{self.prefix}.{TYPES}"
 
     def before(self, settings: dict[str, Any]) -> int:
-        """How many rows of the positions stand before that of a text's first token."""
+        """The number of rows of the positions before that of a text's first token."""
         return int(settings["pad_token_id"]) + 1 if self.padded_positions else 0
 
     def body(self, config: ModelConfig) -> Iterator[Weight]:
@@ -94,7 +96,7 @@ class Family:
 
 
 def _of_bert(prefix: str) -> tuple[Head, Head]:
-    """Of masked tokens, and of labels."""
+    """The heads of masked tokens, and of labels."""
     made = "cls.predictions"
     masked = Head(f"{made}.decoder.weight", f"{made}.bias", f"{made}.transform.dense", f"{made}.transform.LayerNorm")
     return masked, Head("classifier.weight", "classifier.bias", f"{prefix}.pooler.dense")

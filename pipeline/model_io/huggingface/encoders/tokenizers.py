@@ -22,10 +22,20 @@ from tfm.tokenizer.train import make_label_tokenizer
 
 
 def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
-    """The tokenizers of a model that has rows for `size` pieces, and whether a token begins each text.
+    """Read the tokenizers of a model.
 
-    kind: what it labels; none: nothing. Raises DataError where a file is missing, ValueError where a tokenizer is none
-    that we have.
+    Args:
+        folder: of the model.
+        settings: its config.json.
+        size: the number of pieces for which the model has rows.
+        kind: the kind of its labels; None: the model gives no labels.
+
+    Returns:
+        The tokenizers, and whether a token begins each text.
+
+    Raises:
+        DataError: a file is missing.
+        ValueError: tfm does not have such a tokenizer.
     """
     about = _about(folder)
     document = document_of(folder, settings, about)
@@ -48,7 +58,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
 
 
 def _about(folder: Snapshot) -> Settings:
-    """What is said of a tokenizer, its tokens as they are spelled."""
+    """The settings of a tokenizer, its tokens as they are spelled."""
     found: Settings = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         said = folder.read_document(name)

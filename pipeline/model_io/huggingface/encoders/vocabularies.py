@@ -20,10 +20,18 @@ BY_MODEL = {
 
 
 def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settings:
-    """tokenizer.json of a folder. about: what its other files say, where control tokens that it leaves out are added.
+    """Read tokenizer.json of a folder, or make it from its vocabulary.
 
-    Of BERT and RoBERTa what is done to a text before follows from `about`, as in transformers. Raises DataError where
-    there is no vocabulary, ValueError where it is of another kind.
+    The normalization of BERT and RoBERTa follows from `about`, as in transformers.
+
+    Args:
+        folder: the folder of the model.
+        settings: its config.json.
+        about: the contents of its other files; control tokens that they leave out are added.
+
+    Raises:
+        DataError: there is no vocabulary.
+        ValueError: the vocabulary is of another kind.
     """
     kind = str(about.get("tokenizer_class") or BY_MODEL.get(settings.get("model_type", ""))).removesuffix("Fast")
     of_kind = {"BertTokenizer": (OF_BERT, _of_bert), "RobertaTokenizer": (OF_ROBERTA, _of_roberta)}.get(kind)
@@ -67,7 +75,7 @@ def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settin
 
 
 def _of_bert(about: Settings) -> Settings:
-    """What BERT does to a text before, and to pieces after."""
+    """The steps of BERT's tokenizer before a text is split, and after."""
     if not about.get("do_basic_tokenize", True):
         raise ValueError("do_basic_tokenize = false is not supported")
     return {

@@ -23,14 +23,24 @@ NO_WEIGHTS = (
     *("embed_positions.weight", "final_logits_bias"),
     *(".attn.bias", ".attn.masked_bias", ".position_ids", "rotary_emb.inv_freq", "model.shared.weight"),
 )
-"""What the names end in of what is looked at elsewhere, or follows from config.json."""
+"""Ends of the names of weights that are looked at elsewhere, or follow from config.json."""
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_UNREAD = 2**27
-"""How many numbers there may be that belong to no weight of ours, such as masks, beside as many again as ours."""
+"""The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
 def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> None:
-    """Raise DataError or ValueError unless the weights are those of config.json, in names, shapes and type."""
+    """Check that the weights are those of config.json, in names, shapes and type.
+
+    Args:
+        received: the folder.
+        settings: its config.json.
+        held_by: the class.
+
+    Raises:
+        DataError: an id of a token is wrong, or the weights need too much memory.
+        ValueError: the weights do not fit.
+    """
     found = _shapes(received)
     given = sum(each.numel() for each in found.values())
     size = _rows_of_tables(found, settings, held_by)
@@ -57,7 +67,16 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
 
 
 def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -> None:
-    """Raise ValueError for a weight that has no place in ours."""
+    """Check that each weight has a place in a model of tfm.
+
+    Args:
+        held_by: the class.
+        config: of the model.
+        found: the weights.
+
+    Raises:
+        ValueError: a weight has no place.
+    """
     placed = {name for weight in held_by.weights(config) for name in weight.theirs} | {*held_by.tables, held_by.bias}
     for name in found:
         if name not in placed and not name.endswith(NO_WEIGHTS):
@@ -75,8 +94,10 @@ def _shapes(received: Snapshot) -> State:
 
 
 def _rows_of_tables(found: State, settings: Settings, held_by: HuggingFaceClass) -> int:
-    """How many pieces the largest table has. Raises ValueError where one is not as config.json says, so that what is
-    made of it is no larger."""
+    """The number of pieces of the largest table.
+
+    Raises ValueError where a table is not as config.json says, so that no larger one is made from it.
+    """
     width = next((settings[key] for key in ("d_model", "hidden_size", "n_embd") if key in settings), None)
     tables = [name for name in found if any(f".{each}".endswith(f".{name}") for each in held_by.tables)]
     if not tables:

@@ -125,7 +125,16 @@ def check_config(settings: Settings, file: Path) -> None:
 
 
 def check_ids(settings: Settings, size: int, file: Path) -> None:
-    """Raise DataError for an id of a token that is no piece's of a vocabulary of `size` pieces; null is none."""
+    """Check the ids of tokens; null is none.
+
+    Args:
+        settings: of the file.
+        size: the number of pieces of the vocabulary.
+        file: to name in the message.
+
+    Raises:
+        DataError: an id is not that of a piece.
+    """
     for key, value in settings.items():
         if not key.endswith("_token_id") or value is None:
             continue

@@ -38,7 +38,7 @@ class Snapshot:
         self._roots = _blobs_beside(os.path.realpath(folder))
 
     def has(self, name: str) -> bool:
-        """Whether there is anything of this name, of whatever kind."""
+        """Whether the folder has an entry of this name, of whatever kind."""
         return os.path.lexists(self.folder / name)
 
     def locate(self, name: object, given_by: str | None = None) -> Path:

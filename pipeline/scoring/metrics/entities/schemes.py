@@ -74,4 +74,4 @@ _IS_WHOLE: Mapping[str, Callable[[Tag], bool]] = {
     "IOBES": lambda last: last[0] in "ES",
     "BILOU": lambda last: last[0] in "ES",
 }
-"""Whether what ends in this tag is an entity."""
+"""Whether a span that ends in this tag is an entity."""

@@ -22,10 +22,15 @@ class EntityScores:
 
 
 def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
-    """Micro F1 of the entities in 0..100, with their recall and precision; with several references, of the first.
+    """Compute the micro F1 of the entities in 0..100, with their recall and precision.
 
-    With `config.entities = "conlleval"` it is that program's, and seqeval's by default; otherwise seqeval's in mode
-    strict, by the scheme that is named.
+    With `config.entities = "conlleval"` the score is that program's, and seqeval's by default; otherwise seqeval's in
+    mode strict, by the scheme that is named.
+
+    Args:
+        hypotheses: tags of each segment, between spaces.
+        references: one or more lists as long; the first is read.
+        config: `entities` is read.
     """
     right, given, wanted = (
         sum(column) for column in zip(*entity_counts(hypotheses, references[0], config), strict=True)
@@ -38,7 +43,16 @@ def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], co
 def entity_counts(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[int, int, int]]:
-    """How many entities of each segment are right, how many are given, and how many are wanted."""
+    """Count the entities of each segment that are right, that are given, and that are wanted.
+
+    Args:
+        hypotheses: tags of each segment, between spaces.
+        references: the right tags, as many lines.
+        config: `entities`, the scheme of the tags, is read.
+
+    Returns:
+        (right, given, wanted) of each segment.
+    """
     found = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         given, wanted = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
@@ -47,7 +61,13 @@ def entity_counts(
 
 
 def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> EntityScores:
-    """The scores of each type that either side has, by name, as seqeval's `classification_report` has them."""
+    """Score each type of entity that either side has, by name, as seqeval's `classification_report` does.
+
+    Args:
+        hypotheses: tags of each segment, between spaces.
+        references: the right tags, as many lines.
+        config: `entities` is read.
+    """
     right, given, wanted = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one, other = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
@@ -73,7 +93,7 @@ def _mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> LabelScore:
 
 
 def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> str | None:
-    """Why the references cannot be scored by their entities; None where they can."""
+    """Return the reason why the references cannot be scored by their entities; None where they can."""
     for line, text in enumerate(references, 1):
         for label in text.split():
             if tag_of(label, config.entities) is None:
