@@ -44,7 +44,7 @@ FOLDERS = {
         *("masks", "layout", "config", "config_checks", "config_fields", "config_tables"),
     ),
     "data": (
-        *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
+        *("batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
         *(
             "arrays",
             "typing_errors",

@@ -26,7 +26,6 @@ from tfm.data.dataset.split_files import write_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about
 from tfm.data.dataset.unseen_labels import format_message, unseen
 from tfm.data.dataset.unwritable import Unwritable
-from tfm.data.dataset_report import MAX_CHARACTERS_SHOWN, CorpusCount, SplitCount, batches_line, make_report, tables
 from tfm.data.errors import DataError
 from tfm.data.image_config import ImagesConfig, without_images
 from tfm.data.images.augmentation import Augmentation
@@ -36,6 +35,14 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.reports.dataset_report import (
+    MAX_CHARACTERS_SHOWN,
+    CorpusCount,
+    SplitCount,
+    batches_line,
+    make_report,
+    tables,
+)
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.languages import match_languages
 from tfm.tokenizer.special import language_token
