@@ -25,6 +25,7 @@ from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha
 from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
 from tfm.pipeline.judging.statistics.correlation import Correlation
 from tfm.pipeline.judging.statistics.differences import DifferenceTest, difference_tests
+from tfm.pipeline.judging.statistics.minimums import MIN_ERROR_SEGMENTS, MIN_SEGMENTS
 from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     SignTest,
@@ -35,27 +36,24 @@ from tfm.pipeline.judging.statistics.preferences import (
     win_counts,
 )
 from tfm.pipeline.judging.statistics.ranks import contradictions, ranks, significant
-from tfm.pipeline.judging.statistics.ratings import (
-    Estimate,
-    Judgment,
-    Mean,
-    means,
-    z_scores,
-)
+from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Mean, means, z_scores
 
 LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
 """What the numbers of each scale are, for agreement."""
 LOWER_IS_BETTER = ("errors",)
 METHODS: Mapping[str, str] = {
-    "means": "of segments, each by the mean of its judges; intervals of 95 % by Student's t, of 50 segments or more",
+    "means": "of segments, each by the mean of its judges; intervals by Student's t, of 100 segments (errors: 200)",
     "z": "(value - mean of the judge) / standard deviation of the judge",
-    "differences": "of z; paired: approximate randomisation; unpaired: permutation test; 10,000 trials, two-sided",
+    "differences": "of z; paired: approximate randomisation; unpaired: permutation test; 10,000 trials, two-sided; "
+    "intervals by Student's or Welch's t, of 20 segments, of unpaired 100 each (errors: 200)",
     "strengths": "Bradley and Terry, ties half a win, one tie added to each pair; intervals as those of alpha",
     "preferences": "sign test of the majority of each segment, exact, two-sided",
     "p_holm": "Holm's correction over all pairs of systems of a scale, level 0.05",
-    "alpha": "Krippendorff's; intervals by 1,000 draws of 50 segments or more, expanded percentiles",
+    "alpha": "Krippendorff's; intervals by 1,000 draws of 100 segments or more, expanded percentiles",
     "kappas": "Cohen's, of each two judges; weights quadratic, or none where the level is nominal; intervals likewise",
-    "correlations": "Kendall's tau-b and Pearson's r with z or preferences; intervals by 1,000 draws of segments",
+    "correlations": "Kendall's tau-b and Pearson's r with z or preferences; intervals as those of alpha",
+    "no_interval_reason": "why there is no interval: fewer than 93 of 100 would hold the true figure; at least 10 "
+    "segments must differ from the commonest value (strengths: be won, and be lost, by each system)",
 }
 """How each figure is found."""
 ERRORS = "errors"
@@ -191,7 +189,7 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
     judges = verdicts(judge_stats(campaign, answers), values)
     scales = [_scale(name, judgments(used, value)) for name, value in _scales(campaign)]
     errors = {
-        f"{severity} errors": means(judgments(used, num_errors(severity)))
+        f"{severity} errors": means(judgments(used, num_errors(severity)), MIN_ERROR_SEGMENTS)
         for severity in ("minor", "major")
         if campaign.kind == "esa"
     }
@@ -219,11 +217,12 @@ def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment
 
 def _scale(name: str, given: Sequence[Judgment]) -> Scale:
     standardized, unvaried = z_scores(given)
-    raw, z = means(given), means(standardized)
+    fewest = MIN_ERROR_SEGMENTS if name == ERRORS else MIN_SEGMENTS
+    raw, z = means(given, fewest), means(standardized, fewest)
     sign = _sign(name)
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
-    tests = difference_tests(standardized, order)
+    tests = difference_tests(standardized, order, fewest)
     places = ranks(order, significant(tests, sign))
     rated = [
         SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))

@@ -8,6 +8,7 @@ from tfm.pipeline.judging.campaign import SCALES
 from tfm.pipeline.judging.findings import Choices, Findings, Scale
 from tfm.pipeline.judging.statistics.agreement import Alpha
 from tfm.pipeline.judging.statistics.correlation import Correlation
+from tfm.pipeline.judging.statistics.minimums import UNDEFINED
 from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.significance.holm import format_p
@@ -24,7 +25,7 @@ class Table(NamedTuple):
 
 
 def tables(findings: Findings) -> Iterator[Table]:
-    """All tables: systems, tests, judges, agreement, metrics beside the judges."""
+    """All tables: systems, tests, judges, agreement, metrics beside the judges, intervals that are not given."""
     for scale in findings.scales:
         yield _of_scale(findings, scale)
         if scale.tests:
@@ -36,6 +37,9 @@ def tables(findings: Findings) -> Iterator[Table]:
     yield _agreement(findings)
     for name, correlations in findings.correlations.items():
         yield _correlations(name, correlations)
+    missing = _missing_intervals(findings)
+    if missing.rows:
+        yield missing
 
 
 def _of_scale(findings: Findings, scale: Scale) -> Table:
@@ -163,6 +167,39 @@ def _correlations(name: str, correlations: Sequence[Correlation]) -> Table:
         for each in correlations
     ]
     return Table(f"{name}: correlation of metrics with the judges (Kendall's tau-b, Pearson's r)", columns, rows)
+
+
+def _missing_intervals(findings: Findings) -> Table:
+    """Which intervals are not given, and why; figures that are not defined are left out."""
+    of: dict[tuple[str, str, str], list[str]] = {}
+    for scale, figure, name, reason in _reasons(findings):
+        if reason is not None and reason != UNDEFINED:
+            of.setdefault((scale, figure, reason), []).append(name)
+    rows = [[scale, figure, ", ".join(filter(None, names)), why] for (scale, figure, why), names in of.items()]
+    return Table("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
+
+
+def _reasons(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
+    """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
+    parts: list[tuple[str, Scale | Choices]] = [(scale.name, scale) for scale in findings.scales]
+    for scale in findings.scales:
+        for rated in scale.systems:
+            yield scale.name, "mean", rated.system, rated.mean.no_interval_reason
+            if rated.z is not None:
+                yield scale.name, "z", rated.system, rated.z.no_interval_reason
+        for test in scale.tests:
+            yield scale.name, "difference", f"{test.first} - {test.second}", test.no_interval_reason
+    if findings.choices is not None:
+        parts.append(("preferences", findings.choices))
+        for strength in (each.strength for each in findings.choices.systems):
+            yield "preferences", "strength", strength.system, strength.no_interval_reason
+    for name, part in parts:
+        yield name, "alpha", "", part.alpha.no_interval_reason
+        yield name, "mean kappa", "", part.mean_kappa.no_interval_reason
+    for name, correlations in findings.correlations.items():
+        for each in correlations:
+            yield name, "tau", each.metric, each.kendall.no_interval_reason
+            yield name, "r", each.metric, each.pearson.no_interval_reason
 
 
 def _number(value: float | None) -> str:

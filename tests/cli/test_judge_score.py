@@ -42,6 +42,9 @@ def test_tables_of_ratings(tmp_path: Path) -> None:
         assert f"\n{title}\n" in f"\n{done.out}"
     assert line_of(done.out, "judge-3", "24").split()[:3] == ["judge-3", "24", "24"]
     assert "METEOR exact+stem" in done.out
+    assert "\nintervals of 95 % that are not given\n" in done.out
+    for num in (20, 100, 200):
+        assert f"segments, and it needs {num}" in done.out
     assert "warning: judge-3 seems careless: failed 2 of 2 attention checks" in done.err
     assert "correlations by system are of 3 systems" in done.err
 
@@ -56,6 +59,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert found["judges"][2]["seems_careless"]
     for each in (found["preferences"]["alpha"], found["preferences"]["mean_kappa"]):
         assert (each["low"], each["high"]) == (None, None), "of so few segments there is no interval"
+        assert each["no_interval_reason"].endswith(" segments, and it needs 100")
     systems = found["preferences"]["systems"]
     assert {each["system"] for each in systems} == {*panel.WRONG}
     # every pair of a judge's 20 is a win and a loss, or two ties

@@ -7,7 +7,7 @@ percentiles over draws of whole segments (Efron 1979); expected disagreement is 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,7 @@ import krippendorff
 import numpy as np
 import numpy.typing as npt
 
+from tfm.pipeline.judging.statistics.minimums import TOO_AGREED, TOO_ALIKE, apart
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, estimate
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -33,6 +34,7 @@ class Alpha:
     level: Level
     num_units: int
     num_values: int
+    no_interval_reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Kappa:
     low: float | None
     high: float | None
     num_units: int
+    no_interval_reason: str | None = None
 
 
 def by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[Unit, float]]:
@@ -65,8 +68,18 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
         units.setdefault((each.segment, each.system), []).append(each.value)
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
-    found = estimate(_alpha(values, level), list(pairable), lambda counts: alpha_of_draws(counts, values, level))
-    return Alpha(found.value, found.low, found.high, level, len(values), sum(map(len, values)))
+    again = partial(alpha_of_draws, units=values, level=level)
+    found = estimate(_alpha(values, level), list(pairable), again, _apart(values))
+    num_values = sum(map(len, values))
+    return Alpha(found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason)
+
+
+def _apart(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
+    """Which units have another value than the commonest of all, and where judges differ."""
+    flags = apart([value for values in units for value in values])
+    ends = list(accumulate(map(len, units), initial=0))
+    varied = [any(flags[start:end]) for start, end in pairwise(ends)]
+    return {TOO_ALIKE: [varied], TOO_AGREED: [[len(set(values)) > 1 for values in units]]}
 
 
 def _alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
@@ -171,12 +184,14 @@ def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Es
         if both:
             first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
             again = partial(kappa_of_draws, first=first, second=second, level=level)
-            each = estimate(cohen_kappa(first, second, level), both, again)
-            found.append(Kappa((one, other), each.value, each.low, each.high, len(both)))
+            value, differing = cohen_kappa(first, second, level), _apart(list(zip(first, second, strict=True)))
+            each = estimate(value, both, again, differing)
+            found.append(Kappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
             of_draws.append(partial(_of_some, [place[unit] for unit in both], again))
     values = [each.value for each in found if each.value is not None]
     mean = fmean(values) if values else None
-    return found, estimate(mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]))
+    differing = _apart([[given[unit] for given in table.values() if unit in given] for unit in units])
+    return found, estimate(mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]), differing)
 
 
 def _of_some(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE, apart, rounded
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate
 from tfm.pipeline.scoring.metrics.references import non_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS
@@ -99,7 +100,8 @@ def over_segments(
     units = [unit for unit in x if unit in y]
     given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
     value = coefficient.plain(given.tolist(), beside.tolist())
-    return estimate(value, units, lambda counts: coefficient.of_draws(counts, given, beside), num_draws)
+    differing = {TOO_ALIKE: [apart(rounded(side.tolist())) for side in (given, beside)]}
+    return estimate(value, units, lambda counts: coefficient.of_draws(counts, given, beside), differing, num_draws)
 
 
 @dataclass(frozen=True)

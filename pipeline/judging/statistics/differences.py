@@ -9,8 +9,10 @@ from statistics import fmean
 import numpy as np
 from scipy.stats import ttest_ind
 
-from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, MIN_DIFFERENCES, Judgment, by_segment, mean_of, vary
+from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, values_problem
+from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, by_segment, mean_of
 from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.intervals import Interval
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import means as statistics_of
 
@@ -39,6 +41,7 @@ class DifferenceTest:
     num_second: int
     p: float
     p_holm: float
+    no_interval_reason: str | None = None
 
     @property
     def is_significant(self) -> bool:
@@ -46,39 +49,60 @@ class DifferenceTest:
         return self.p_holm < LEVEL
 
 
-def difference_tests(judgments: Iterable[Judgment], systems: Sequence[str]) -> list[DifferenceTest]:
-    """The test of every two of some systems, in their order, on the means of the segments' judges."""
+def difference_tests(
+    judgments: Iterable[Judgment], systems: Sequence[str], fewest_unpaired: int = MIN_SEGMENTS
+) -> list[DifferenceTest]:
+    """The test of every two of some systems, in their order, on the means of the segments' judges.
+
+    fewest_unpaired: segments of each of two systems that do not share them, of which the difference has an interval.
+    """
     rated, found = by_segment(judgments), []
     for first, second in combinations([system for system in systems if system in rated], 2):
         mine, theirs = rated[first], rated[second]
         shared = len(mine.keys() & theirs.keys())
-        test = paired_test if shared and shared >= MIN_OVERLAP * min(len(mine), len(theirs)) else unpaired_test
-        found.append(test(first, mine, second, theirs))
+        is_paired = shared and shared >= MIN_OVERLAP * min(len(mine), len(theirs))
+        test, fewest = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, fewest_unpaired)
+        found.append(test(first, mine, second, theirs, fewest))
     corrected = holm([test.p for test in found])
     return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
 
 
-def paired_test(first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float]) -> DifferenceTest:
+def paired_test(
+    first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float], fewest: int
+) -> DifferenceTest:
     """Over the segments that both systems have; the interval is Student's, of the differences."""
     both = [segment for segment in mine if segment in theirs]
     a, b = [mine[segment] for segment in both], [theirs[segment] for segment in both]
     versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
     p = 1.0 if versus is None else versus.p  # None of one segment: to swap it changes nothing
-    found = mean_of([x - y for x, y in zip(a, b, strict=True)], MIN_DIFFERENCES)
-    return DifferenceTest(first, second, True, found.value, found.low, found.high, len(both), len(both), p, p)
+    found = mean_of([x - y for x, y in zip(a, b, strict=True)], fewest)
+    ends = found.low, found.high
+    return DifferenceTest(
+        first, second, True, found.value, *ends, len(both), len(both), p, p, no_interval_reason=found.no_interval_reason
+    )
 
 
-def unpaired_test(first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float]) -> DifferenceTest:
-    """Over all segments of each system; the interval is Welch's (1947).
+def unpaired_test(
+    first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float], fewest: int
+) -> DifferenceTest:
+    """Over all segments of each system; the interval is Welch's.
 
     Segments that both have make the interval too wide and p too large, rather than the reverse.
     """
     a, b = list(mine.values()), list(theirs.values())
-    low = high = None
-    if min(len(a), len(b)) >= MIN_DIFFERENCES and (vary(a) or vary(b)):
-        low, high = map(float, ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE))
+    problem, low, high = welch_interval(a, b, fewest)
     p = permutation_p(a, b)
-    return DifferenceTest(first, second, False, fmean(a) - fmean(b), low, high, len(a), len(b), p, p)
+    difference = fmean(a) - fmean(b)
+    return DifferenceTest(first, second, False, difference, low, high, len(a), len(b), p, p, no_interval_reason=problem)
+
+
+def welch_interval(a: Sequence[float], b: Sequence[float], fewest: int) -> Interval:
+    """Welch's interval (1947) of the difference of two means, of `fewest` values or more each; or why there is none."""
+    problem = values_problem(a, fewest) or values_problem(b, fewest)
+    if problem is not None:
+        return problem, None, None
+    low, high = ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE)
+    return None, float(low), float(high)
 
 
 def permutation_p(a: Sequence[float], b: Sequence[float]) -> float:

@@ -10,13 +10,15 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
-from tfm.pipeline.judging.statistics.ratings import MIN_SEGMENTS, NUM_DRAWS, bootstrap_counts, percentiles
+from tfm.pipeline.judging.statistics.minimums import MIN_APART, MIN_SEGMENTS, ONE_SIDED, count_problem
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentiles
 from tfm.pipeline.significance.holm import LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
 
 PRIOR = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
+BOUNDED = "some systems won every comparison with others, so that the prior alone bounds it"
 TOLERANCE = 1e-10
 MAX_ITERATIONS = 100_000
 
@@ -36,8 +38,8 @@ class Preference:
 class Strength:
     """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons.
 
-    Without an interval where the prior alone bounds the strengths (every draw of such data would say the same), and of
-    fewer than MIN_SEGMENTS segments.
+    Without an interval of fewer than MIN_SEGMENTS segments, and where a system won or lost in fewer than MIN_APART of
+    them, or the prior alone bounds the strengths (every draw of such data would say the same).
     """
 
     system: str
@@ -47,6 +49,7 @@ class Strength:
     won: int
     tied: int
     lost: int
+    no_interval_reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,16 +121,26 @@ def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list
     segments, counts = win_counts(preferences, systems)
     values = bradley_terry(counts.sum(0))
     low, high = [None] * len(systems), [None] * len(systems)
-    if len(systems) > 1 and len(segments) >= MIN_SEGMENTS and len(groups(counts.sum(0), systems, "strong")) == 1:
+    problem = _interval_problem(counts, systems)
+    if problem is None:
         drawn = bootstrap_counts(len(segments), NUM_DRAWS)
         again = bradley_terry(np.tensordot(drawn, counts, 1))
         low, high = np.percentile(again, percentiles(len(segments)), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
         own = [each.wins if each.first == system else 1 - each.wins for each in preferences if _has(each, system)]
-        outcomes = [sum(win == wanted for win in own) for wanted in (1, 0.5, 0)]
-        found.append(Strength(system, float(values[i]), low[i], high[i], *outcomes))
+        won, tied, lost = (sum(win == wanted for win in own) for wanted in (1, 0.5, 0))
+        found.append(Strength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
     return sorted(found, key=lambda each: -each.value)
+
+
+def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
+    """Why strengths have no intervals, by the counts (N, K, K); a tie is half won and half lost."""
+    won, lost = ((counts.sum(axis) > 0).sum(0).tolist() for axis in (2, 1))
+    sides = zip(systems, won, lost, strict=True)
+    found = (ONE_SIDED.format(*each, MIN_APART) for each in sides if min(each[1:]) < MIN_APART)
+    bounded = len(groups(counts.sum(0), systems, "strong")) > 1
+    return count_problem(len(counts), MIN_SEGMENTS) or next(found, None) or (BOUNDED if bounded else None)
 
 
 def _has(preference: Preference, system: str) -> bool:

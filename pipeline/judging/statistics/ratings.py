@@ -1,7 +1,7 @@
 """Numbers that judges gave to systems: means with intervals, and z-scores by judge."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -9,13 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, t
 
+from tfm.pipeline.judging.statistics.minimums import (
+    MIN_SEGMENTS,
+    UNDEFINED,
+    alike_problem,
+    count_problem,
+    values_problem,
+)
+from tfm.pipeline.significance.intervals import ALL_ALIKE
+
 CONFIDENCE = 0.95
 """Of every interval."""
-MIN_SEGMENTS = 50
-"""Fewest segments of which a mean has Student's interval, and another figure one by bootstrap: of fewer they hold the
-figure in less than 93 of 100 cases, where most marks are the best one or values are few."""
-MIN_DIFFERENCES = 5
-"""Fewest segments of which a difference of means has Student's or Welch's interval: differences are less skewed."""
 NUM_DRAWS, SEED = 1000, 12345
 """Of the segments, for intervals by bootstrap."""
 ROUNDING = 1e-12
@@ -36,11 +40,12 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval over draws of the segments; None where it is not defined, or of too few."""
+    """A figure with its 95 % interval over draws of the segments; None where it is not defined, or there is none."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    no_interval_reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Mean:
     low: float | None
     high: float | None
     num_segments: int
+    no_interval_reason: str | None = None
 
 
 def bootstrap_counts(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]:
@@ -63,22 +69,28 @@ def estimate(
     value: float | None,
     units: Sequence[Unit],
     of_draws: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
+    apart: Mapping[str, Sequence[Sequence[bool]]],
     num_draws: int = NUM_DRAWS,
 ) -> Estimate:
     """A figure of units with the `percentiles` of it over bootstrap draws of whole segments.
 
     of_draws: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not defined, left
-    out. No interval of fewer than MIN_SEGMENTS, nor where all draws give the same.
+    out. apart: by reason, which units differ, each time one flag a unit. No interval of fewer than MIN_SEGMENTS, nor
+    where fewer than MIN_APART differ, or all draws give the same.
     """
     segments = list(dict.fromkeys(segment for segment, _ in units))
-    if value is None or len(segments) < MIN_SEGMENTS:
-        return Estimate(value)
+    problem = UNDEFINED if value is None else count_problem(len(segments), MIN_SEGMENTS)
+    for reason, flags in ((reason, flags) for reason, several in apart.items() for flags in several):
+        num_apart = len({segment for (segment, _), flag in zip(units, flags, strict=True) if flag})
+        problem = problem or alike_problem(num_apart, reason)
+    if problem:
+        return Estimate(value, no_interval_reason=problem)
     place = {segment: i for i, segment in enumerate(segments)}
     counts = bootstrap_counts(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
     bootstrap_values = of_draws(counts.astype(np.float64))
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
     if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING * np.abs(bootstrap_values).max():
-        return Estimate(value)
+        return Estimate(value, no_interval_reason=ALL_ALIKE)
     low, high = np.percentile(bootstrap_values, percentiles(len(segments)))
     return Estimate(value, float(low), float(high))
 
@@ -107,12 +119,14 @@ def by_segment(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
 def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> Mean:
     """The mean of one value a segment, and of `fewest` segments or more Student's t interval: mean ± t(n − 1) s / √n.
 
-    It is about other segments, judged by the same judges. Values that are all the same have none.
+    It is about other segments, judged by the same judges. None where fewer than MIN_APART segments differ from the
+    commonest value.
     """
     num = len(values)
     mean = math.fsum(values) / num
-    if num < max(fewest, 2) or not vary(values):
-        return Mean(mean, None, None, num)
+    problem = values_problem(values, fewest)
+    if problem:
+        return Mean(mean, None, None, num, problem)
     half = float(t.ppf((1 + CONFIDENCE) / 2, num - 1)) * float(np.std(values, ddof=1)) / math.sqrt(num)
     return Mean(mean, mean - half, mean + half, num)
 
@@ -122,9 +136,9 @@ def vary(values: Sequence[float]) -> bool:
     return max(values) - min(values) > ROUNDING * max(map(abs, values))
 
 
-def means(judgments: Iterable[Judgment]) -> dict[str, Mean]:
-    """The mean of each system over its segments, each segment by the mean of its judges."""
-    return {system: mean_of(list(segments.values())) for system, segments in by_segment(judgments).items()}
+def means(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, Mean]:
+    """The mean of each system over its segments, each segment by the mean of its judges; intervals as `mean_of`."""
+    return {system: mean_of(list(segments.values()), fewest) for system, segments in by_segment(judgments).items()}
 
 
 def z_scores(judgments: Sequence[Judgment]) -> tuple[list[Judgment], list[str]]:

@@ -148,15 +148,15 @@ def test_a_draw_of_equal_values_has_neither_alpha_nor_kappa(level: Level) -> Non
 def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
     """Two systems a segment, three judges: every draw once more, written out, by the library and by `cohen_kappa`."""
     random = np.random.default_rng(11)
-    truth = random.integers(1, 6, size=(50, 2))
-    values = np.clip(truth + random.integers(-1, 2, size=(3, 50, 2)), 1, 5).astype(float)
+    truth = random.integers(1, 6, size=(100, 2))
+    values = np.clip(truth + random.integers(-1, 2, size=(3, 100, 2)), 1, 5).astype(float)
     rows = [
         Judgment("abc"[judge], f"t:{line}", "xy"[system], float(values[judge, line, system]))
         for judge, line, system in np.ndindex(values.shape)
     ]
     found, (pairs, mean) = alpha(rows, "ordinal"), kappas(rows, "ordinal")
     alphas, by_pair = [], []
-    for draw in bootstrap_counts(50, 1000):
+    for draw in bootstrap_counts(100, 1000):
         again = np.repeat(values, draw, axis=1).reshape(3, -1)
         alphas.append(krippendorff.alpha(again, level_of_measurement="ordinal"))
         by_pair.append(
@@ -167,7 +167,7 @@ def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
         assert each.low is not None
         assert each.value is not None
         assert each.high is not None
-        assert (each.low, each.high) == pytest.approx(tuple(np.percentile(draws, percentiles(50))), abs=1e-12)
+        assert (each.low, each.high) == pytest.approx(tuple(np.percentile(draws, percentiles(100))), abs=1e-12)
         assert each.low < each.value < each.high
 
 
@@ -178,23 +178,36 @@ def test_one_segment_has_no_interval() -> None:
     assert kappas([], "nominal")[1].value is None
 
 
+def test_where_judges_differ_seldom_there_is_no_interval() -> None:
+    for num_apart, is_given in ((9, False), (10, True)):
+        first = [float(line % 3) for line in range(100)]
+        second = [value + (line < num_apart) for line, value in enumerate(first)]
+        rows = [Judgment(j, f"t:{i}", "s", v) for j, side in (("a", first), ("b", second)) for i, v in enumerate(side)]
+        found, (pairs, mean) = alpha(rows, "nominal"), kappas(rows, "nominal")
+        for each in (found, pairs[0], mean):
+            assert (each.low is not None) == is_given
+            assert each.no_interval_reason == (None if is_given else "the judges differ in 9 segments, and it needs 10")
+    rows = [Judgment(j, f"t:{i}", "s", float(i < 12 + (j == "a"))) for j in "ab" for i in range(99)]
+    assert alpha(rows, "nominal").no_interval_reason == "99 segments, and it needs 100"
+
+
 def covered(level: Level, num_panels: int, seed: int) -> tuple[float, float]:
     """Of simulated panels the share, in percent, whose intervals hold alpha and kappa of all texts there could be.
 
-    60 texts, four judges. Numbers: truth + error, both normal; names: the truth, or in 1 of 6 cases the other one. Both
+    100 texts, four judges. Numbers: truth + error, both normal; names: the truth, or in 1 of 6 cases the other. Both
     figures are then 1 - (disagreement of two judges) / (disagreement of two values), in closed form.
     """
     random, in_alpha, in_kappa = np.random.default_rng(seed), 0, 0
     for _ in range(num_panels):
         if level == "nominal":
             wrong, share = 1 / 6, 0.4
-            values = (random.random(60) < share) ^ (random.random((4, 60)) < wrong)
+            values = (random.random(100) < share) ^ (random.random((4, 100)) < wrong)
             given = share * (1 - wrong) + (1 - share) * wrong
             wanted = 1 - wrong * (1 - wrong) / (given * (1 - given))
         else:
-            values = random.normal(0, 1, 60) + random.normal(0, 0.8, (4, 60))
+            values = random.normal(0, 1, 100) + random.normal(0, 0.8, (4, 100))
             wanted = 1 / (1 + 0.8**2)
-        rows = [Judgment(str(j), f"t:{i}", "s", float(values[j, i])) for j, i in np.ndindex(4, 60)]
+        rows = [Judgment(str(j), f"t:{i}", "s", float(values[j, i])) for j, i in np.ndindex(4, 100)]
         of_alpha, (_, of_kappas) = alpha(rows, level), kappas(rows, level)
         in_alpha += of_alpha.low <= wanted <= of_alpha.high  # type: ignore[operator]
         in_kappa += of_kappas.low <= wanted <= of_kappas.high  # type: ignore[operator]

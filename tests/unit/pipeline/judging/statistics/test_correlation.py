@@ -68,7 +68,7 @@ def test_draws_are_those_of_the_values_drawn(
 def test_intervals_are_drawn_by_segment() -> None:
     """Ten copies of each segment's unit add nothing: the interval is as wide as that of single units."""
     random = np.random.default_rng(1)
-    x = {str(line): float(random.normal()) for line in range(60)}
+    x = {str(line): float(random.normal()) for line in range(120)}
     y = {line: value + float(random.normal()) for line, value in x.items()}
     single = over_segments(PEARSON, {(s, "a"): v for s, v in x.items()}, {(s, "a"): v for s, v in y.items()}, 500)
     copies = over_segments(
@@ -83,8 +83,8 @@ def test_intervals_are_drawn_by_segment() -> None:
     assert single.low is not None
     assert single.high is not None
     # Fisher's interval, another way, is near
-    assert math.tanh(math.atanh(single.value) - 1.96 / math.sqrt(57)) == pytest.approx(single.low, abs=0.12)
-    assert math.tanh(math.atanh(single.value) + 1.96 / math.sqrt(57)) == pytest.approx(single.high, abs=0.12)
+    assert math.tanh(math.atanh(single.value) - 1.96 / math.sqrt(117)) == pytest.approx(single.low, abs=0.12)
+    assert math.tanh(math.atanh(single.value) + 1.96 / math.sqrt(117)) == pytest.approx(single.high, abs=0.12)
 
 
 TEXTS = {

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind
 
 from tfm.pipeline.judging.statistics.differences import clusters, difference_tests, permutation_p
 from tfm.pipeline.judging.statistics.ratings import Judgment
@@ -34,8 +34,17 @@ def test_the_paired_test_by_all_swaps() -> None:
     (test,) = difference_tests(two_systems([float(x) for x in first], [float(x) for x in second]), BOTH)
     assert test.p == pytest.approx(fmean(as_far), abs=0.01)
     assert (test.difference, test.num_first, test.paired) == (pytest.approx(0.8), 10, True)
-    half = 2.262157 * stdev(differences) / math.sqrt(10)  # t(9) at 97.5 %, from a table
-    assert test.high == pytest.approx(0.8 + half, abs=1e-5)
+    assert (test.low, test.no_interval_reason) == (None, "10 segments, and it needs 20")
+
+
+def test_the_interval_of_shared_segments_is_student_s() -> None:
+    differences = [float(line % 4) for line in range(20)]
+    (test,) = difference_tests(two_systems([1 + each for each in differences], [1.0] * 20), BOTH)
+    half = 2.093024 * stdev(differences) / math.sqrt(20)  # t(19) at 97.5 %, from a table
+    assert (test.low, test.high) == (pytest.approx(1.5 - half, abs=1e-5), pytest.approx(1.5 + half, abs=1e-5))
+    (test,) = difference_tests(two_systems([2.0] * 9 + [1.0] * 91, [1.0] * 100), BOTH)
+    assert (test.low, test.high) == (None, None)
+    assert test.no_interval_reason == "9 segments have another value than the commonest one, and it needs 10"
 
 
 def test_the_paired_test_takes_shared_segments_and_corrects() -> None:
@@ -82,9 +91,19 @@ def test_the_unpaired_test_by_all_ways_of_dealing_out() -> None:
     (test,) = difference_tests(apart(first, second), BOTH)
     assert test.p == pytest.approx(fmean(far), abs=0.005)
     assert (test.paired, test.num_first, test.num_second) == (False, 5, 6)
-    # Welch's interval by hand, with t at his degrees of freedom (8.99) from a table
-    error = math.sqrt(stdev(first) ** 2 / 5 + stdev(second) ** 2 / 6)
-    assert test.high == pytest.approx(test.difference + 2.2622 * error, abs=2e-3)
+    assert (test.low, test.no_interval_reason) == (None, "5 segments, and it needs 100")
+
+
+def test_the_interval_of_segments_that_are_not_shared_is_welch_s() -> None:
+    """By hand, with t at his degrees of freedom."""
+    first, second = [5.0, 4, 4, 3, 5] * 20, [2.0, 3, 4, 1, 2, 3] * 20
+    of_first, of_second = stdev(first) ** 2 / 100, stdev(second) ** 2 / 120
+    freedom = (of_first + of_second) ** 2 / (of_first**2 / 99 + of_second**2 / 119)
+    (test,) = difference_tests(apart(first, second), BOTH)
+    half = t.ppf(0.975, freedom) * math.sqrt(of_first + of_second)
+    assert (test.low, test.high) == pytest.approx((test.difference - half, test.difference + half), abs=1e-9)
+    (test,) = difference_tests(apart(first, second), BOTH, 200)
+    assert (test.low, test.no_interval_reason) == (None, "100 segments, and it needs 200")
 
 
 def test_the_unpaired_test_is_near_student_s_where_values_are_normal() -> None:

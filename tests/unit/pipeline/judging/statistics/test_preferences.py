@@ -70,6 +70,15 @@ def test_wins_ties_and_losses_are_counted_for_either_side_of_a_pair() -> None:
     assert found == {"x": (2, 1, 0), "y": (1, 0, 2), "z": (0, 1, 1)}
 
 
+def test_strengths_of_systems_that_seldom_win_have_no_intervals() -> None:
+    for num, reason in ((9, "x won in 91 segments and lost in 9, and each system needs 10 of both"), (10, None)):
+        rows = [Preference("a", str(line), "x", "y", float(line >= num)) for line in range(100)]
+        for each in strengths(rows, ["x", "y"]):
+            assert each.no_interval_reason == reason
+            assert (each.low is None) == (each.high is None) == (reason is not None)
+        assert strengths(rows[1:], ["x", "y"])[0].no_interval_reason == "99 segments, and it needs 100"
+
+
 def test_who_wins_always_is_bounded_by_the_prior_alone() -> None:
     always = [
         Preference("a", str(line), first, second, 1) for line in range(9) for first, second in combinations("xyz", 2)
