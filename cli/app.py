@@ -50,7 +50,7 @@ RESUMABLE_COMMANDS = ("train", "run", "search")
 
 @dataclass
 class ErrorHandler:
-    """Turns what a command raises into one or two lines on stderr and an exit code."""
+    """Handler that turns an exception of a command into one or two lines on stderr and an exit code."""
 
     debug: bool = False
 
@@ -112,7 +112,7 @@ def _resume_hint() -> str:
 
 
 def _flush(stream: TextIO) -> None:
-    """Flush what was printed; if that fails, the stream is redirected to /dev/null."""
+    """Flush the output; if that fails, the stream is redirected to /dev/null."""
     try:
         stream.flush()
     except OSError:

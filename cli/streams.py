@@ -86,7 +86,7 @@ def print_message(text: str, stream: TextIO | None = None) -> None:
 
 
 def print_data(text: str, end: str = "\n") -> None:
-    """Print a result to stdout: byte for byte what it is, but to a terminal, which would obey its control characters.
+    """Print a result to stdout: byte for byte, except to a terminal, which would obey its control characters.
 
     Stdout is not flushed: thousands of lines may follow.
     """

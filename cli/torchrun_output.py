@@ -1,4 +1,6 @@
-"""Commands that torchrun starts several times on a machine: only the first process prints what all would print."""
+"""Commands that torchrun starts several times on a machine: only the first process prints the output, which all would
+print.
+"""
 
 import io
 import os

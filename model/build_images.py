@@ -143,7 +143,7 @@ VISION_ENCODERS: dict[str, Callable[[ModuleFactory, VisionConfig, ImageShape], I
     "patches": patches,
     "convolution": convolution,
 }
-"""By name: what makes tokens of an image."""
+"""By name: the module that makes tokens of an image."""
 IMAGE_MODELS: dict[str, Callable[[ModelConfig, ImageShape, int, torch.dtype], ImageModel]] = {
     "transformer": build_image_transformer,
     "encoder_only": build_image_classifier,

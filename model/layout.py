@@ -88,7 +88,7 @@ class Layout:
         return rows.view(self.batch, self.width, *rows.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:
-        """(B, S, ...) -> (N, ...): what `pad` came from."""
+        """(B, S, ...) -> (N, ...): the inverse of `pad`."""
         flat = padded.reshape(self.batch * self.width, *padded.shape[2:])
         if self.has_no_padding:
             return flat

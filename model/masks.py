@@ -62,7 +62,7 @@ class Mask:
         return self._written[key]
 
     def with_window(self, window: int) -> "Mask":
-        """The same mask of self-attention, where nobody sees farther than `window` positions."""
+        """Return the same mask of self-attention, where no query sees farther than `window` positions."""
         if (window,) not in self._derived:
             self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window)
         return self._derived[window,]

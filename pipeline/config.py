@@ -1,4 +1,6 @@
-"""The [decoding] and [evaluation] parts of a recipe, and what several parts have. [training]: `training_config.py`."""
+"""The [decoding] and [evaluation] parts of a recipe, and the types that several parts share. [training]:
+`training_config.py`.
+"""
 
 from typing import Literal, get_args
 

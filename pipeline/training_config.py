@@ -13,7 +13,7 @@ ValidationScore = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
     "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
-"""Metrics of [evaluation] that validation can compute of what the model says."""
+"""Metrics of [evaluation] that validation can compute of the model's hypotheses."""
 Metric = Literal[
     "loss", "perplexity", "accuracy",
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
@@ -142,7 +142,7 @@ class LoraConfig(BaseModel):
 
     @property
     def scale(self) -> float:
-        """alpha, or what stands for it."""
+        """alpha, or its default."""
         return float(self.rank) if self.alpha is None else self.alpha
 
 
@@ -232,7 +232,9 @@ class TrainingConfig(BaseModel):
         return self
 
     def scores_of(self, labels: bool) -> tuple[ValidationScore, ...]:
-        """The scores of what the model says that validation computes, each once; labels: whether it says labels."""
+        """Return the scores of the model's hypotheses that validation computes, each once; labels: whether it says
+        labels.
+        """
         metric = self.early_stopping.metric
         wanted: list[ValidationScore] = ["bleu"] if self.validation.bleu and not labels else []
         wanted += self.validation.metrics or ()

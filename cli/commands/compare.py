@@ -140,7 +140,7 @@ def _outputs(
     sets: list[str] | None,
     shown: tuple[Path | None, bool, bool, bool],
 ) -> None:
-    """Compare outputs: score them, test them, enter the look, and show what was found."""
+    """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.comparison.metric_tests import run_tests
     from tfm.pipeline.comparison.outputs import compare_outputs, enter_outputs, outputs_named
@@ -170,7 +170,7 @@ def _outputs(
 
 
 def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
-    """The table of the rows, that of the tests where there are any, and what their marks mean."""
+    """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
     from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import differences, table
     from tfm.pipeline.comparison.tables.legend import agreement_legend, legend

@@ -1,4 +1,4 @@
-"""`tfm inspect`: verify an artifact, and show what it is and how it was made."""
+"""`tfm inspect`: verify an artifact, and show its kind and how it was made."""
 
 import re
 import shlex
@@ -53,7 +53,7 @@ def _run(folder: Path, as_json: bool) -> None:
 
 
 def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
-    """A run as text: one row for each folder, with what is wrong with it or which process is writing it."""
+    """A run as text: one row for each folder, with its problem or the process that is writing it."""
     from tfm.cli.console import table_lines
 
     yield f"{report['path']}: {report['bytes']:,} bytes"
@@ -109,7 +109,7 @@ def _named_values(label: str, value: object) -> Iterator[str]:
 
 
 def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[str]:
-    """The tree of inputs; what is already in the tree (`shown`) is not expanded again."""
+    """The tree of inputs; an artifact already in the tree (`shown`) is not expanded again."""
     for number, (label, each) in enumerate(inputs.items(), 1):
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})

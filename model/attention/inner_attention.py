@@ -98,7 +98,7 @@ def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
 
 
 def sum_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
-    """All that is added to the logits; None for nothing."""
+    """Return the sum of the biases of the logits; None for nothing."""
     if position_bias is None or of_mask is None:
         return of_mask if position_bias is None else position_bias
     return position_bias + of_mask
@@ -129,7 +129,7 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
-        """Return softmax(Q K^T / sqrt(K) + bias) V, and save what the gradient needs.
+        """Return softmax(Q K^T / sqrt(K) + bias) V, and save the tensors that the gradient needs.
 
         Args:
             ctx: the context of autograd.

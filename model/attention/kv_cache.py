@@ -20,7 +20,8 @@ from tfm.model.masks import Mask
 
 @dataclass(frozen=True)
 class CacheSlots:
-    """The slots of one decoding step: where the new row of each hypothesis is written, and what it attends to.
+    """The slots of one decoding step: where the new row of each hypothesis is written, and the slots that it attends
+    to.
 
     new_slots (B, W): the slot that each new row takes. new_positions (B, W): the row's position. positions (B, S): the
     position of every slot. mask: the slots that each row attends to, including its own.

@@ -1,4 +1,4 @@
-"""The memory: what the encoder read, as keys and values that the layers of a decoder attend to.
+"""The memory: the encoder's output, as keys and values that the layers of a decoder attend to.
 
 Keys and values are computed once a sentence; all hypotheses of a sentence attend to the same ones.
 Legend: B sentences · S rows of the longest sentence · G heads of keys and values · K width of a head's keys · V width

@@ -1,4 +1,4 @@
-"""Position schemes: what is added to the input, and what attention does with positions.
+"""Position schemes: the layers of the input that add positions, and the position hooks of attention.
 
 A scheme is one row of POSITIONS. Relative schemes use the three hooks of `AttentionPositions`
 (`relative_positions.py`): rotary positions rotate queries and keys, ALiBi biases the logits, Shaw et al. also add to
@@ -34,7 +34,8 @@ def sinusoids(dim: int, max_length: int) -> Tensor:
 
 
 def fairseq_sinusoids(dim: int, max_length: int) -> Tensor:
-    """The same as fairseq has it, for M2M100: frequencies that end at 1/10000, positions counted from 2.
+    """Return the table of sines and cosines as fairseq has it, for M2M100: frequencies that end at 1/10000, positions
+    counted from 2.
 
         PE(pos, 2i) = sin((pos + 2) / 10000^(i/(h - 1))), PE(pos, 2i+1) = cos(the same), h = floor(D/2)
 
@@ -51,7 +52,7 @@ def fairseq_sinusoids(dim: int, max_length: int) -> Tensor:
 
 
 class NoPositionEmbedding(nn.Module):
-    """Adds nothing to the input."""
+    """Layer that adds nothing to the input."""
 
     def __init__(self, dim: int, max_length: int) -> None:
         super().__init__()
@@ -118,7 +119,8 @@ class Concatenated(nn.Module):
 
 class Scheme(NamedTuple):
     """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim,
-    what [model.rotary] says)."""
+    [model.rotary]).
+    """
 
     input: Callable[[int, int], nn.Module]
     attention: Callable[[int, int, int, RotaryConfig], AttentionPositions]

@@ -1,6 +1,6 @@
 """CANINE with a prediction for each character (Clark et al. 2022, fig. 1): the whole network, from ids to rows.
 
-Legend: N rows of characters · M rows of the shorter sequence · D width · E width of what enters the output layer.
+Legend: N rows of characters · M rows of the shorter sequence · D width · E width of the output layer's input.
 """
 
 from torch import Tensor, nn
@@ -60,5 +60,5 @@ class CharacterTagger(nn.Module):
         return self.head(characters, self.encoder_norm(rows), shorter)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) -> what enters the output layer (N, E)."""
+        """Return the input of the output layer (N, E) for source ids (N,)."""
         return self.encode(source, layout)

@@ -57,9 +57,11 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
 
 @inlined
 def _prefetch_share(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
-    """Prefetch the w-th of `width` shares of what the queries of a sentence see, as `list_allowed` has listed it.
+    """Prefetch the w-th of `width` shares of the keys that the queries of a sentence see, as `list_allowed` has listed
+    it.
 
-    A share is what one query sees and the one before it does not; where all see the same, a part of that.
+    A share consists of the keys that one query sees and the one before it does not; where all see the same, a part of
+    that.
     """
     m = w % len(counts)
     size = counts[m] if len(counts) == width else (counts[m] + width - 1) // width
@@ -201,7 +203,7 @@ def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # typ
 _ATTEND = "void({0}[:,:,::1], {0}[:,:,:,::1], {0}[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, {0}[:,:,:,::1])"
 attend = compiled(_ATTEND.format("f4"))(_attend)
 attend_bf16 = compiled(_ATTEND.format("u2"))(_attend)
-"""`attend` in fp32 of what is in bf16."""
+"""`attend` in fp32 of arrays in bf16."""
 
 
 @compiled("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")

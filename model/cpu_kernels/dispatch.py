@@ -21,7 +21,7 @@ from tfm.model.masks import Mask
 
 Lists = tuple[Tensor, Tensor]
 Candidates = tuple[Tensor, Tensor, Tensor]
-"""Values, beams and tokens (B, k) of what a beam may go on with, best first."""
+"""Values, beams and tokens (B, k) of the candidates that may continue a beam, best first."""
 
 LIBRARY = "tfm.model.cpu_kernels.library"
 LOGIT_ROWS_PER_CALL, ROW_MULTIPLE = 32, 8
@@ -49,7 +49,7 @@ def use_compiled_kernels(wanted: bool) -> Iterator[None]:
 
 
 def _load() -> Any:
-    """The module of the loops; None without numba, or where what it is made of cannot be loaded."""
+    """The module of the loops; None without numba, or where its libraries cannot be loaded."""
     if sys.modules.get(LIBRARY) is None:
         try:
             # Ctrl-C reaches the main thread alone: numba, interrupted while it is imported, fails at each later import
@@ -224,7 +224,7 @@ def as_array(numbers: Tensor) -> Any:
 
 
 def _is_supported(given: Tensor) -> bool:
-    """Return whether the loops are for this tensor; what is given beside it is of the same type and device."""
+    """Return whether the loops are for this tensor; the other arguments are of the same type and device."""
     return is_enabled() and given.dtype is torch.float32 and given.device.type == "cpu"
 
 

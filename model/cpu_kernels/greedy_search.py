@@ -185,8 +185,9 @@ def _attention(settings, attention, layer, x, projected, key, value, slots, seen
 
 @helper
 def _self_attention(settings, attention, turns, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
-    """Rows x (N, D) put their keys and values into slots (1, N) of key (1, G, S, K) and value, and attend to what is
-    seen of them. turns (N, K / 2, 2): those of their positions."""
+    """Rows x (N, D) put their keys and values into slots (1, N) of key (1, G, S, K) and value, and attend to those of
+    them that are seen. turns (N, K / 2, 2): those of their positions.
+    """
     projected = _linear(attention.projection, layer, _pre_norm(settings, attention.norm, layer, x))
     turn_heads(projected, turns, settings.heads[0] + settings.heads[1])
     return _attention(settings, attention, layer, x, projected, key, value, slots, seen)

@@ -30,7 +30,7 @@ helper = njit(**OPTIONS)
 
 
 def compiled(signature: Any) -> Callable[[Function], Any]:
-    """Compile for these types now, or take what an earlier process has compiled, where it could be kept."""
+    """Compile for these types now, or load the code that an earlier process has compiled, where it could be kept."""
 
     def compile_or_load(function: Function) -> Any:
         loop: Any = njit(nogil=True, **OPTIONS)(function)
@@ -52,7 +52,7 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
     """numba's files of a function, each with the sha256 of its contents as the last bytes.
 
     After a power failure a file may hold anything. One that is not as it was written is none: numba would raise any
-    error, or run it. (It reads nothing beyond what it wrote.)
+    error, or run it. (Only bytes that this class wrote are read.)
     """
 
     @contextmanager

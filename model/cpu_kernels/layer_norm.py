@@ -1,4 +1,4 @@
-"""Layer norm of rows, and of sums of rows; in fp32, or with what products in bf16 give and take."""
+"""Layer norm of rows, and of sums of rows; in fp32, or with inputs and outputs of products in bf16."""
 
 import numpy as np
 

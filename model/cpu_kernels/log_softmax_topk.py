@@ -94,7 +94,7 @@ def next_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-
     """List the hypotheses that may still add to the candidates of `best_of_logits`, in the order of their rank.
 
     Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if
-    its sum is not above what the beam needs: the value of the `beam`-th candidate that is not the end token.
+    its sum is not above the bound of the beam: the value of the `beam`-th candidate that is not the end token.
 
     Args:
         place: place in the order of all B W hypotheses from which to go on; 0 at first.

@@ -163,7 +163,7 @@ def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: 
 
 
 def _f32_to_bf16(builder: Any, x: Any) -> Any:
-    """The nearest numbers of bf16, of two the even one; of what is not a number, one that is none either."""
+    """The nearest numbers of bf16, of two the even one; NaN stays NaN."""
     bits = builder.bitcast(x, INTS)
     odd = builder.and_(builder.lshr(bits, _constant(16, INTS)), _constant(1, INTS))
     nearest = builder.lshr(builder.add(builder.add(bits, _constant(0x7FFF, INTS)), odd), _constant(16, INTS))

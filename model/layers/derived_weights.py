@@ -33,16 +33,15 @@ class DerivedWeights(Generic[T]):
     """Something made of weights, for as long as they are the same tensors in the same place with the same numbers.
 
     Unnoticed are only writes that torch does not count, through `tensor.data` or numpy, if nobody calls
-    `invalidate_derived_weights`. Torch counts none of tensors made in inference mode: with these it is
-    always made anew.
-    A copy, or what is read from a pickle, begins with nothing.
+    `invalidate_derived_weights`. Torch counts none of tensors made in inference mode: with these it is always made
+    anew. A copy, or an object read from a pickle, begins with nothing.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Free what was made."""
+        """Free the value."""
         self._seen: list[object] | None = None
         self._memory: list[UntypedStorage] = []
         self._made: T | None = None

@@ -1,4 +1,4 @@
-"""The embedding layer: token ids to rows, including what the position scheme adds to them.
+"""The embedding layer: token ids to rows, with their positions.
 
 Legend: N rows · D width.
 """

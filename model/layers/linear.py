@@ -180,7 +180,7 @@ class Linear(nn.Module):
             self._packed(self.weight, dtype)
 
     def train(self, mode: bool = True) -> Self:
-        """Turn training on or off; what was laid out is freed."""
+        """Turn training on or off; packed weights are freed."""
         self._packed_weight.clear()
         return super().train(mode)
 

@@ -61,7 +61,7 @@ class LoraLinear(Linear):
         return frozen + self.factor * F.linear(F.linear(x, self.a), self.b)
 
     def train(self, mode: bool = True) -> "LoraLinear":
-        """Turn training on or off; what was merged is freed."""
+        """Turn training on or off; the merged weight is freed."""
         self._merged.clear()
         return super().train(mode)
 

@@ -1,4 +1,4 @@
-"""Residual connections, with the norm before or after what is added.
+"""Residual connections, with the norm before or after the sublayer.
 
 Legend: N rows · D width.
 """

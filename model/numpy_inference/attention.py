@@ -81,7 +81,9 @@ def mix(heads: Heads, query: Array, key: Array, value: Array) -> Array:
 
 @dataclass(frozen=True)
 class SelfAttention:
-    """query_key_value: D -> H K + G K + G V. output: H V -> D. turn: what positions do to queries and keys."""
+    """query_key_value: D -> H K + G K + G V. output: H V -> D. turn: the function that positions apply to queries and
+    keys.
+    """
 
     heads: Heads
     query_key_value: Linear

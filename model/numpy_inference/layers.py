@@ -73,7 +73,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Vectors of pieces (V, D), scaled, and what is added of their positions: (T,) -> (T, D) or (T, 1)."""
+    """Vectors of pieces (V, D), scaled, and the term added for their positions: (T,) -> (T, D) or (T, 1)."""
 
     table: Array
     scale: float

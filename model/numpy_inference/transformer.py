@@ -33,7 +33,7 @@ class EncoderLayer:
 
 @dataclass(frozen=True)
 class DecoderLayer:
-    """Self-attention over what is there, cross-attention, feed-forward, each in its residual."""
+    """Self-attention over the rows so far, cross-attention, feed-forward, each in its residual."""
 
     attention: SelfAttention
     cross_attention: CrossAttention

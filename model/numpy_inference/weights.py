@@ -26,7 +26,7 @@ KNOWN = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
     *("max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
 )
-"""The keys that may be other than by default: what they say is done here, or counts in training alone."""
+"""The keys that may be other than by default: they are implemented here, or count in training alone."""
 POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post": PostNorm}
 

@@ -1,6 +1,6 @@
 """Recurrent sequence to sequence models: Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015.
 
-Legend: N rows · B sentences · R hypotheses · D width · E width of what enters the output layer · V vocabulary.
+Legend: N rows · B sentences · R hypotheses · D width · E width of the output layer's input · V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -150,8 +150,9 @@ class RecurrentEncoderDecoder(nn.Module):
         return RecurrentState(tuple(states), memory)
 
     def step(self, tokens: Tensor, state: RecurrentState) -> tuple[LogProbFn, RecurrentState]:
-        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
-        the state after it."""
+        """Read the next token of every row (R,); return log-probabilities of the piece after some rows (r, V), when
+        asked for, and the state after the token.
+        """
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))
         hidden, layers = self.decoder.step(rows, state.layers, state.memory)
         hidden = self.narrow(hidden)

@@ -55,7 +55,7 @@ class DecoderOnly(nn.Module):
         return self.embedding.layout(source, lengths)
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
-        """Ids (N,) of texts, begin token first -> what enters the output layer (N, E)."""
+        """Return the input of the output layer (N, E) for ids (N,) of texts, begin token first."""
         return self._finish(self._rows(tokens, layout))
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
@@ -97,8 +97,9 @@ class DecoderOnly(nn.Module):
         )
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[LogProbFn, TransformerState]:
-        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
-        the state after it."""
+        """Read the next token of every row (R,); return log-probabilities of the piece after some rows (r, V), when
+        asked for, and the state after the token.
+        """
         rows = self.embedding(tokens, state.row_positions)
         state, slots = state.advance()
         for layer, cache in zip(self._layers(), state.caches, strict=True):

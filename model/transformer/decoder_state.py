@@ -69,7 +69,7 @@ class TransformerState:
         """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',).
 
         Caches and memory are written in place: this state is used up. No cached row moves: the slots of the sentences
-        that leave are free, or taken by what the new ones have read.
+        that leave are free, or taken by the rows of the new ones.
         """
         sentences = rows.view(-1, self.width)[:, 0] // self.width
         used = other.positions.shape[1]

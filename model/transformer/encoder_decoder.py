@@ -121,8 +121,9 @@ class EncoderDecoder(nn.Module):
         )
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[LogProbFn, TransformerState]:
-        """The next token of every row (R,) -> log-probabilities of what follows some rows (r, V), when asked for, and
-        the state after it."""
+        """Read the next token of every row (R,); return log-probabilities of the piece after some rows (r, V), when
+        asked for, and the state after the token.
+        """
         rows = self.target_embedding(tokens, state.row_positions)
         state, slots = state.advance()
         memory = state.memory

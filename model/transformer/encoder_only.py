@@ -61,7 +61,7 @@ class EncoderOnly(nn.Module):
         return self._read(source, layout)[0]
 
     def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        """The same rows, and where those of each source begin and end: a row a piece, one more, or fewer."""
+        """Return the same rows and their layout: a row a piece, one more, or fewer."""
         rows, layout = self.embedding.read(*self.begin(source, layout))
         mask = padding_mask(layout)
         for layer in self.encoder:
@@ -69,7 +69,7 @@ class EncoderOnly(nn.Module):
         return self.encoder_norm(rows), layout
 
     def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) or images -> what enters the output layer (N or B, E)."""
+        """Return the input of the output layer (N or B, E) for source ids (N,) or images."""
         return self.head(*self._read(source, layout))  # type: ignore[no-any-return]
 
 
@@ -136,7 +136,7 @@ def keep_all_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
 
 
 def drop_begin_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
-    """The rows of texts (N, D) among those of what `begun` gave (N + B, D)."""
+    """The rows of texts (N, D) among those that begin with a begin token (N + B, D)."""
     return rows.index_select(0, _text_row_indices(layout))
 
 

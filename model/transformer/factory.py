@@ -68,7 +68,7 @@ class ModuleFactory:
         return MIXINGS[self.config.mixing](self, stack, causal)
 
     def self_attention(self, stack: StackConfig, causal: bool) -> SelfAttention:
-        """The same in causal stacks and others: masks say who sees whom."""
+        """Return self-attention, the same in causal stacks and others: masks say who sees whom."""
         heads, window = self.heads(stack), self.config.window
         scheme = POSITIONS[self.config.positions].attention
         positions = scheme(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
@@ -236,4 +236,4 @@ MIXINGS: dict[str, Callable[[ModuleFactory, StackConfig, bool], Mixing]] = {
     "recurrent": ModuleFactory.recurrent_mixing,
     "convolution": ModuleFactory.convolution,
 }
-"""By name: (parts, stack, whether it is causal) -> what stands in self-attention's place."""
+"""By name: (parts, stack, whether it is causal) -> the module in self-attention's place."""

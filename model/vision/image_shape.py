@@ -1,4 +1,6 @@
-"""The shape of a model's images, and what an encoder cannot read of it. Without torch: recipes are checked with it."""
+"""The shape of a model's images, and the check that an encoder can read it. Without torch: recipes are checked with
+it.
+"""
 
 from dataclasses import dataclass
 

@@ -9,7 +9,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.tokenizer.special import BOS_ID, PAD_ID
 
 NEG_INF = float("-inf")
-"""The log-probability of what may not come up."""
+"""The log-probability of a piece that may not come up."""
 SUPPRESSED_TOKENS = (PAD_ID, BOS_ID)
 
 Numbers = Any
@@ -29,7 +29,7 @@ def _wu(lengths: Numbers, alpha: float) -> Numbers:
 
 
 LENGTH_NORMS: dict[str, Callable[[Numbers, float], Numbers]] = {"none": _none, "average": _average, "wu": _wu}
-"""By what a hypothesis of T tokens (end token included) divides its log-probability to give its score.
+"""The divisor of the log-probability of a hypothesis of T tokens (end token included) that gives its score.
 
 none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). None of them falls as T grows.
 """

@@ -13,7 +13,7 @@ from tfm.tokenizer.special import EOS_ID
 
 
 class TextSources:
-    """Sources given as ids without end token, cut to what a model reads."""
+    """Sources given as ids without end token, cut to the length that a model reads."""
 
     def __init__(self, ids: Sequence[Sequence[int]], max_length: int) -> None:
         self._ids, self._limit = ids, max_length - 1
@@ -32,7 +32,7 @@ class TextSources:
         return [min(len(self._ids[row]), self._limit) + 1 for row in rows]
 
     def keys(self, rows: Sequence[int]) -> list[Sequence[int]]:
-        """Numbers that say what each row is, for draws."""
+        """Return numbers that identify each row, for draws."""
         return [self._ids[row][: self._limit] for row in rows]
 
     def read(self, rows: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -49,7 +49,7 @@ class ImageSources:
         self._images, self._max_length = images, max_length
 
     def longest_first(self) -> list[int]:
-        """All rows."""
+        """Return all rows: images have one length."""
         return list(range(len(self._images)))
 
     def lengths(self, rows: Sequence[int]) -> list[int]:
@@ -57,7 +57,7 @@ class ImageSources:
         return [self._max_length] * len(rows)
 
     def keys(self, rows: Sequence[int]) -> list[Sequence[int]]:
-        """Numbers that say what each image is, for draws: a hash of its pixels."""
+        """Return numbers that identify each image, for draws: a hash of its pixels."""
         pixels = self._images.take(np.array(rows, np.int64))
         return [list(hashlib.blake2b(each.tobytes(), digest_size=16).digest()) for each in pixels]
 

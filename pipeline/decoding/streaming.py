@@ -64,8 +64,9 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
 
 
 def truncate_context(pieces: Tensor, context: int) -> Tensor:
-    """As much of texts (B, T) as a model that reads `context` pieces at once is shown: where they are longer, the begin
-    token and their last context / 2 pieces, which leaves as much room for what follows."""
+    """Return the part of texts (B, T) that a model that reads `context` pieces at once is shown: where they are
+    longer, the begin token and their last context / 2 pieces, which leaves as much room for the continuation.
+    """
     if pieces.shape[1] <= context:
         return pieces
     return torch.cat([pieces[:, :1], pieces[:, -(context // 2) :]], 1)

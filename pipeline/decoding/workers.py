@@ -81,8 +81,9 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc, where it is that, keep what is freed: a step's largest tensors are as large as the step before's,
-    and pages that come anew from the system are filled with zeros first."""
+    """Let glibc, where it is that, keep freed memory: a step's largest tensors are as large as the step before's, and
+    pages that come anew from the system are filled with zeros first.
+    """
     with suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
@@ -91,8 +92,9 @@ def _keep_freed_memory() -> None:
 
 
 def _use_large_pages(libc: ctypes.CDLL) -> None:
-    """Ask Linux to back what is allocated next by pages of 2 MiB: a step looks at more memory than the processor keeps
-    the places of in pages of 4 KiB."""
+    """Ask Linux to back the next allocations by pages of 2 MiB: a step looks at more memory than the processor keeps
+    the places of in pages of 4 KiB.
+    """
     libc.malloc.restype = ctypes.c_void_p
     if block := libc.malloc(ctypes.c_size_t(PREALLOCATED_BYTES)):
         aligned = -(-block // LARGE_PAGE) * LARGE_PAGE

@@ -125,7 +125,9 @@ def _evaluate(order: StageJob) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage: what runs it, the folder of a `RunPaths` it makes, and those it reads with the stage that makes each."""
+    """A stage: the function that runs it, the folder of a `RunPaths` it makes, and those it reads with the stage that
+    makes each.
+    """
 
     work: Callable[[StageJob], None]
     makes: str

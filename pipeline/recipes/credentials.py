@@ -15,7 +15,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,3}\S+", re.I)
 
 
 def credential_problem(config: BaseModel, prefix: Key) -> tuple[Key, str] | None:
-    """The first key of a config whose value holds a credential, and what is wrong with it; None without one.
+    """The first key of a config whose value holds a credential, with the reason; None without one.
 
     Only addresses and commands are looked at: every other text, such as a forbidden phrase, is data.
     """

@@ -37,7 +37,7 @@ class FoldResult:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """A recipe, and in order what its folds gave."""
+    """A recipe, and in order the results of its folds."""
 
     name: str
     folds: tuple[FoldResult, ...]
@@ -73,7 +73,7 @@ class CrossValidation:
         return statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
 
     def as_json(self) -> dict[str, Any]:
-        """All of it; numbers without end as text, as manifests have them."""
+        """Return all results as JSON has them; numbers without end as text, as manifests have them."""
         summary = {name: self._summary(name) for name in self.figures}
         return {"name": self.name, **summary, "folds": [asdict(fold) for fold in self.folds]}
 

@@ -1,4 +1,4 @@
-"""Error messages for recipes, in one or two lines: where, which key, and what is allowed."""
+"""Error messages for recipes, in one or two lines: place, key, and allowed values."""
 
 import difflib
 import json

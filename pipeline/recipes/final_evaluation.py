@@ -40,9 +40,9 @@ HOW_TO_GET_SCORES = 'run `tfm run` with evaluation.tests = "final"'
 
 @dataclass(frozen=True)
 class Candidate:
-    """A run that may be chosen: its settings, and what its model scored on its validation split.
+    """A run that may be chosen: its settings, and the scores of its model on its validation split.
 
-    recipe: what it is called together with the runs that differ in their seed alone; empty where there are none.
+    recipe: the name of the group of runs that differ in their seed alone; empty where there are none.
     """
 
     folder: Path

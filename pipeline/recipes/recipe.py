@@ -205,7 +205,9 @@ def _resolved(
     origins: Origins,
     part: str | None = None,
 ) -> _Section:
-    """The config of what a file said, with settings over it; of one part of a recipe alone, where that is named."""
+    """Return the config of a file's values, with settings over them; of one part of a recipe alone, where that is
+    named.
+    """
     prefix = () if part is None else (part,)
 
     def content_with(some: Sequence[Setting]) -> Any:
@@ -257,7 +259,9 @@ def _without_values(error: Any) -> tuple[object, ...]:
 
 
 def _as_json(section: type[BaseModel], content: Any) -> str:
-    """For validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError for what is not finite."""
+    """For validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError for a number that is not
+    finite.
+    """
     return json.dumps(_prepared(section, content), default=str, allow_nan=False)
 
 

@@ -63,7 +63,7 @@ def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: R
     """Show the mean ± standard deviation (n - 1) over seeds of each score.
 
     Args:
-        name: what the recipe is called.
+        name: the name of the recipe.
         contents: of the scores.json of each run, by the name of the run.
         reporter: shows a table for each test set.
 

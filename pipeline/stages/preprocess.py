@@ -168,7 +168,7 @@ def _encode(
 ) -> SplitCount:
     """Encode and write one split. Only training data and a fold of it are sieved; only the others keep their texts.
 
-    Temporary files of what is counted are closed with `files`.
+    Temporary files of counts are closed with `files`.
     """
     training = name == "train"
     is_fold = name == "valid" and data.fold is not None

@@ -88,7 +88,7 @@ def plan(
 
 
 def _of_no_effect(model: ModelConfig) -> set[str]:
-    """Keys of [model] that say nothing of what is trained: where vectors lie, and what is of other tasks."""
+    """Return the keys of [model] that have no effect on the training: the place of vectors, and keys of other tasks."""
     return set(VECTORS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
 
 

@@ -322,7 +322,7 @@ def _write(
     *,
     what: str = SENTENCES,
 ) -> None:
-    """Write the translations of one text into a draft, and what they took into its figures."""
+    """Write the translations of one text into a draft, and their costs into its figures."""
     began = time.monotonic()
     num_lines = num_tokens = 0
     sources, asked = tee(sources)

@@ -10,8 +10,7 @@ Gradients are computed in the forward pass, chunk by chunk. Products may be in b
 (p_y - q_y) W_y, is not rounded at all.
 
 An adaptive softmax (`model.adaptive`) has such a loss for its head, over all rows, and one for each tail, over the
-rows
-whose target is in it. Smoothing would need every tail for every row.
+rows whose target is in it. Smoothing would need every tail for every row.
 Legend: N rows · E width · V vocabulary.
 """
 

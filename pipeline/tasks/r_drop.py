@@ -10,7 +10,7 @@ d = log p1 - log p2 and logits z1, z2, KL(p1 || p2) + KL(p2 || p1) = sum_v (p1 -
 
     dJ/dz1 = p1 (d - KL(p1 || p2)) + p1 - p2,     dJ/dz2 = p2 (-d - KL(p2 || p1)) + p2 - p1
 
-Output layer and loss are one function, chunk by chunk, as in `losses.py`; what is said there of rounding holds here.
+Output layer and loss are one function, chunk by chunk, as in `losses.py`; the rules of rounding there hold here.
 Legend: N rows · E width · V vocabulary.
 """
 

@@ -126,7 +126,7 @@ def num_hidden(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]
 
 
 def num_spans(length: int, config: SpanCorruptionConfig) -> int:
-    """In how many spans the hidden tokens of a text of this length, its end token not counted, are."""
+    """Return the number of spans of the hidden tokens of a text of this length, its end token not counted."""
     return int(num_hidden(np.array([length]), config)[1][0])
 
 

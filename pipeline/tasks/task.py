@@ -1,4 +1,4 @@
-"""The interface of a task: how examples become a batch, what the loss is, what validation counts.
+"""The interface of a task: the batch of some examples, the loss, and the counts of validation.
 
 The training loop only uses this interface, so it does not depend on the task.
 """
@@ -31,7 +31,7 @@ EVALUATION_DRAWS = 7
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over what is predicted in a batch: the objective (differentiable), -log p, and how many predictions."""
+    """Sums over the predictions of a batch: the objective (differentiable), -log p, and how many predictions."""
 
     sum: Tensor
     nll: Tensor
@@ -40,7 +40,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over what is predicted in validation: -log p, what was right, and how many predictions.
+    """Sums over the predictions of validation: -log p, the number of right predictions, and their number.
 
     unknown: labels beside those, of which training has none: they have no probability, and what is given is wrong.
     """
@@ -87,7 +87,7 @@ def best_labels(logits: Tensor, count: int) -> list[list[Labels]]:
 
 
 def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
-    """-log p and accuracy of labels (n,) under logits (n, V), by what would be given."""
+    """-log p and accuracy of labels (n,) under logits (n, V), by the labels that would be given."""
     known = (labels != UNK_ID).nonzero().squeeze(1)
     nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
     return Counts(nll, (best_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
@@ -147,8 +147,8 @@ def nothing_in(epoch: int) -> DataError:
 class Task(Protocol):
     """Interface of a task, as training, validation and scoring need it. The result of `batch` has `.to(device)`.
 
-    has_perplexity: whether the loss is -log p of what is predicted, so that there is a perplexity. num_draws: the
-    number of random draws that `evaluate` sums up; each follows from the text and its number alone.
+    has_perplexity: whether the loss is -log p of the predictions, so that there is a perplexity. num_draws: the number
+    of random draws that `evaluate` sums up; each follows from the text and its number alone.
     """
 
     has_perplexity: bool
@@ -178,7 +178,8 @@ class Task(Protocol):
 class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    empty_message: what a split has of which nothing is predicted. image_tokens: how many tokens of a batch an image is.
+    empty_message: the words for a split without predictions. image_tokens: the number of tokens of a batch that an image
+    is.
     """
 
     has_perplexity = True
@@ -250,7 +251,7 @@ class PairTask:
                 )
 
     def begin(self, model: Any, data: Dataset) -> None:
-        """Tell a model whose training begins what it has to know of the data; most know it by learning."""
+        """Give a model whose training begins the facts of the data that it needs; most know it by learning."""
 
     def longest(self, split: Split, budget: int) -> Rows:
         """The longest examples, as many as a batch may hold: none takes more for attention."""

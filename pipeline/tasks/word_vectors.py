@@ -94,7 +94,7 @@ class WordVectorTask(PairTask):
         return found * (found > 1)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
-        """The objective, summed over predictions; what is drawn for a text follows from (seed, step, row)."""
+        """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
         keys, lengths = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
@@ -110,7 +110,7 @@ class WordVectorTask(PairTask):
         return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
-        """The objective, and what is predicted right, of texts read whole.
+        """Return the objective, and the number of right predictions, of texts read whole.
 
         Windows that shrink have each width once; noise words follow from the text and the number of the pass.
         """
@@ -293,7 +293,7 @@ def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
 
 
 def num_words(split: Split) -> Ints:
-    """(rows,) how many words each text has; what is unknown is none."""
+    """(rows,) how many words each text has; unknown pieces are none."""
     ids, lengths = split.target.take(np.arange(len(split)))
     text = np.repeat(np.arange(len(split)), lengths)
     found: Ints = np.bincount(text[ids >= len(SPECIALS)], minlength=len(split))

@@ -17,7 +17,7 @@ from tfm.pipeline.training_config import TrainingConfig
 SEARCHABLE_DEVICES = ("cuda",)
 """Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""
 MEMORY_MARGIN = 0.05
-"""The share of memory that is left free, for what comes between: fragments, validation, other batches' shapes."""
+"""The share of memory that is left free, for other allocations: fragments, validation, other batches' shapes."""
 LAUNCH_ERROR = "invalid configuration argument"
 """The error message of a GPU for more rows than a kernel can be started with."""
 STATE_COPIES = 3
@@ -106,7 +106,7 @@ def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
 
 
 def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
-    """Take as much memory as an optimiser and an average, what is to be left free, and gradients of these batches."""
+    """Take as much memory as an optimizer and an average, the margin, and gradients of these batches."""
     device = gradients.world.device
     taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATE_COPIES)]
     if device.type == "cuda":

@@ -11,7 +11,7 @@ from tfm.pipeline.training_config import Metric
 
 
 class FurtherScore(BaseModel):
-    """A score of what the model says of the validation split, and its signature."""
+    """A score of the model's hypotheses of the validation split, and its signature."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

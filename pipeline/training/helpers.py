@@ -142,7 +142,7 @@ class GradientWorkers:
             send_to_worker(line, (some, step), KILLED)
 
     def wait(self, sums: Tensor) -> str | None:
-        """Wait for all of them, and add up their sums; what did not fit in memory, where something did not.
+        """Wait for all of them, and add up their sums; return the message about a share that did not fit in memory.
 
         Raises DataError where a process was killed.
         """

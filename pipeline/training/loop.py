@@ -22,7 +22,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 MAX_NON_FINITE = 5
 ASYNC_DEVICES = ("cuda",)
-"""Devices that compute while the program goes on: what came of an update is read while they compute the next."""
+"""Devices that compute while the program goes on: the result of an update is read while they compute the next."""
 SECONDS_BETWEEN_NOTES = 0.5
 
 
@@ -43,10 +43,10 @@ class Validator(Protocol):
 class Trainer:
     """Trains a model on from where its state is.
 
-    batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most.
-    width: D, for the schedule that scales by it. redraw: called after each validation, for the curves. watch: called
-    after each update. heard: called with each validation once it is written down, in the process that writes; what it
-    raises ends the training.
+    batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most. width: D,
+    for the schedule that scales by it. redraw: called after each validation, for the curves. watch: called after each
+    update. heard: called with each validation once it is written down, in the process that writes; an exception that
+    it raises ends the training.
     """
 
     config: TrainingConfig
@@ -118,7 +118,7 @@ class Trainer:
         return progress.batch == 0 and progress.epoch % (config.every_epochs or 1) == 0
 
     def should_save(self) -> bool:
-        """Before every validation, and as often as asked for besides."""
+        """Return whether to save: before every validation, and as often as asked for besides."""
         return self.should_validate() or self.is_checkpoint_step()
 
     def is_checkpoint_step(self) -> bool:
@@ -156,7 +156,7 @@ class Trainer:
             self.finish_pending_update()
 
     def finish_pending_update(self) -> None:
-        """Read what came of the last update, where that is not done, and do what follows from it."""
+        """Read the result of the last update, where that is not done, and act on it."""
         begun, self._pending = self._pending, None
         if begun is None:
             return

@@ -1,4 +1,4 @@
-"""Warnings about settings that probably do not do what was intended, with what to set, before the first update."""
+"""Warnings about settings that probably miss their purpose, with values to set instead, before the first update."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""A training from start to published model: who may write there, from which checkpoint, and what is published."""
+"""A training from start to published model: the process that may write there, the checkpoint to resume from, and the
+published model.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

@@ -26,7 +26,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 @dataclass(frozen=True)
 class Update:
-    """Sums over what an update's batches predict (target tokens, or what the task counts instead).
+    """Sums over the predictions of an update's batches (target tokens, or the units that the task counts instead).
 
     norm: the gradient's before clipping.
     stop: whether any process was asked to stop.
@@ -65,7 +65,7 @@ class PendingGradient:
     """A gradient that a device may still be computing.
 
     sums: (6,) on the device: loss, -log p, tokens, stop, failures, norm. read_sums: waits for them, and reads them.
-    problem: what failed in this process, where something did.
+    problem: the message about a failure in this process; None for none.
     """
 
     sums: Tensor
@@ -218,8 +218,8 @@ class Gradients:
     def _backward(self, share: BatchShard, step: int, sums: Tensor) -> None:
         """Add the gradient of one batch, or of a share of it, and its loss to the sums.
 
-        Dropout is drawn by the batch's place in the update, whichever process has it, and what concerns single examples
-        by the update and the example, whatever its batch.
+        Dropout is drawn by the batch's place in the update, whichever process has it, and draws for single examples by
+        the update and the example, whatever its batch.
         """
         for number, batch in enumerate(self._batches(share, step)):
             self.model.dropout_rng.begin(self.seed, step, share.place, share.number + share.count * number)

@@ -132,7 +132,7 @@ class SearchConfig(BaseModel):
 
 
 def load_search(path: Path) -> SearchConfig:
-    """The `[search]` of a TOML file. Raises RecipeError naming file, key and what is allowed."""
+    """The `[search]` of a TOML file. Raises RecipeError, whose message names file, key and allowed values."""
     try:
         content = parse_toml(path)
     except FileNotFoundError:

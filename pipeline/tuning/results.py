@@ -20,7 +20,7 @@ OPEN_STATES = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A trial: its settings, how it ended and why, and what it cost.
+    """A trial: its settings, its end with the reason, and its cost.
 
     value: the figure of validation, the mean over all runs. values: of each run: of each fold, in it of each seed.
     validations: the first run's figure after each validation. began: seconds since 1970. seconds: of work.
@@ -58,7 +58,7 @@ class Results:
         return self.ranked[0] if self.ranked else None
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return all results as JSON has them."""
         return {
             "metric": self.metric,
             "best": None if self.best is None else self.best.number,

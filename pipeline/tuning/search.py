@@ -74,7 +74,7 @@ FIXED_KEYS = {
 
 @dataclass(frozen=True)
 class Search:
-    """A search that is open: its trials, the recipe that they vary, and what is said over it on the command line."""
+    """A search that is open: its trials, the recipe that they vary, and the settings over it on the command line."""
 
     config: SearchConfig
     trials: Trials
@@ -107,7 +107,7 @@ def open_search(
         create: whether a search that is not begun is; else it has no trials, and nothing is written.
 
     Raises:
-        RecipeError: the file describes what cannot be searched.
+        RecipeError: the file describes a space that cannot be searched.
         DataError: the folder holds another search.
     """
     config = load_search(file)

@@ -34,7 +34,7 @@ from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME, attributes_of
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 SEARCH_ATTR = "search"
-"""The attribute of a study that says what it searches."""
+"""The attribute of a study that describes its search."""
 NEW = object()
 """In its place, of a study that does not say it yet."""
 MAX_IDLE_TRIALS = 100
@@ -43,7 +43,7 @@ MAX_IDLE_TRIALS = 100
 
 @dataclass(frozen=True)
 class ClaimedTrial:
-    """A trial that this worker runs. number: from 0; earlier: what it had done when another worker left it."""
+    """A trial that this worker runs. number: from 0; earlier: its state when another worker left it."""
 
     trial: Trial
     folder: Path
@@ -58,8 +58,8 @@ class ClaimedTrial:
 class Trials:
     """The trials of a search, all workers' together.
 
-    folder: where the runs of the trials lie. shares_folder: whether all workers see it, as those of a journal do; those
-    of a database may be on machines of their own. source: what errors call the place of the trials.
+    folder: where the runs of the trials lie. shares_folder: whether all workers see it, as those of a journal do;
+    those of a database may be on machines of their own. source: the name of the place of the trials in messages.
     """
 
     config: SearchConfig
@@ -199,14 +199,14 @@ def open_trials(
 
     Args:
         config: the search.
-        about: all that makes the search what it is.
+        about: all settings that define the search.
         parameters: its space.
         folder: where its runs lie.
         url: the database of the trials; None: a journal in the folder.
         create: whether a study that is not there is made on disk; else there are no trials, and nothing is written.
 
     Raises:
-        DataError: the study there is another search, or holds what no search writes.
+        DataError: the study there is another search, or holds attributes that no search writes.
         CannotWrite: the folder holds a link that tfm did not make, or cannot be written.
     """
     check_folder(folder)

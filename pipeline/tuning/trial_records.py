@@ -54,7 +54,7 @@ def attributes_of(trial: FrozenTrial) -> TrialAttributes:
 
 
 def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter], num_runs: int) -> None:
-    """Check what a study says of its trials.
+    """Check the records of a study's trials.
 
     Args:
         trials: all of them, in its order.
@@ -62,7 +62,7 @@ def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter],
         num_runs: trainings of a trial, over folds and seeds.
 
     Raises:
-        ValueError: a trial is none that this search has; the error names it, and what is wrong in it.
+        ValueError: a trial is none that this search has; the error names it, with the problem.
     """
     for place, trial in enumerate(trials):
         if trial.number != place:

@@ -176,7 +176,7 @@ def _wait(processes: Sequence["subprocess.Popen[str]"], listeners: Sequence[thre
 
 
 def _pass_on(stream: IO[str], reporter: Reporter) -> None:
-    """Show the lines of a worker, but for those of its bar, which counts what ours counts."""
+    """Show the lines of a worker, but for those of its bar, which counts the same as ours."""
     with stream:
         for line in stream:
             if not line.startswith(f"{BAR}: "):

@@ -28,7 +28,7 @@ class BannedPieces:
     ngram: int | None
     """N-gram blocking: no n pieces in a row occur twice."""
     before: Tensor
-    """(T',) what precedes every hypothesis, as a prompt does."""
+    """(T',) the pieces before every hypothesis, such as a prompt."""
     contexts: Tensor
     """(P, L - 1) the phrases without their last pieces, to the right, WILDCARD to their left."""
     ends: Tensor
@@ -113,7 +113,7 @@ class BannedPieces:
 
 
 def _by_text(pieces: Tensor, alike: Tensor) -> Tensor:
-    """The pieces, each by the first that stands for the same text; what is no piece stays as it is."""
+    """The pieces, each by the first that stands for the same text; numbers that are no piece stay as they are."""
     return torch.where(pieces >= 0, alike[pieces.clamp(min=0)], pieces) if len(alike) else pieces
 
 

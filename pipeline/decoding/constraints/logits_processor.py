@@ -19,7 +19,9 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 @dataclass(frozen=True)
 class LogitsProcessor:
-    """The rules of B sentences. Held on the CPU: what they forbid at a step is known without asking the device."""
+    """The rules of B sentences. Held on the CPU: the pieces that they forbid at a step are known without asking the
+    device.
+    """
 
     shortest: Tensor
     """(B,) pieces that must come before the end token."""
@@ -28,7 +30,7 @@ class LogitsProcessor:
     prefixes: Tensor
     """(B, P) pieces that the hypothesis begins with, -1 beyond its prefix."""
     divisors: Tensor
-    """(longest + 2,) float64: by what a hypothesis of so many tokens divides its log-probability."""
+    """(longest + 2,) float64: the divisor of the log-probability of a hypothesis of so many tokens."""
     bans: BannedPieces | None = None
     forced: ForcedPhrases | None = None
 
@@ -89,7 +91,7 @@ class LogitsProcessor:
         return LogitsProcessor(*limits, prefixes, self.divisors, self.bans, forced)
 
     def is_inactive(self, num_pieces: Tensor) -> bool:
-        """Return whether after so many pieces (B,) nothing is forbidden but what never comes."""
+        """Return whether after so many pieces (B,) nothing is forbidden but the pieces that never come."""
         if self.bans is not None or self.forced is not None or self.prefixes.size(1):
             return False
         return bool(((num_pieces >= self.shortest) & (num_pieces < self.longest)).all())

@@ -1,7 +1,7 @@
-"""The beams of some sentences: their unfinished hypotheses, what has finished, and when a sentence is done.
+"""The beams of some sentences: their unfinished hypotheses, those that have finished, and when a sentence is done.
 
-All in numpy on the CPU: the arrays are small, and launching so many small operations on a device would take longer than
-computing them. `beam.py` searches with them in any model, `numpy_beam_search.py` without torch.
+All in numpy on the CPU: the arrays are small, and launching so many small operations on a device would take longer
+than computing them. `beam.py` searches with them in any model, `numpy_beam_search.py` without torch.
 
 Legend: B sentences · W hypotheses of each · T pieces.
 """

@@ -16,8 +16,9 @@ from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 TokenSelector = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Log-probabilities (B, V) of what may come, which sentences they are of (B,), -1 for none, and how many pieces these
-have (B,), both on the CPU -> the log-probability of what is chosen (B,), and the piece (B,)."""
+"""(log-probabilities (B, V) of the next piece, the sentences (B,), -1 for none, and their numbers of pieces (B,), both
+on the CPU) -> the log-probability of the chosen piece (B,), and the piece (B,).
+"""
 
 
 def likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ NON_FINITE_MESSAGE = "the model gives no finite probabilities: its weights are b
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """Target pieces without the end token, with what the model thinks of them.
+    """Target pieces without the end token, with their score and log-probability.
 
     `log_prob` is the sum of the log-probabilities of every piece and of the end token, `score` is that sum after
     length normalisation (see `limits.LENGTH_NORMS`).

@@ -72,7 +72,7 @@ def _changed(recipe: Any, key: str) -> Iterator[str]:
 
 
 def _overridden_later(key: str, row: Unused, origins: Origins) -> bool:
-    """Return whether what makes the key idle was said in a later layer than the key: then it is left aside."""
+    """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
     layer = _layer(tuple(key.split(".")), origins)
     return any(_layer(tuple(each.split(".")), origins) > layer for each in row.where)
 

@@ -13,7 +13,7 @@ Test = Callable[[Any], bool]
 class Unused:
     """`keys` (a table's name includes all its keys) that have no effect if every key of `where` passes its test.
 
-    why: the reason, and what would use them.
+    why: the reason, and the values with which they would be used.
     """
 
     where: Mapping[str, Test]

@@ -95,7 +95,7 @@ class Checkpoints:
             raise
 
     def read(self, step: int) -> Checkpoint:
-        """The checkpoint of a step, every file of it verified. Raises DataError naming what is wrong."""
+        """The checkpoint of a step, every file of it verified. Raises DataError, whose message names the problem."""
         folder = self.place(step)
         file = folder / "state.json"
         try:
@@ -142,7 +142,7 @@ class Checkpoints:
                 self._drop(step)
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed process left half-written or half-removed."""
+        """Remove the folders that a killed process left half-written or half-removed."""
         check_no_symlinks(self._run, self.folder)
         if self.folder.is_dir():
             for name in filter(_LEFTOVER.fullmatch, os.listdir(self.folder)):
@@ -158,7 +158,7 @@ class Checkpoints:
             remove_below(self._run, dropped)
 
     def _try_to_remove(self, leftover: Path) -> None:
-        """Remove what is in nobody's way if it stays."""
+        """Remove a folder that does no harm if it stays."""
         with suppress(OSError):
             remove_below(self._run, leftover)
 

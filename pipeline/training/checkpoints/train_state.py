@@ -83,7 +83,7 @@ class Change(BaseModel):
     new: Any
 
     def in_words(self) -> str:
-        """As a person reads it."""
+        """Return the change as text for a person."""
         return f"after update {self.step:,}: {self.key} {self.old} -> {self.new}"
 
 
