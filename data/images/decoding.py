@@ -41,7 +41,13 @@ ORIENTATION = 0x0112  # the EXIF tag
 
 @dataclass(frozen=True)
 class Shape:
-    """The one shape of all images of a dataset, in pixels. channels: 1 (grey) or 3 (red, green, blue)."""
+    """The one shape of all images of a dataset.
+
+    Args:
+        height: in pixels.
+        width: in pixels.
+        channels: 1 (gray) or 3 (red, green, blue).
+    """
 
     height: int
     width: int

@@ -31,7 +31,13 @@ _STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
 
 @dataclass(frozen=True)
 class View:
-    """Selection of the attention that is shown. layer, head: from 1; None: the mean of all."""
+    """Selection of the attention that is shown.
+
+    Args:
+        kind: encoder, decoder or cross.
+        layer: from 1; None: the mean of all.
+        head: from 1; None: the mean of all.
+    """
 
     kind: Kind
     layer: int | None

@@ -31,7 +31,18 @@ BACKGROUNDS = (200, 250)  # greys
 
 @dataclass(frozen=True)
 class Thing:
-    """row, column: its cell. down, right: how far its centre is off the cell's, in eighths of a pixel. paint: RGB."""
+    """A thing in a scene.
+
+    Args:
+        size: in words.
+        colour: in words.
+        shape: in words.
+        row: of its cell.
+        column: of its cell.
+        down: how far its center is off the cell's, in eighths of a pixel.
+        right: the same to the right.
+        paint: RGB.
+    """
 
     size: str
     colour: str
