@@ -74,7 +74,14 @@ def validation_problem(error: "ValidationError") -> str:
 
 
 class DataError(TfmError):
-    """A file does not hold what it should: names the file, the line and the byte where known."""
+    """Error of a file that does not hold the data it should.
+
+    Args:
+        problem: the rest of a sentence that begins with the file.
+        file: the file, if known.
+        line: the number of the line, from 1, if known.
+        byte: the place of the byte, if known.
+    """
 
     exit_code = 65
 

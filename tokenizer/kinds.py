@@ -19,9 +19,14 @@ from tfm.tokenizer.special import CONTINUATION_PREFIX
 
 @dataclass(frozen=True)
 class Method:
-    """One kind: `pre_tokenizer` cuts normalised text into words, `learn` makes a model from how often each
-    word was seen, `decoder` joins pieces to text. None: the text is one word; nothing is learned, a piece is a code
-    point."""
+    """One kind of tokenizer.
+
+    Args:
+        pre_tokenizer: cuts normalized text into words; None: the text is one word.
+        learn: makes a model from the number of times that each word was seen; None: nothing is learned, a piece is a
+            code point.
+        decoder: joins pieces to text.
+    """
 
     pre_tokenizer: PreTokenizer | None
     learn: Callable[[Mapping[str, int], TokenizerConfig], Model] | None

@@ -24,7 +24,7 @@ from tfm.tokenizer.words import FlatIds
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-UNKNOWN = 10  # the "letter" of an unknown piece: a line break, which normalised text has none of
+UNKNOWN = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
 MAX_STATES = 1 << 20
 _GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _NONE = np.iinfo(np.int64).max
@@ -47,8 +47,15 @@ def hashed(keys: Keys, numbers: Ints | Keys) -> Keys:
 
 @dataclass(frozen=True)
 class WordsOfRows:
-    """The words of some rows: letters (code points) of all end to end, and of each word (W,) where it begins, its
-    length, its row and its key."""
+    """The words of some rows.
+
+    Args:
+        letters: code points of all words, end to end.
+        begins: (W,) the index in `letters` at which each word begins.
+        lengths: (W,) letters of each word.
+        rows: (W,) the row of each word.
+        keys: (W,) the key of each word.
+    """
 
     letters: Ints
     begins: Ints
@@ -97,7 +104,13 @@ class Spelling:
 
 
 class BpeDropout:
-    """BPE in which every possible merge is left out with probability `drop`, each time that it could be done."""
+    """BPE in which every possible merge is left out at random, each time that it could be done.
+
+    Args:
+        pieces: by id.
+        merges: in the order in which they were learned.
+        drop: the probability that a merge is left out.
+    """
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]], drop: float) -> None:
         number = {piece: place for place, piece in enumerate(pieces)}
@@ -167,7 +180,13 @@ class BpeDropout:
 
 
 class UnigramSampling:
-    """Segmentations drawn by their probability to the power of `alpha`."""
+    """Segmentations drawn by their probability to the power of `alpha`.
+
+    Args:
+        pieces: by id.
+        scores: the log-probability of each piece.
+        alpha: the exponent.
+    """
 
     def __init__(self, pieces: Sequence[str], scores: Sequence[float], alpha: float) -> None:
         self._spelling = Spelling(pieces)

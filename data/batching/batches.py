@@ -22,14 +22,17 @@ class PairBatch:
 
     Filler may follow the tokens of a side; no length counts it.
 
-    source: (N_s,) each source and its end token. target_in: (N_t,) start token, then the target.
-    target_out: (N_t,) the target, then the end token: what the model should predict at each row of target_in.
-    source_lengths, target_lengths: (B,) rows of each sentence, including the end (or start) token.
-    rows: (B,) the row number of each pair in its split.
-    repeats: (B,) in training, how often each row occurred before in its update; none: never.
-    firsts: (W,) the rows of `source` at which words begin, if words are needed.
-    preparation: where sources are images. `source` is then their pixels (B, height, width, channels) uint8, which `to`
-    makes what a model reads (B, channels, height, width), and `source_lengths` are 1, one image each.
+    Args:
+        source: (N_s,) each source and its end token; of images their pixels (B, height, width, channels) uint8, which
+            `to` turns into the network's input (B, channels, height, width).
+        source_lengths: (B,) rows of each source, including the end token; 1 for each image.
+        target_in: (N_t,) start token, then the target.
+        target_out: (N_t,) the target, then the end token: the prediction that is wanted at each row of target_in.
+        target_lengths: (B,) rows of each target, including the start token.
+        rows: (B,) the row number of each pair in its split.
+        word_starts: (W,) the rows of `source` at which words begin; None where words are not needed.
+        preparation: turns images into the network's input; None where sources are texts.
+        repeats: (B,) in training, the number of earlier occurrences of each row in its update; None: 0.
     """
 
     source: Tensor
@@ -72,9 +75,12 @@ class PairBatch:
 class TextBatch:
     """B texts, their tokens joined end to end; all tensors int64, the lengths always on the CPU.
 
-    tokens_in: (N,) start token, then the text but its last token. tokens_out: (N,) the text, what the model should
-    predict at each row of tokens_in. lengths: (B,) rows of each text. rows: (B,) which texts they are. repeats: (B,) in
-    training, how often each row occurred before in its update; none: never.
+    Args:
+        tokens_in: (N,) start token, then the text but its last token.
+        tokens_out: (N,) the text: the prediction that is wanted at each row of tokens_in.
+        lengths: (B,) rows of each text.
+        rows: (B,) the row number of each text.
+        repeats: (B,) in training, the number of earlier occurrences of each row in its update; None: 0.
     """
 
     tokens_in: Tensor

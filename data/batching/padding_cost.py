@@ -35,7 +35,13 @@ class LengthCounts:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of one epoch: batches, rows, and the share of positions that are padding, over both sides."""
+    """Cost of one epoch.
+
+    Args:
+        batches: their number.
+        rows: their number.
+        padding: the share of positions that are padding, over both sides.
+    """
 
     batches: int
     rows: int

@@ -18,8 +18,12 @@ from tfm.tokenizer.sampled import Sampler, hashed
 class Resegmentation:
     """Settings by which the texts of training batches are segmented anew.
 
-    source, target: draws the pieces of a side; None: that side stays as it is. seed: of all draws. max_tokens: the most
-    tokens of a text, end token included. budget: the most rows times longest text of a part of a batch.
+    Args:
+        source: draws the pieces of the source; None: the source stays as it is.
+        target: draws the pieces of the target; None: the target stays as it is.
+        seed: of all draws.
+        max_tokens: the most tokens of a text, end token included.
+        budget: the most rows times longest text of a part of a batch.
     """
 
     source: Sampler | None

@@ -15,7 +15,13 @@ from tfm.tokenizer.special import LANGUAGE_CODE
 
 @dataclass(frozen=True)
 class Direction:
-    """Consecutive rows from one language into another, and their number; codes are those of ISO 639-3."""
+    """Consecutive rows from one language into another.
+
+    Args:
+        source: the source's code of ISO 639-3.
+        target: the target's code of ISO 639-3.
+        rows: the number of rows.
+    """
 
     source: str
     target: str

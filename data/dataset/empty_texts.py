@@ -9,7 +9,14 @@ from tfm.data.dataset.examples import Chunk
 
 @dataclass
 class EmptyTexts:
-    """Counts the pairs of a split whose source is empty, and those that have no target but empty ones."""
+    """Counts the pairs of a split whose source is empty, and those that have no target but empty ones.
+
+    Args:
+        rows: the number of pairs.
+        sources: the number of empty sources.
+        targets: the number of pairs without a target.
+        first: the pair and corpus of the first, for messages.
+    """
 
     rows: int = 0
     sources: int = 0

@@ -23,10 +23,14 @@ REASONS = ("empty", "too long", "length ratio", "duplicate")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a chunk: its texts, their concatenated ids (no start or end token), and the length of each.
+    """One side of a chunk.
 
-    words: if needed, how many pieces each word has, concatenated, and how many words each text has. pixels: of images,
-    whose texts are their names, without ids; rows of one image hold the same array.
+    Args:
+        texts: the texts; of images their names.
+        ids: of all texts, concatenated, without start or end token.
+        lengths: (rows,) ids of each text.
+        words: the number of pieces of each word, concatenated, and the number of words of each text; None: not needed.
+        pixels: of images, which have no ids; rows of one image hold the same array.
     """
 
     texts: list[str]
@@ -83,7 +87,11 @@ class Side:
 class Chunk:
     """Some encoded pairs.
 
-    rows: the number of each in its corpus, from 0. further: their references after the first, if they may have any.
+    Args:
+        rows: the number of each pair in its corpus, from 0.
+        source: the sources.
+        target: the targets.
+        extra_references: the references of each pair after the first; None where there cannot be any.
     """
 
     rows: Ints

@@ -22,7 +22,13 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Column:
-    """Lists of token ids as slices of one flat array: list i is values[starts[i] : starts[i] + lengths[i]]."""
+    """Lists of token ids as slices of one flat array: list i is values[starts[i] : starts[i] + lengths[i]].
+
+    Args:
+        values: the ids of all lists.
+        starts: (rows,) the index of each first id.
+        lengths: (rows,) ids of each list.
+    """
 
     values: Ids
     starts: Ints
@@ -66,9 +72,15 @@ class Column:
 class Split:
     """The examples of one split.
 
-    weights: how often a row comes up in an epoch. turns: in which epochs, corpus by corpus; none: in all. words: how
-    many pieces each word of a source has, where that was asked for. images: of the rows, where sources are images and
-    `source` has no pieces. further: references after the first, where they are not in the folder.
+    Args:
+        source: ids of the sources; empty lists where sources are images.
+        target: ids of the targets.
+        weights: (rows,) the number of times that each row occurs in an epoch.
+        turns: the epochs in which each corpus is used; empty: all.
+        words: the number of pieces of each word of a source, where that was asked for.
+        folder: of the split; None for a split in memory.
+        images: of the rows, where sources are images.
+        further: references after the first, where they are not in the folder.
     """
 
     source: Column
@@ -156,9 +168,17 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """All splits of one `dataset/` folder; `tests` in the recipe's order, the main one first.
+    """All splits of one `dataset/` folder.
 
-    preparation: how images become what a model reads, where sources are images. augmentation: how training varies them.
+    Args:
+        train: the training data.
+        valid: the validation data.
+        tests: the test sets, in the recipe's order, the main one first.
+        batch_tokens: the budget of a batch.
+        tokenizer_folder: with the tokenizers.
+        directions: of each split, where the dataset has languages.
+        preparation: turns images into the network's input, where sources are images.
+        augmentation: variation of images in training.
     """
 
     train: Split
@@ -171,7 +191,7 @@ class Dataset:
     augmentation: Augmentation | None = None
 
     def normalised_by(self, preparation: ImageTransform) -> "Dataset":
-        """The same dataset of images, normalised by the means and deviations of other images."""
+        """The same dataset of images, normalized by the means and deviations of other images."""
 
         def normalised(split: Split) -> Split:
             return split if split.images is None else replace(split, images=split.images.normalised_by(preparation))

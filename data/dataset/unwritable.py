@@ -19,9 +19,14 @@ _WITHOUT_SPACE = str.maketrans(dict.fromkeys(WHITE_SPACE))
 class Unwritable:
     """Counts segments that do not come back from encoding and decoding as they are, white space aside.
 
-    changed: segments in which normalisation changes characters; unknown: those with unknown pieces. characters: those
-    that normalisation changes, and those that no piece has; not the letters of words that are unknown as a whole.
-    words: those words, of a tokenizer whose pieces are words.
+    Args:
+        tokenizer: encodes and decodes.
+        touched: the number of these segments.
+        changed: the number of segments in which normalization changes characters.
+        unknown: the number of segments with unknown pieces.
+        characters: that normalization changes, or that no piece has; not the letters of words that are unknown as a
+            whole.
+        words: unknown words, of a tokenizer whose pieces are words.
     """
 
     tokenizer: Tokenizer

@@ -20,10 +20,12 @@ NUM_DRAWS = 6  # a place each for what is drawn of an image, so that one change 
 class Augmentation:
     """Random variation of images; the default is none.
 
-    shift: by up to so many pixels to each side; the gap repeats the pixels of the edge. flip: left and right exchanged,
-    every second time; captions that say left or right are then no longer true. crop: the smallest share of each side
-    that is kept: a window whose share is uniform from `crop` to 1, at a uniform place, scaled up to the whole image
-    (the nearest pixel's value); of 1: no crop.
+    Args:
+        shift: the most pixels to each side; the gap repeats the pixels of the edge.
+        flip: whether left and right are exchanged, every second time; captions that say left or right are then no
+            longer true.
+        crop: the smallest share of each side that is kept: a window whose share is uniform from `crop` to 1, at a
+            uniform place, scaled up to the whole image (the nearest pixel's value); 1: no crop.
     """
 
     shift: int = 0

@@ -15,10 +15,13 @@ from tfm.data.safe_files import open_regular, settled_stamp
 
 @dataclass(frozen=True)
 class CaptionedImage:
-    """name: what errors call it. content: a file, the bytes of one, or grey or colour values (H, W[, 3]).
+    """An image that is not decoded yet, with its captions or its label.
 
-    captions: one or more texts, all of this image; of classification its label alone. title: what it is called within
-    its corpus, wherever that lies: what stands in datasets and reports.
+    Args:
+        name: of the image in errors.
+        content: a file, the bytes of one, or gray or color values (H, W[, 3]).
+        captions: one or more texts, all of this image; of classification its label alone.
+        title: of the image within its corpus, wherever that lies: its name in datasets and reports.
     """
 
     name: str

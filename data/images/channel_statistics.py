@@ -11,7 +11,13 @@ from tfm.data.images.decoding import Pixels
 
 @dataclass(frozen=True)
 class ChannelStatistics:
-    """The sum of each channel's values and of their squares, over `count` pixels: exact, in any order."""
+    """Statistics of the pixels of images: exact, in any order.
+
+    Args:
+        count: the number of pixels.
+        sums: of each channel's values.
+        squares: the sum of the squares of each channel's values.
+    """
 
     count: int
     sums: tuple[int, ...]

@@ -9,8 +9,16 @@ MAX_LISTED_FILES = 20
 
 @dataclass
 class ImageReport:
-    """conversions: how many images each was done to, and the first of them. refused: the first errors of those that
-    were dropped, with how many captions. left_out: files that no table names, or that are no images.
+    """Counts of the images of a split.
+
+    Args:
+        conversions: the number of images that each was done to.
+        first_converted: the first image of each conversion.
+        num_refused: the number of images that were dropped.
+        num_captions: the number of their captions.
+        refused: the first errors of images that were dropped.
+        num_left_out: the number of files that no table names, or that are no images.
+        left_out: the first of these files.
     """
 
     conversions: Counter[str] = field(default_factory=Counter)

@@ -14,10 +14,15 @@ from tfm.data.images.store import ImageStore
 
 @dataclass(frozen=True)
 class RowImages:
-    """store: the images of all rows of a split. preparation: how pixels become numbers.
+    """The images of some rows of a split.
 
-    rows: which rows of the split these are; none: all. augmentation, seed, step: how they are varied, drawn for each
-    row of the split by itself.
+    Args:
+        store: the images of all rows of the split.
+        preparation: turns pixels into the network's input.
+        rows: the row numbers in the split; None: all.
+        augmentation: their variation, drawn for each row of the split by itself.
+        seed: of the variation.
+        step: the number of the update, for the variation.
     """
 
     store: ImageStore

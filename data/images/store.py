@@ -101,8 +101,11 @@ def write_images(folder: Path, shape: Shape) -> Iterator[ImageWriter]:
 class ImageStore:
     """The images of one split, read from a memory-mapped file as they are asked for.
 
-    pixels: (images, height, width, channels) uint8. rows: (rows,) the image of each row of texts. statistics: of all
-    pixels of this split; the training split's are those that every split is normalised by.
+    Args:
+        pixels: (images, height, width, channels) uint8.
+        rows: (rows,) the image of each row of texts.
+        statistics: of all pixels of this split; every split is normalized by those of the training split.
+        report: on the images of the split.
     """
 
     pixels: Pixels

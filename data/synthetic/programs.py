@@ -18,7 +18,13 @@ NEW_SEEN_WITHIN = 20_000
 
 @dataclass(frozen=True)
 class Expression:
-    """The lines to run before it, its code, and its value."""
+    """An expression of a program.
+
+    Args:
+        lines: to run before it.
+        code: of the expression.
+        value: of the expression.
+    """
 
     lines: tuple[str, ...]
     code: str
@@ -27,7 +33,14 @@ class Expression:
 
 @dataclass
 class Writer:
-    """Writes one program: a stack of expressions, each made by an operation from numbers and earlier expressions."""
+    """Writes one program: a stack of expressions, each made by an operation from numbers and earlier expressions.
+
+    Args:
+        random: draws from 0 to below 1.
+        length: the most digits of a number.
+        stack: expressions that are not used yet.
+        names: of variables that are not used yet.
+    """
 
     random: Callable[[], float]
     length: int

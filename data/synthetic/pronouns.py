@@ -68,7 +68,14 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """Subjects, verbs and objects that go together, and reasons: something about the subject, or about the object."""
+    """Nouns and verbs that go together, and reasons.
+
+    Args:
+        subjects: of the sentence.
+        verbs: English present and past, German present and past.
+        objects: of the sentence.
+        reasons: in English and German, about the subject or about the object.
+    """
 
     subjects: tuple[Noun, ...]
     verbs: tuple[tuple[str, str, str, str], ...]  # English present and past, German present and past
@@ -80,8 +87,14 @@ class Scene:
 class Example:
     """A sentence, its translation, and the two translations with a wrong pronoun.
 
-    antecedent: the noun that "it" stands for, `subject` or `object`. same_gender: the two nouns share one, so that the
-    pronoun is the same for both.
+    Args:
+        english: the sentence.
+        german: its translation.
+        wrong: the translations with a wrong pronoun.
+        subject: the noun that is the subject.
+        object: the noun that is the object.
+        antecedent: the noun that "it" stands for, `subject` or `object`.
+        same_gender: whether the two nouns share one, so that the pronoun is the same for both.
     """
 
     english: str
@@ -99,7 +112,14 @@ class Example:
 
 
 class Word(NamedTuple):
-    """A word of a sentence, with its punctuation: part of speech, and the word that it depends on, from 0, and how."""
+    """A word of a sentence, with its punctuation.
+
+    Args:
+        text: the word.
+        tag: its part of speech.
+        governor: the word that it depends on, from 0; None for the root.
+        relation: the kind of the dependency.
+    """
 
     text: str
     tag: str

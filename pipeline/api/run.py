@@ -27,11 +27,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Run:
-    """A run as far as it is. In a notebook it draws its curves.
+    """A run as far as it is, which draws its curves in a notebook.
 
-    config: every setting by dotted key. figures: by name, valid.loss, test.bleu, updates, seconds, ..., each with the
-    signature that says with which others it compares. curves: by event and figure, train.loss, valid.bleu, ... notes:
-    what is left out, and why. metrics: the lines of training/metrics.jsonl.
+    curves: by event and figure, train.loss, valid.bleu, ...
+
+    Args:
+        name: of the run.
+        config: every setting by dotted key.
+        figures: by name, valid.loss, test.bleu, updates, seconds, ..., each with the signature by which it compares
+            with others.
+        metrics: the lines of training/metrics.jsonl.
+        notes: figures that are left out, and why.
     """
 
     name: str

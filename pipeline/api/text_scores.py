@@ -14,9 +14,10 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 class TextScores:
     """Probabilities of n texts under a model, as `tfm evaluate` computes them.
 
-    log_probs (n,): of each text with its end, in nats; NaN for one that has no probability, with a warning.
-    num_tokens (n,): predictions in each text. figures: perplexity, word_perplexity and bits_per_character of all texts
-    together, each with its signature.
+    Args:
+        log_probs: (n,) of each text with its end, in nats; NaN for one that has no probability, with a warning.
+        num_tokens: (n,) predictions in each text.
+        figures: perplexity, word_perplexity and bits_per_character of all texts together, each with its signature.
     """
 
     log_probs: NDArray[np.float64]

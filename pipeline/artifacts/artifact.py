@@ -44,7 +44,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Plan:
-    """An artifact before it is made: where it goes and all that determines it; seed None: the recipe's has no part."""
+    """An artifact before it is made: its folder, and all that determines it.
+
+    Args:
+        stage: that makes it.
+        folder: of the artifact.
+        config: a JSON object.
+        inputs: by label.
+        seed: None: the recipe's seed has no part in it.
+    """
 
     stage: str
     folder: Path

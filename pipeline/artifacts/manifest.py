@@ -28,8 +28,11 @@ _T = TypeVar("_T")
 class Input:
     """Something an artifact was made from.
 
-    `lineage` is empty for a file or value; for an artifact it is {"stage", "fingerprint", "inputs": {label:
-    {"fingerprint", "path", "lineage"}}}, so that a manifest tells its whole history by itself.
+    Args:
+        fingerprint: of its content.
+        path: of a file or artifact.
+        lineage: empty for a file or value; for an artifact {"stage", "fingerprint", "inputs": {label: {"fingerprint",
+            "path", "lineage"}}}, so that a manifest tells its whole history by itself.
     """
 
     fingerprint: str
@@ -65,9 +68,22 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read. `path` is the artifact as it was asked for; `folder` is where it really lies.
+    """A manifest that was read.
 
     Another version may be published there at any time: read its files within `read_artifact`.
+
+    Args:
+        path: of the artifact as it was asked for.
+        folder: in which it really lies.
+        stage: that made it.
+        fingerprint: of the artifact.
+        command: the command line that made it.
+        config: of the stage.
+        inputs: by label.
+        files: by name.
+        seed: of the stage, if it has one.
+        figures: of the stage.
+        made: versions, git commit and hardware.
     """
 
     path: Path

@@ -21,9 +21,12 @@ Weights: TypeAlias = NDArray[np.float32]
 
 
 class Token(NamedTuple):
-    """A piece of a sentence: as shown, and whether it only separates (punctuation, begin and end of a sentence).
+    """A piece of a sentence.
 
-    place: which piece of the source it is, from 0; None for all that is not of it.
+    Args:
+        text: as shown.
+        separates: whether it only separates (punctuation, begin and end of a sentence).
+        place: the index of the piece in the source, from 0; None for all that is not of it.
     """
 
     text: str
@@ -33,9 +36,13 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Axes:
-    """The tokens of T queries and S keys, and for each query what else there is to say of it.
+    """The tokens of T queries and S keys.
 
-    on_image: which of the two are places of the image that was read, in reading order.
+    Args:
+        queries: the tokens of the queries.
+        keys: the tokens of the keys.
+        notes: a note on each query.
+        on_image: the ones of the two that are places of the image that was read, in reading order.
     """
 
     queries: tuple[Token, ...]
@@ -46,7 +53,14 @@ class Axes:
 
 @dataclass(frozen=True)
 class Attention:
-    """One attention of a network: the name of its module, its layer from 1, and weights (H, T, S)."""
+    """One attention of a network.
+
+    Args:
+        name: of its module.
+        kind: encoder, decoder or cross.
+        layer: from 1.
+        weights: (H, T, S).
+    """
 
     name: str
     kind: Kind
@@ -56,8 +70,14 @@ class Attention:
 
 @dataclass(frozen=True)
 class Image:
-    """An image as a network reads it: pixels (height, width, channels), and rows and columns of tokens, each of which
-    stands for a square of `side` pixels; those at the right and at the bottom may be cut off."""
+    """An image as a network reads it.
+
+    Args:
+        pixels: (height, width, channels).
+        rows: of tokens.
+        columns: of tokens.
+        side: of the square of each token, in pixels; squares at the right and at the bottom may be cut off.
+    """
 
     pixels: Pixels
     rows: int
@@ -67,10 +87,14 @@ class Image:
 
 @dataclass(frozen=True)
 class AttentionTrace:
-    """A sentence, or an image, as a network read it, and what it attended to, the layers of each kind in order.
+    """The input of a network, a sentence or an image, and its attention.
 
-    source: the sentence, or the name of the image. target: what it said or was made to say; None where it reads one
-    text alone.
+    Args:
+        source: the sentence, or the name of the image.
+        target: the text that it said or was made to say; None where it reads one text alone.
+        axes: the tokens of each kind of attention.
+        attentions: the layers of each kind in order.
+        image: that was read, if it was one.
     """
 
     source: str

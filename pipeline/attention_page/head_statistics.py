@@ -35,9 +35,18 @@ Shares: TypeAlias = NDArray[np.float64]
 class Measure:
     """Statistics of one head: means over all tokens that ask, each counted once.
 
-    layer, head: from 1; None for attention that is spread evenly. previous, same, next, separators, tags: the share of
-    attention that goes there, of 1. entropy: in bits; of_maximum: its share of that of attention spread evenly, None
-    where there was never a choice.
+    Args:
+        kind: of attention.
+        layer: from 1; None for attention that is spread evenly.
+        head: from 1; None for attention that is spread evenly.
+        queries: the number of tokens that ask.
+        previous: the share of attention to the token before, of 1.
+        same: the share of attention to the token itself, of 1.
+        next: the share of attention to the token behind, of 1.
+        separators: the share of attention to tokens that only separate, of 1.
+        entropy: in bits.
+        of_maximum: the share of the entropy in that of attention spread evenly; None where there was never a choice.
+        tags: the share of attention to each tag, of 1; None without tags.
     """
 
     kind: Kind
@@ -54,7 +63,13 @@ class Measure:
 
 
 class Table(NamedTuple):
-    """Rows under headings."""
+    """Rows under headings.
+
+    Args:
+        title: of the table.
+        columns: the headings.
+        rows: the cells of each row.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -63,7 +78,13 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadReport:
-    """Statistics of each head of a model in some sentences, and of attention that is spread evenly."""
+    """Statistics of each head of a model in some sentences, and of attention that is spread evenly.
+
+    Args:
+        sentences: their number.
+        measures: of each head.
+        relations: the best head of each relation, of a corpus with dependencies.
+    """
 
     sentences: int
     measures: tuple[Measure, ...]

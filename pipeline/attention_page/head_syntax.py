@@ -28,11 +28,18 @@ MASKED_SCORE = -1.0  # less than any share of attention
 class Relation:
     """The head whose most-attended word is right most often for one relation, and the best fixed offset beside it.
 
-    towards: the word that is looked for; "governor": each dependent asks for its governor; "dependent": each governor
-    asks for a dependent of this relation, of which it may have several. words: the number that ask. layer, head: from
-    1. share: of the words that ask, the part that is answered right, of 1. offset: the place relative to the word that
-    asks that is right most often, and its share: the best that a head that knows only positions reaches. heads: the
-    share of each.
+    Args:
+        name: of the relation.
+        towards: the word that is looked for; "governor": each dependent asks for its governor; "dependent": each
+            governor asks for a dependent of this relation, of which it may have several.
+        words: the number that ask.
+        kind: of attention.
+        layer: from 1.
+        head: from 1.
+        share: of the words that ask, the part that is answered right, of 1.
+        offset: the place relative to the word that asks that is right most often.
+        offset_share: its share: the best that a head that knows only positions reaches.
+        heads: the share of each head.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Attention as a picture: rows are queries, columns keys, grey levels the weights.
+"""Attention as a picture: rows are queries, columns keys, gray levels the weights.
 
 For cross-attention it is the alignment of Bahdanau et al. 2015, figure 3; of an image, the image once for each word,
 bright where attention is (Xu et al. 2015, figure 3).
@@ -31,7 +31,13 @@ _STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
 
 @dataclass(frozen=True)
 class View:
-    """Selection of the attention that is shown. layer, head: from 1; None: the mean of all."""
+    """Selection of the attention that is shown.
+
+    Args:
+        kind: encoder, decoder or cross.
+        layer: from 1; None: the mean of all.
+        head: from 1; None: the mean of all.
+    """
 
     kind: Kind
     layer: int | None

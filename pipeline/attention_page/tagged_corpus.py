@@ -17,10 +17,13 @@ ROOT = "0"
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text and, in a tagged corpus, what is known of each of its words, between which stand spaces.
+    """A text and, in a tagged corpus, the syntax of its words, which are separated by spaces.
 
-    tags: parts of speech. governors: the word, from 0, on which it depends; None for the root and where the corpus has
-    no syntax. relations: the kind of this dependency.
+    Args:
+        text: the text.
+        tags: parts of speech.
+        governors: the word, from 0, on which each depends; None for the root and where the corpus has no syntax.
+        relations: the kind of each dependency.
     """
 
     text: str

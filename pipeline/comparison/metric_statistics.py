@@ -36,7 +36,13 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class MetricNote:
-    """A note on a metric of a system, such as the reason why it is not tested."""
+    """A note on a metric of a system.
+
+    Args:
+        system: the name of the system.
+        metric: the name of the metric.
+        why: such as the reason why it is not tested.
+    """
 
     system: str
     metric: str
@@ -45,8 +51,13 @@ class MetricNote:
 
 @dataclass(frozen=True)
 class MetricStatistics:
-    """Statistics of a metric by name of a run: of those that compare with the baseline, which is the first of them, and
-    of others. missing: of whom there are none, and who is not tested."""
+    """Statistics of a metric by name of a run.
+
+    Args:
+        beside_baseline: of the runs that compare with the baseline, which is the first of them.
+        alone: of the other runs.
+        missing: the runs without statistics, and those that are not tested.
+    """
 
     beside_baseline: Mapping[str, SegmentStatistics]
     alone: Mapping[str, SegmentStatistics]

@@ -30,9 +30,14 @@ HOLDS_ZERO = "p < 0.05, but the 95 % interval of the difference contains 0: trea
 class ScoreEstimate:
     """A score of a row; of several seeds, their mean.
 
-    spread: what is shown after ±, of one run half the width of its 95 % interval (`Result.half_width`), of several
-    seeds their standard deviation. low, high: the interval; None where there is a no_interval_reason. versus: the test
-    against the baseline.
+    Args:
+        value: the score.
+        spread: the number after ±: of one run half the width of its 95 % interval (`Result.half_width`), of several
+            seeds their standard deviation.
+        low: the lower end of the interval; None where there is a no_interval_reason.
+        high: the upper end.
+        versus: the test against the baseline.
+        no_interval_reason: why there is no interval.
     """
 
     value: float
@@ -57,9 +62,15 @@ class ScoreEstimate:
 class Outcome:
     """Results of the tests on the main test set, by metric ("bleu") and name of a run or row.
 
-    test: its name, and that of `num_segments` segments; None where nothing was tested. systems: the outputs of the
-    runs, by name. looked_at: the number of looks at the test set. notes: the metrics that are not tested, and why.
-    without_interval: the scores and differences that have no interval, and why.
+    Args:
+        test: its name; None where nothing was tested.
+        num_segments: of the test set.
+        runs: the scores of runs.
+        rows: the scores of rows.
+        systems: the outputs of the runs, by name.
+        looked_at: the number of looks at the test set.
+        notes: the metrics that are not tested, and why.
+        without_interval: the scores and differences that have no interval, and why.
     """
 
     test: str | None = None

@@ -45,7 +45,13 @@ class Output:
 
 @dataclass(frozen=True)
 class Outputs:
-    """A comparison of outputs, and the systems that they are of, by name; evaluation: how they were scored."""
+    """A comparison of outputs.
+
+    Args:
+        comparison: the comparison.
+        systems: the systems whose outputs they are, by name.
+        evaluation: settings by which they were scored.
+    """
 
     comparison: Comparison
     systems: Mapping[str, System]

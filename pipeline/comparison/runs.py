@@ -26,12 +26,16 @@ SORTED_BY_TEST = "sorted by {}: a test set used to choose a model gives an optim
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows in the order in which they are shown: runs, or several seeds of one.
+    """Runs, or several seeds of one, beside each other.
 
-    baseline: what the others are held against. beside: by figure the run that the others' figures must compare with,
-    one of the baseline, or where it has none the first shown. differs: by name of a run what in its config is not as in
-    the first run of the baseline. order: the figure by which they are sorted. test: the test set of test.bleu, ...;
-    None: the main one of each.
+    Args:
+        rows: in the order in which they are shown.
+        baseline: the row against which the others are held.
+        beside: by figure the run that the others' figures must compare with: one of the baseline, or where it has none
+            the first shown.
+        differs: by name of a run the part of its config that is not as in the first run of the baseline.
+        order: the figure by which the rows are sorted.
+        test: the test set of test.bleu, ...; None: the main one of each.
     """
 
     rows: Sequence[Row]

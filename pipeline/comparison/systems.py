@@ -33,8 +33,11 @@ OTHER_TRANSLATIONS = "translations/ are not those that scores/ are of, and are o
 class SegmentFigures:
     """Figures of one segment in an evaluation, beside its texts.
 
-    log_prob: natural logarithm of the probability of its references, over `pieces` predictions (end token included)
-    and `words` words; None where it has none. external: the numbers of external metrics, by their name.
+    Args:
+        log_prob: natural logarithm of the probability of its references; None where it has none.
+        pieces: the number of predictions (end token included).
+        words: the number of words.
+        external: the numbers of external metrics, by their name.
     """
 
     log_prob: float | None
@@ -45,11 +48,16 @@ class SegmentFigures:
 
 @dataclass(frozen=True)
 class System:
-    """A trained model by what it says.
+    """A trained model by its outputs.
 
-    tests: the texts of each test set, the main one first. figures: where its evaluation noted them, by test set and
-    line. main: the name of the main test set; None where the model was not scored. known_by: its `ledger.fingerprint`.
-    evaluation: how it was scored. notes: what is missing, in words.
+    Args:
+        name: of the system.
+        tests: the texts of each test set, the main one first.
+        figures: where its evaluation noted them, by test set and line.
+        main: the name of the main test set; None where the model was not scored.
+        test_fingerprint: the `ledger.fingerprint` of the main test set.
+        evaluation: settings by which it was scored.
+        notes: missing parts, in words.
     """
 
     name: str

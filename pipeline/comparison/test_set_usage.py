@@ -14,8 +14,12 @@ from tfm.pipeline.scoring.ledger import LedgerEntry, are_same_texts, in_words, i
 class TestSetUsage:
     """The entries of one test set in the ledger of a folder of runs.
 
-    unlisted: runs compared here that were scored on it and whose models the ledger does not know: they were scored
-    before it was begun, or elsewhere, and the numbers are too small.
+    Args:
+        test: the name of the test set.
+        folder: of the runs.
+        entries: the looks at the test set.
+        unlisted: runs compared here that were scored on it and whose models the ledger does not know: they were scored
+            before it was begun, or elsewhere, and the numbers are too small.
     """
 
     test: str

@@ -37,10 +37,13 @@ BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """The text after a prompt, with its score.
+    """The text after a prompt.
 
-    log_prob: sum of the log-probabilities of its `num_tokens` tokens, in nats, the end token among them if it has one.
-    score: that sum after length normalization.
+    Args:
+        text: the text.
+        score: log_prob after length normalization.
+        log_prob: sum of the log-probabilities of its tokens, in nats, the end token among them if it has one.
+        num_tokens: the number of tokens.
     """
 
     text: str
@@ -51,7 +54,13 @@ class GeneratedText:
 
 @dataclass(frozen=True)
 class Continuation:
-    """A text that may follow a prompt, and the sum of the log-probabilities of its `num_tokens` tokens, in nats."""
+    """A text that may follow a prompt.
+
+    Args:
+        text: the text.
+        log_prob: sum of the log-probabilities of its tokens, in nats.
+        num_tokens: the number of tokens.
+    """
 
     text: str
     log_prob: float
@@ -97,7 +106,16 @@ class PromptEncoder:
 
 
 class TextGenerator:
-    """A language model with what it is asked to write. Raises RecipeError for settings that do not combine."""
+    """A language model that writes text with some settings.
+
+    Args:
+        reader: the model, which encodes prompts.
+        config: settings of decoding.
+        reporter: shows warnings.
+
+    Raises:
+        RecipeError: settings do not combine.
+    """
 
     def __init__(self, reader: PromptEncoder, config: DecodingConfig, reporter: Reporter) -> None:
         self._reader, self._config, self._reporter = reader, config, reporter

@@ -44,7 +44,13 @@ MAX_WEIGHT_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class NumpyModel:
-    """A model in numpy with its tokenizers."""
+    """A model in numpy with its tokenizers.
+
+    Args:
+        network: the network.
+        source_tokenizer: of the source.
+        target_tokenizer: of the target.
+    """
 
     network: Transformer
     source_tokenizer: Tokenizer

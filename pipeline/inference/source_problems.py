@@ -11,9 +11,15 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 @dataclass
 class SourceProblems:
-    """Counts lines, those that were longer than the model reads, and the words that got no tag by it.
+    """Counts of lines, words and pieces that a model does not read as they are.
 
-    And it counts pieces, unknown ones, and the lines with as many unknown ones as known ones with a letter or digit.
+    Args:
+        lines: the number of lines.
+        cut: the number of lines that were longer than the model reads.
+        words: the number of words that got no tag because of it.
+        pieces: the number of pieces.
+        unknown: the number of unknown pieces.
+        strange: the number of lines with as many unknown pieces as known ones with a letter or digit.
     """
 
     lines: int = 0

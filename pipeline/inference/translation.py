@@ -31,8 +31,11 @@ SENTENCES, IMAGES = "sentences", "images"
 class Translation:
     """One translation of a line, itself one line.
 
-    `log_prob`: sum of the log-probabilities of its `num_tokens` tokens (end token included), in nats; `score`: that sum
-    after length normalisation.
+    Args:
+        text: the translation.
+        score: log_prob after length normalization.
+        log_prob: sum of the log-probabilities of its tokens (end token included), in nats.
+        num_tokens: the number of tokens.
     """
 
     text: str

@@ -36,8 +36,14 @@ TOKENIZER_FILES = (SHARED, SOURCE, TARGET, IMAGES_FILE)
 class LoadedModel:
     """A model with the tokenizers it was trained with; its abilities follow from `config.task`.
 
-    images: turns images into the network's input, where its sources are images; it then has no use for
-    `source_tokenizer`, which is the target's. made: the artifact that it was read from, where it was from one.
+    Args:
+        model: the network.
+        source_tokenizer: of the source; of a model of images the target's, which has no use.
+        target_tokenizer: of the target.
+        config: of the model.
+        folder: of the model.
+        images: turns images into the network's input, where its sources are images.
+        made: the artifact that it was read from, where it was from one.
     """
 
     model: Any

@@ -27,7 +27,15 @@ Table: TypeAlias = tuple[str, list[str], list[list[object]]]
 
 @dataclass
 class SideCount:
-    """Tokens, unknown tokens and lengths of one side of a split; start and end tokens are not counted."""
+    """Tokens, unknown tokens and lengths of one side of a split; start and end tokens are not counted.
+
+    Args:
+        rows: the number of texts.
+        tokens: the number of tokens.
+        unknown: the number of unknown tokens.
+        longest: tokens of the longest text.
+        histogram: the number of texts of each length, by LENGTH_EDGES.
+    """
 
     rows: int = 0
     tokens: int = 0
@@ -58,7 +66,15 @@ class SideCount:
 
 @dataclass
 class CorpusCount:
-    """Counts of one corpus of a split: pairs read, and kept."""
+    """Counts of one corpus of a split.
+
+    Args:
+        corpus: the corpus.
+        read: the number of pairs that were read.
+        rows: the number of pairs that are kept.
+        factor: of `data.temperature`, beside the weight.
+        lengths: of the first epoch.
+    """
 
     corpus: Corpus
     read: int = 0
@@ -77,9 +93,17 @@ class CorpusCount:
 class SplitCount:
     """Counts of one split.
 
-    pairs, sources, targets: keys of those that are kept.
-    unwritable: of validation and test data. cut: the number of sources that were, of those that were read. images: of a
-    split of images, the report on them.
+    Args:
+        pairs: keys of the pairs that are kept.
+        sources: keys of their sources.
+        targets: keys of their targets.
+        corpora: counts of each corpus.
+        dropped: the number of pairs that were dropped, by reason.
+        source: counts of the sources.
+        target: counts of the targets.
+        unwritable: of validation and test data.
+        cut: the number of sources that were cut, of those that were read.
+        images: of a split of images, the report on them.
     """
 
     pairs: Keys

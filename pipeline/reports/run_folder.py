@@ -20,10 +20,18 @@ DAMAGED = "damaged"
 
 @dataclass(frozen=True)
 class Part:
-    """A folder of a run. `kind`: the stage that made it, training, or damaged; `state`: in words.
+    """A folder of a run.
 
-    `bytes`: the sizes of its files. `steps`: of a training, those of its checkpoints. `writer`: who writes it now.
-    `commands`: those of external metrics in its settings.
+    Args:
+        name: of the folder.
+        kind: the stage that made it, training, or damaged.
+        state: in words.
+        bytes: the sizes of its files.
+        made: when it was made.
+        fingerprint: of the artifact.
+        steps: of a training, those of its checkpoints.
+        writer: the process that writes it now.
+        commands: of external metrics in its settings.
     """
 
     name: str

@@ -33,7 +33,13 @@ OF_SPEED = ("device", "threads", "parallel", "world_size")
 
 @dataclass(frozen=True)
 class Curve:
-    """Validation loss, and after how many updates and seconds of updates it was reached."""
+    """The curve of validation loss.
+
+    Args:
+        steps: the number of updates at each validation.
+        seconds: of updates up to it.
+        losses: the loss.
+    """
 
     steps: list[int]
     seconds: list[float]
@@ -44,9 +50,15 @@ class Curve:
 class RunSummary:
     """A model with all that is known of it.
 
-    config: every setting by dotted key. figures: by name, those of validation as valid.loss, ..., those of the main
-    test set, or of the one that was asked for, as test.bleu, ... notes: what of the run is left out, and why. folder:
-    that of the run; None for a model that lies alone.
+    Args:
+        name: of the run.
+        model: its manifest.
+        config: every setting by dotted key.
+        figures: by name, those of validation as valid.loss, ..., those of the main test set, or of the one that was
+            asked for, as test.bleu, ...
+        curve: of validation loss.
+        notes: parts of the run that are left out, and why.
+        folder: of the run; None for a model that lies alone.
     """
 
     name: str

@@ -15,7 +15,15 @@ NUM_LONGEST = 20
 
 @dataclass
 class Measure:
-    """Statistics of a tokenizer on text: its words (runs between spaces), tokens, and unknown tokens."""
+    """Statistics of a tokenizer on text.
+
+    Args:
+        num_words: runs between spaces.
+        num_tokens: pieces.
+        num_unknown: unknown pieces.
+        num_texts: texts.
+        num_changed: texts that encoding and decoding change.
+    """
 
     num_words: int = 0
     num_tokens: int = 0

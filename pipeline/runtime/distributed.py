@@ -23,7 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class World:
-    """The process of `rank` among `size` processes. One alone needs no torchrun."""
+    """One process among those of a training; one alone needs no torchrun.
+
+    Args:
+        rank: the number of the process, from 0.
+        size: the number of processes.
+        device: of this process.
+    """
 
     rank: int = 0
     size: int = 1

@@ -29,9 +29,12 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 @dataclass(frozen=True)
 class CpuSample:
-    """Seconds up to now: on the clock, of work on the processors that this process may use, and of its own work.
+    """CPU times up to now.
 
-    Its own work counts that of the processes it started and that have ended.
+    Args:
+        clock: seconds on the clock.
+        busy: seconds of work on the processors that this process may use.
+        own: seconds of its own work, and of that of the processes it started and that have ended.
     """
 
     clock: float
@@ -113,10 +116,15 @@ def choose_num_threads(device: torch.device) -> int:
 
 
 class LoadWatch:
-    """Lets the threads of a training sleep while they wait for each other, for as long as other programs take the
-    processors that they need, and says so once.
+    """Lets the threads of a training sleep while they wait for each other, for as long as other programs take their
+    processors.
 
-    Threads that spin burn time as if they worked, so what tells is what the others take.
+    Threads that spin burn time as if they worked, so the work of other programs decides. The switch is reported once.
+
+    Args:
+        threads: the number of threads of the training.
+        tell: shows a message.
+        seconds: between two looks.
     """
 
     def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = SECONDS_OF_WATCH) -> None:

@@ -23,9 +23,15 @@ SHOWN = 40  # characters of a value in an error
 
 @dataclass(frozen=True)
 class Item:
-    """A context (of a translation: the source) and two or more texts, of which the one at place `answer` is right.
+    """A context and two or more texts, of which one is right.
 
-    row: the line as it was read, without what is not looked at.
+    Args:
+        line: its number, from 1.
+        context: of a translation: the source.
+        alternatives: the texts.
+        answer: the index of the right one.
+        category: of the item, if it has one.
+        row: the line as it was read, without the keys that are not looked at.
     """
 
     line: int

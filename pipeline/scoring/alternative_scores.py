@@ -26,7 +26,14 @@ NOT_ALONE = "a translation has no probability without its source"
 
 @dataclass(frozen=True)
 class ScoredItem:
-    """An item, and of each of its texts log p after the context, over how many pieces, and log p by itself."""
+    """An item with the log-probabilities of its texts.
+
+    Args:
+        item: the item.
+        log_probs: of each text after the context.
+        pieces: the number of pieces of each text.
+        alone: log-probability of each text by itself.
+    """
 
     item: Item
     log_probs: tuple[float, ...]
@@ -38,8 +45,10 @@ class ScoredItem:
 class InputWarnings:
     """Problems of items that a user must know.
 
-    cut_lines: of items whose context is longer than the model reads. unknown_lines: of items with an unknown piece in a
-    text. word_joins: an example of each item whose text goes on within the last word of its context.
+    Args:
+        cut_lines: of items whose context is longer than the model reads.
+        unknown_lines: of items with an unknown piece in a text.
+        word_joins: an example of each item whose text goes on within the last word of its context.
     """
 
     cut_lines: set[int] = field(default_factory=set)
@@ -66,7 +75,14 @@ RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
 
 @dataclass(frozen=True)
 class Share:
-    """A share in percent with the limits of its 95 % interval."""
+    """A share in percent with the limits of its 95 % interval.
+
+    Args:
+        score: the share, in percent.
+        low: the lower limit.
+        high: the upper limit.
+        signature: by which it compares with others.
+    """
 
     score: float
     low: float

@@ -17,7 +17,15 @@ BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_
 
 @dataclass(frozen=True)
 class LengthBin:
-    """The segments whose length lies in `shortest..longest` (both included), and their scores. unit: of the length."""
+    """The segments of some lengths, and their scores.
+
+    Args:
+        shortest: the least length, included.
+        longest: the greatest length, included.
+        num_segments: the number of segments.
+        scores: by metric.
+        unit: of the length.
+    """
 
     shortest: int
     longest: int
@@ -28,9 +36,15 @@ class LengthBin:
 
 @dataclass(frozen=True)
 class Sample:
-    """One segment with all that was said about it; `line` counts from 1.
+    """One segment with its output.
 
-    accuracy: of what a model labelled, the share in 0..1 of the segment's labels that are right.
+    Args:
+        line: from 1.
+        source: the source, if it is known.
+        hypothesis: the output.
+        references: its references.
+        chrf: in 0..100.
+        accuracy: of a model that labels, the share in 0..1 of the segment's labels that are right.
     """
 
     line: int

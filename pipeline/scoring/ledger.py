@@ -32,9 +32,14 @@ _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
 class LedgerEntry:
     """One scoring of one test set.
 
-    texts: `fingerprint` of its references. test: its name. model: fingerprint of the model. run: the folder of its run.
-    chosen: how the model was chosen: "recipe", "files", or "final: " and by which figure. when: UTC, ISO 8601. seen:
-    sha256 of what was shown, where that is known: who sees the same again learns nothing new.
+    Args:
+        texts: `fingerprint` of its references.
+        test: its name.
+        model: the fingerprint of the model.
+        run: the folder of the model's run.
+        chosen: how the model was chosen: "recipe", "files", or "final: " and by which figure.
+        when: UTC, ISO 8601.
+        seen: sha256 of the scores that were shown, where known: who sees the same again learns nothing new.
     """
 
     texts: str
@@ -48,7 +53,14 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """A model of a run that is scored: the folder of the runs, and the rest as a `LedgerEntry` has it."""
+    """A model of a run that is scored.
+
+    Args:
+        root: the folder of the runs.
+        model: its fingerprint.
+        run: the folder of its run.
+        chosen: how the model was chosen, as in `LedgerEntry`.
+    """
 
     root: Path
     model: str
@@ -88,7 +100,7 @@ def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
     Args:
         model: the folder of the model.
         of: its fingerprint.
-        chosen: how the model and the test set were named, in words.
+        chosen: how the model was chosen, as in `LedgerEntry`.
     """
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
     if place.name != "model" or not any((place.parent / each).is_dir() for each in _KEPT_BESIDE):

@@ -24,7 +24,14 @@ _CHUNK = 256  # pairs between two moves of the progress bar
 
 
 class Pair(NamedTuple):
-    """A source and one of its references, as ids without end token; `row`: the segment, from 0."""
+    """A source and one of its references.
+
+    Args:
+        row: the segment, from 0.
+        source: ids without end token.
+        target: ids without end token.
+        text: the reference.
+    """
 
     row: int
     source: list[int]
@@ -43,7 +50,18 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of units by which the log probability of a corpus is divided."""
+    """Numbers of units by which the log probability of a corpus is divided.
+
+    Args:
+        num_references: of a segment.
+        num_segments: scored pairs: one end token each.
+        num_tokens: pieces and end tokens.
+        num_unknown: unknown pieces.
+        num_words: stretches without white space.
+        characters: of the references.
+        num_empty: references that are left out, as they hold no piece.
+        num_long: references that are left out, as they exceed the model's length.
+    """
 
     num_references: int
     num_segments: int  # scored pairs: one end token each

@@ -17,9 +17,12 @@ NAME = "segments.jsonl"
 class Likelihoods:
     """Probabilities of the references of each of n segments under a model; several references of one are added up.
 
-    log_probs (n,): natural logarithms, NaN where no reference of the segment has a probability. pieces, words (n,): the
-    numbers of predictions (pieces and end tokens) and of words of those references. The segments of a language model
-    are lines, whose line breaks are words too.
+    The segments of a language model are lines, whose line breaks are words too.
+
+    Args:
+        log_probs: (n,) natural logarithms, NaN where no reference of the segment has a probability.
+        pieces: (n,) the numbers of predictions (pieces and end tokens) of those references.
+        words: (n,) the numbers of words of those references.
     """
 
     log_probs: NDArray[np.float64]
@@ -34,7 +37,14 @@ class Likelihoods:
 
 @dataclass(frozen=True)
 class SegmentScores:
-    """Scores of `count` segments of a test set; external: the numbers of external metrics (n,), by their names."""
+    """Scores of the segments of a test set.
+
+    Args:
+        split: the name of the test set.
+        count: the number of segments (n).
+        likelihoods: of the references.
+        external: the numbers of external metrics (n,), by their names.
+    """
 
     split: str
     count: int

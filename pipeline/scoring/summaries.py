@@ -22,9 +22,12 @@ Tokens = Sequence[str]
 class SummaryFigures:
     """Figures of some texts beside their sources.
 
-    length: words, the mean over segments. compression: words of the source / words of the text, the mean over segments
-    whose text has words (Grusky et al. 2018). novelty: by order the percentage of n-grams of all texts that are not in
-    their source (See et al. 2017); None where there are no such n-grams.
+    Args:
+        length: words, the mean over segments.
+        compression: words of the source / words of the text, the mean over segments whose text has words (Grusky et al.
+            2018).
+        novelty: by order the percentage of n-grams of all texts that are not in their source (See et al. 2017); None
+            where there are no such n-grams.
     """
 
     length: float

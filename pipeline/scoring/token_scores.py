@@ -27,10 +27,12 @@ from tfm.pipeline.runtime.progress import Reporter
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of a running text (W,).
+    """Windows of a running text.
 
-    starts: the index of each first token. lengths: the number of tokens. contexts: the number of first tokens that are
-    context alone.
+    Args:
+        starts: (W,) the index of each first token.
+        lengths: (W,) the number of tokens.
+        contexts: (W,) the number of first tokens that are context alone.
     """
 
     starts: Ints

@@ -30,9 +30,14 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 class Scorer:
-    """Scores what a model says of the validation source against its target, as `tfm evaluate` scores tests.
+    """Scores the output of a model for the validation source against its target, as `tfm evaluate` scores tests.
 
     metrics: those that the references have. missing: by name, why the others cannot be computed.
+
+    Args:
+        references: one or more lists, one text for each segment.
+        evaluation: settings of the metrics.
+        metrics: names of the metrics.
     """
 
     def __init__(
@@ -57,8 +62,14 @@ class Scorer:
 class Translator(Scorer):
     """Translates the validation source and scores the translations.
 
-    before: the signature of an earlier validation of the same training. Its choice for "auto" is kept, whatever has
-    been installed since, so that its figures can be compared.
+    Args:
+        split: the validation data.
+        target_tokenizer: decodes the translations.
+        decoding: settings of decoding.
+        evaluation: settings of the metrics.
+        metrics: names of the metrics.
+        before: the signature of an earlier validation of the same training. Its choice for "auto" is kept, whatever has
+            been installed since, so that its figures can be compared.
     """
 
     def __init__(
@@ -108,7 +119,16 @@ class Translator(Scorer):
 
 
 class Labeller(Scorer):
-    """Labels the validation source and scores the labels; a line of which nothing is predicted has none."""
+    """Labels the validation source and scores the labels; a line without predictions has none.
+
+    Args:
+        split: the validation data.
+        target_tokenizer: decodes the labels.
+        task: predicts labels.
+        batches: the rows of each batch.
+        evaluation: settings of the metrics.
+        metrics: names of the metrics.
+    """
 
     def __init__(
         self,
@@ -145,7 +165,14 @@ class Labeller(Scorer):
 
 
 class Validator:
-    """Computes the figures of a model on the validation split."""
+    """Computes the figures of a model on the validation split.
+
+    Args:
+        task: evaluates a batch.
+        split: the validation data.
+        batches: the rows of each batch.
+        scorer: scores the model's own output; None: it is not scored.
+    """
 
     def __init__(self, task: Task, split: Any, batches: Sequence[Rows], scorer: Translator | Labeller | None) -> None:
         self.task, self.split, self.batches, self.scorer = task, split, batches, scorer

@@ -24,12 +24,19 @@ from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistic
 class Difference:
     """A system's score less the baseline's, in the units of the metric.
 
-    low, high: the 95 % interval of the difference, percentiles of the bootstrap, of two shares Newcombe's; None where
-    there is a no_interval_reason. p_bootstrap, p_randomisation: of
-    BLEU, chrF and TER what `sacrebleu --paired-bs` and `--paired-ar` say. p: what decides, by randomisation with ties
-    counted (`randomisation_p`); of BLEU, chrF and TER that differs from p_randomisation where few segments do. p_holm:
-    that p after Holm's correction over all systems given for this metric. num_apart: segments in which the systems
-    differ. better: None where neither is.
+    Args:
+        difference: the difference.
+        low: the lower end of its 95 % interval, a percentile of the bootstrap, of two shares Newcombe's; None where
+            there is a no_interval_reason.
+        high: the upper end.
+        p_bootstrap: of BLEU, chrF and TER the p-value of `sacrebleu --paired-bs`.
+        p_randomisation: of BLEU, chrF and TER the p-value of `sacrebleu --paired-ar`.
+        num_apart: segments in which the systems differ.
+        p: the p-value that decides, by randomization with ties counted (`randomisation_p`); of BLEU, chrF and TER it
+            differs from p_randomisation where few segments do.
+        p_holm: p after Holm's correction over all systems given for this metric.
+        better: whether the system is better; None where neither is.
+        no_interval_reason: why there is no interval.
     """
 
     difference: float
@@ -53,10 +60,16 @@ class Difference:
 class Result:
     """A system's score by one metric.
 
-    low, high: its 95 % interval, the 2.5th and 97.5th percentile of the bootstrap, of a share Wilson's; None where
-    there is a no_interval_reason. mean, half_width: of sacrebleu's metrics what it prints as "μ = mean ± half_width",
-    of others likewise the mean of the resamples and half the distance from low to high; the score need not lie in the
-    middle. versus: against the baseline; None of the baseline, and of a single segment.
+    Args:
+        value: the score.
+        low: the lower end of its 95 % interval, the 2.5th percentile of the bootstrap, of a share Wilson's; None where
+            there is a no_interval_reason.
+        high: the upper end, the 97.5th percentile.
+        mean: of sacrebleu's metrics the number that it prints in "μ = mean ± half_width", of others likewise the mean
+            of the resamples; the score need not lie in the middle.
+        half_width: the other number, of others half the distance from low to high.
+        versus: the test against the baseline; None of the baseline, and of a single segment.
+        no_interval_reason: why there is no interval.
     """
 
     value: float

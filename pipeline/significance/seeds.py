@@ -30,8 +30,16 @@ _ROUNDING = 1e-12
 class SeedDifference:
     """A recipe's mean score less the baseline's.
 
-    low, high: 95 % interval over seeds and segments. p: of a two-sided t-test; p_holm: after Holm's correction over
-    all recipes given. share_of_seeds: of the variance, in 0..1. better: None where neither is.
+    Args:
+        difference: the difference.
+        low: the lower end of its 95 % interval over seeds and segments.
+        high: the upper end.
+        p: of a two-sided t-test.
+        p_holm: p after Holm's correction over all recipes given.
+        degrees_of_freedom: of the t-test.
+        share_of_seeds: of the variance, in 0..1.
+        better: whether the recipe is better; None where neither is.
+        no_interval_reason: why there is no interval.
     """
 
     difference: float
@@ -54,10 +62,16 @@ class SeedDifference:
 class RecipeResult:
     """A recipe's score by one metric over its seeds.
 
-    values: of each seed. deviation: their standard deviation (n - 1); None of one seed. low, high: 95 % interval of one
-    seed over segments; None where there is a no_interval_reason: of several seeds it holds the mean in as few as 90 of
-    100 cases. versus: None of the baseline, where the recipe or the baseline has one seed, which says nothing of how
-    much seeds matter, and of fewer than MIN_SEGMENTS.
+    Args:
+        values: of each seed.
+        mean: of the values.
+        deviation: their standard deviation (n - 1); None of one seed.
+        low: the lower end of the 95 % interval of one seed over segments; None where there is a no_interval_reason: of
+            several seeds it holds the mean in as few as 90 of 100 cases.
+        high: the upper end.
+        versus: the test against the baseline; None of the baseline, where the recipe or the baseline has one seed,
+            which says nothing of how much seeds matter, and of fewer than MIN_SEGMENTS.
+        no_interval_reason: why there is no interval.
     """
 
     values: tuple[float, ...]

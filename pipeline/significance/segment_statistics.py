@@ -35,11 +35,16 @@ MAX_CELLS = 30_000_000
 
 @dataclass(frozen=True)
 class SegmentStatistics:
-    """One system on one test set by one metric.
+    """Statistics of one system on one test set by one metric.
 
-    rows: (segments, K). score: sums of rows (..., K) -> scores (...). sacrebleu: the metric, where it is sacrebleu's.
-    is_share: whether a segment is right or wrong, 1 or 0 of 1 (or of 0, if it does not count), and the score 100 times
-    the share that is right. rarest: of macro F1, in how many segments the rarest label is.
+    Args:
+        rows: (segments, K).
+        score: sums of rows (..., K) -> scores (...).
+        higher_is_better: whether higher scores are better.
+        sacrebleu: the metric, where it is sacrebleu's.
+        is_share: whether a segment is right or wrong, 1 or 0 of 1 (or of 0, if it does not count), and the score 100
+            times the share that is right.
+        rarest: of macro F1, the number of segments that have the rarest label.
     """
 
     rows: Array

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Modal:
-    """A modal verb or the future. `auxiliary` says whether English inverts it (can) or asks with do (want to)."""
+    """A modal verb or the future.
+
+    Args:
+        english: base and third person.
+        german: by person.
+        auxiliary: whether English inverts it (can) or asks with do (want to).
+        past: whether the form is past.
+        german_negated: by person, where it is another verb: must not, darf nicht.
+    """
 
     english: tuple[str, str]  # base, third person
     german: tuple[str, str, str]  # by person

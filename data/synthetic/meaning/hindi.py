@@ -32,7 +32,13 @@ class HindiVerb(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The features that a verb agrees with."""
+    """The features that a verb agrees with.
+
+    Args:
+        gender: masculine or feminine.
+        plural: whether the number is plural.
+        first: whether the person is the first.
+    """
 
     gender: str
     plural: bool

@@ -33,7 +33,14 @@ _BEINGS = tuple(noun for noun in _NOUNS if noun.tags & lexicon.BE.subjects[0].ta
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A noun phrase about a noun."""
+    """A noun phrase about a noun.
+
+    Args:
+        noun: the noun.
+        determiner: before it.
+        plural: whether the phrase is plural.
+        adjective: before the noun, if there is one.
+    """
 
     noun: Noun
     determiner: Determiner
@@ -48,7 +55,18 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """An event (subject, verb, object, time, place) or, without a verb, a quality of the subject."""
+    """An event or, without a verb, a quality of the subject.
+
+    Args:
+        subject: of the clause.
+        tense: of the clause.
+        verb: of an event.
+        quality: of the subject.
+        object: of the verb, if it has one.
+        negated: whether the clause is negated.
+        time: of the event, if said.
+        place: of the event, if said.
+    """
 
     subject: Thing | Name | Pronoun
     tense: Tense
@@ -62,7 +80,13 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A sentence: one clause, or one that another one says or is the reason of."""
+    """A sentence: one clause, or one that another one says or is the reason of.
+
+    Args:
+        form: of the sentence.
+        clause: the first clause.
+        other: the second clause, if there is one.
+    """
 
     form: Form
     clause: Clause

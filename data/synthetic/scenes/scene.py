@@ -14,7 +14,7 @@ COLOURS = {
     "orange": (240, 130, 20),
 }
 SHAPES = ("circle", "square", "triangle", "diamond", "cross", "ring")
-# Each colour and each shape once, so that both are seen in training, but never the one with the other.
+# Each color and each shape once, so that both are seen in training, but never the one with the other.
 HELD_OUT = {
     ("red", "triangle"),
     ("green", "ring"),
@@ -24,14 +24,25 @@ HELD_OUT = {
     ("orange", "diamond"),
 }
 COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
-JITTER = 12  # of a centre, in eighths of a pixel
-SHADE = 15  # of a colour, in its 256 steps
-BACKGROUNDS = (200, 250)  # greys
+JITTER = 12  # of a center, in eighths of a pixel
+SHADE = 15  # of a color, in its 256 steps
+BACKGROUNDS = (200, 250)  # grays
 
 
 @dataclass(frozen=True)
 class Thing:
-    """row, column: its cell. down, right: how far its centre is off the cell's, in eighths of a pixel. paint: RGB."""
+    """A thing in a scene.
+
+    Args:
+        size: in words.
+        colour: in words.
+        shape: in words.
+        row: of its cell.
+        column: of its cell.
+        down: how far its center is off the cell's, in eighths of a pixel.
+        right: the same to the right.
+        paint: RGB.
+    """
 
     size: str
     colour: str

@@ -20,8 +20,13 @@ from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 
 @dataclass(frozen=True)
 class Row:
-    """name: of what the row is of. count: how much of it there is, where it is the same for all systems. values: one
-    a system, None where it has none."""
+    """A row of a breakdown.
+
+    Args:
+        name: of the texts that the row is of.
+        count: the number of units in it, where it is the same for all systems.
+        values: one a system, None where it has none.
+    """
 
     name: str
     count: int | None
@@ -30,8 +35,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """A figure of every system, row by row. title: which figure by what. rows_are, counts_are: what the rows are of,
-    and what their counts count, in a word."""
+    """A figure of every system, row by row.
+
+    Args:
+        title: the figure, and the unit of the rows.
+        rows_are: the unit of the rows, in a word.
+        counts_are: the unit of the counts, in a word.
+        rows: the rows.
+    """
 
     title: str
     rows_are: str

@@ -32,8 +32,16 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Change:
-    """A segment as two systems have it; `line` counts from 1. scores: in 0..100, chrF of the first and of the second
-    or, of labels, how many are right."""
+    """A segment in the output of two systems.
+
+    Args:
+        line: from 1.
+        source: the source, if it is known.
+        references: the references.
+        before: spans of the first output.
+        after: spans of the second.
+        scores: in 0..100, chrF of the first and of the second or, of labels, the share that is right.
+    """
 
     line: int
     source: str | None
@@ -52,8 +60,14 @@ class Change:
 class Changes:
     """Changes from one system to a second on the same texts.
 
-    better, worse, as_good, same: numbers of segments; as_good counts those that are not the same. gained, lost: the
-    segments with the largest gains and losses, the largest first. by: the figure that decides, in words.
+    Args:
+        by: the figure that decides, in words.
+        better: the number of segments that are better.
+        worse: the number that are worse.
+        as_good: the number that are as good but not the same.
+        same: the number that are the same.
+        gained: the segments with the largest gains, the largest first.
+        lost: the segments with the largest losses, the largest first.
     """
 
     by: str
@@ -128,7 +142,7 @@ def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]
 
 
 def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:
-    """The text, cut where marked words begin and end; neighbours and the space between them are one stretch."""
+    """The text, cut where marked words begin and end; neighbors and the space between them are one stretch."""
     found, end = [], 0
     for differs, run in groupby(range(len(words)), key=marked.__contains__):
         if differs:

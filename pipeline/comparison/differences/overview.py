@@ -45,9 +45,13 @@ FIRST_RUNS = "sentences are those of the first run of each system"
 class Differences:
     """Differences on one test set.
 
-    columns: names of the systems, the baseline first. tables: with a column of each. words: F1, precision and recall of
-    words by training frequency, likewise. changes: by name of a system, from the baseline to it; of the first run of
-    each. notes: figures that are left out, and why.
+    Args:
+        test: the name of the test set.
+        columns: names of the systems, the baseline first.
+        tables: breakdowns, with a column of each system.
+        words: F1, precision and recall of words by training frequency, likewise.
+        changes: by name of a system, from the baseline to it; of the first run of each.
+        notes: figures that are left out, and why.
     """
 
     test: str

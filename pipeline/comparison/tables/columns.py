@@ -32,9 +32,14 @@ Shown = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as a table shows it: its value, what stands after ±, and its marks.
+    """A figure as a table shows it.
 
-    is_significant: it differs from the baseline's. comparable: with the baseline's. best: none of its column is better.
+    Args:
+        text: its value.
+        spread: the text after ±.
+        is_significant: whether it differs from the baseline's.
+        comparable: whether it compares with the baseline's.
+        best: whether none of its column is better.
     """
 
     text: str

@@ -20,8 +20,11 @@ Figures = Mapping[str, Mapping[str, tuple[float, str]]]
 class Card:
     """Contents of a model card that the model itself does not have.
 
-    languages: codes of the languages that it reads and writes. license: an identifier, such as apache-2.0; None: the
-    card says that none is given.
+    Args:
+        languages: codes of the languages that the model reads and writes.
+        license: an identifier, such as apache-2.0; None: the card says that none is given.
+        name: of the model.
+        figures: a score and its signature, by test set and metric.
     """
 
     languages: Sequence[str] = ()

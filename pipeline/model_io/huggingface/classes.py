@@ -34,14 +34,21 @@ ACTIVATION_ALIASES = {
 class HuggingFaceClass:
     """A class of transformers.
 
-    pipeline: the name of the task there, as a model card has it. held: the models that it holds. weights: the table of
-    what stands where, read in both directions. tables: those of its weights that have a row for each piece. bias: the
-    name of the bias that has a number for each piece; none: it says no pieces.
-    Out: settings: (config, number of pieces) -> config.json. finished: (config, what the table gives) -> its weights,
-    with those that are no tensor of ours.
-    In: prepare_import: (config.json, its weights) -> the weights that the table is read from. read: (config.json,
-    these) -> our config; raises ValueError for what ours cannot be. note: what to say of a model that was imported.
-    tokenizer_overrides: (folder, config.json) -> what to read in place of its settings, as other files say.
+    Args:
+        name: of the class.
+        model_type: in config.json.
+        pipeline: the name of the task there, as a model card has it.
+        supports: the models that the class holds.
+        weights: the table of weights and their places, read in both directions.
+        tables: the names of its weights that have a row for each piece.
+        settings: of export: (config, number of pieces) -> config.json.
+        finalize_export: (config, weights that the table gives) -> its weights, with those that are no tensor of tfm.
+        prepare_import: (config.json, its weights) -> the weights that the table is read from.
+        read: of import: (config.json, these weights) -> the config of tfm; raises ValueError for a model that tfm
+            cannot hold.
+        bias: the name of the bias that has a number for each piece; None: the class predicts no pieces.
+        note: on a model that was imported, for the user.
+        tokenizer_overrides: (folder, config.json) -> settings in place of its own, as other files have them.
     """
 
     name: str

@@ -25,9 +25,12 @@ STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "fe
 
 @dataclass(frozen=True)
 class SupportedConfig:
-    """Models that a class holds, and the values of their stacks.
+    """Models that a class holds.
 
-    keys: by key of [model] the tuple of values that the class has, or ANY. stack: the same of a stack.
+    Args:
+        keys: by key of [model] the tuple of values that the class has, or ANY.
+        stack: the same of a stack.
+        stacks: the names of its stacks.
     """
 
     keys: Mapping[str, Any]

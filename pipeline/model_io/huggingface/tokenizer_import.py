@@ -31,9 +31,14 @@ M2M100 = "sentencepiece.bpe.model"
 
 @dataclass(frozen=True)
 class Pieces:
-    """Tokenizers of source and target, which are one where texts of both are split alike; rows, nowhere: see
-    `RenumberedTokenizer`. source_rows: those of the source, where it has a numbering of its own, and `rows` are of the
-    target.
+    """Tokenizers of a model, which are one where texts of both sides are split alike.
+
+    Args:
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+        rows: as in `RenumberedTokenizer`.
+        missing_rows: as in `RenumberedTokenizer`.
+        source_rows: the rows of the source, where it has a numbering of its own, and `rows` are of the target.
     """
 
     source: Tokenizer

@@ -12,11 +12,16 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Weight:
-    """A tensor of ours, and those of theirs that hold the same numbers.
+    """A tensor of tfm, and those of a class of transformers that hold the same numbers.
 
-    theirs: their names; where there are several, ours has them one below the other, each of so many rows as `sizes`
-    says. rows, columns: which row (column) of ours each one of theirs is, counted before ours is cut in parts; None
-    where the order is the same. transposed: theirs has what goes in as rows. as_row: theirs is (1, N), ours (N,).
+    Args:
+        ours: its name in tfm.
+        theirs: the names there; several are stacked in tfm, one below the other.
+        sizes: the number of rows of each of several.
+        rows: the index in tfm of each row there, before the tensor is cut in parts; None: the order is the same.
+        columns: the same of columns.
+        transposed: whether the rows there are the inputs.
+        as_row: whether the tensor is (1, N) there and (N,) in tfm.
     """
 
     ours: str

@@ -20,9 +20,27 @@ NOT_AVERAGED = ("perplexity", "word_perplexity", "bits_per_character")  # of tes
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that was found on one test set. `length_of` says what `lengths` measures: "source" or "reference".
+    """All that was found on one test set.
 
-    direction: the languages that are translated from and into; zero_shot: which training has no pair of.
+    Args:
+        name: of the test set.
+        num_segments: of the test set.
+        scores: by metric.
+        lengths: scores by length.
+        length_of: the text whose length it is: "source" or "reference".
+        worst: the worst segments.
+        random: segments drawn at random.
+        shown: a few of these, for the terminal.
+        missing: metrics asked for that cannot be computed, each with the reason.
+        labels: scores of each label, where labels are scored.
+        entities: scores of each type, where entities are scored.
+        summaries: figures of hypotheses and references, where asked for.
+        errors: of error rates, by their names.
+        texts: `ledger.fingerprint` of its texts, by which test sets are told apart.
+        likelihoods: log probabilities of each segment, for segments.jsonl alone.
+        external: numbers of external metrics of each segment, by their names, for segments.jsonl alone.
+        direction: the languages that are translated from and into.
+        zero_shot: whether training has no pair of these languages.
     """
 
     name: str

@@ -9,9 +9,16 @@ from tfm.data.images.row_images import RowImages
 
 @dataclass(frozen=True)
 class Segments:
-    """A test set with its hypotheses, line by line; without sources where only files to compare are given.
+    """A test set with its hypotheses, line by line.
 
-    images: of a test set of images, where they are at hand. sources_are_names: of images, and so no texts.
+    Args:
+        name: of the test set.
+        sources: None where only files to compare are given.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        directions: the languages of its rows, of a dataset that names them.
+        images: of a test set of images, where they are at hand.
+        sources_are_names: whether the sources are names of images, and so no texts.
     """
 
     name: str

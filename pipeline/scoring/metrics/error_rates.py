@@ -22,10 +22,16 @@ Split = Callable[[str], Units]
 
 @dataclass(frozen=True)
 class Errors:
-    """The edits that an error rate counts, over all segments, and `units`, those of the references they are held to.
+    """The edits that an error rate counts, over all segments.
 
-    confusions: (unit of the reference, unit given, how often), the commonest first; NONE where a side lacks it. Several
-    alignments may be as short; these are of the one that rapidfuzz finds.
+    Args:
+        unit: of the edits.
+        units: the number of units of the references.
+        insertions: their number.
+        deletions: their number.
+        substitutions: their number.
+        confusions: (unit of the reference, unit given, count), the commonest first; NONE where a side lacks it. Several
+            alignments may be as short; these are of the one that rapidfuzz finds.
     """
 
     unit: str

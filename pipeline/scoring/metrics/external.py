@@ -44,8 +44,10 @@ class ExternalMetricError(Exception):
 class ExternalScores:
     """Results of external metrics on a test set.
 
-    scores: by name of the metric. missing: by name the reason why there is none. numbers: by name those of each segment
-    (n,).
+    Args:
+        scores: by name of the metric.
+        missing: by name the reason why there is none.
+        numbers: by name those of each segment (n,).
     """
 
     scores: dict[str, Score] = field(default_factory=dict)

@@ -18,9 +18,13 @@ NONE = ""
 
 @dataclass(frozen=True)
 class LabelScore:
-    """Scores of one label, in 0..100: precision, recall and F1.
+    """Scores of one label.
 
-    support: the number of times that the references have the label.
+    Args:
+        precision: in 0..100.
+        recall: in 0..100.
+        f1: in 0..100.
+        support: the number of times that the references have the label.
     """
 
     precision: float

@@ -15,7 +15,11 @@ FOUR_DIGITS = ("cider_d",)
 class Score:
     """A number and everything one must know to compute it again.
 
-    recall, precision: those of an F-score, computed as it is; None of any other score.
+    Args:
+        score: the number.
+        signature: the definition and its settings.
+        recall: of an F-score, computed in the same way; None of any other score.
+        precision: likewise.
     """
 
     score: float

@@ -22,7 +22,11 @@ WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("
 class Head:
     """The head on an encoder.
 
-    classes: the output layer, whose bias is `bias`. inner: the dense layer before it; inner_norm: the norm behind that.
+    Args:
+        classes: the output layer.
+        bias: of the output layer.
+        inner: the dense layer before it.
+        inner_norm: the norm behind the dense layer.
     """
 
     classes: str
@@ -35,9 +39,20 @@ class Head:
 class Family:
     """Models of one shape.
 
-    prefix: what names of weights begin with, in classes with a head. norm_attention, norm_feed_forward: the norms of a
-    layer; norm_last: that behind the last one. padded_positions: whether the first positions, up to the number of the
-    padding token, are no text's. head_activation: that of a masked language model's head; none: that of the layers.
+    Args:
+        name: of the family.
+        model_type: in config.json.
+        prefix: the beginning of the names of weights, in classes with a head.
+        norm: the placement of norms.
+        embedding_norm: whether the embeddings are normed.
+        norm_attention: the norm of a layer at its attention.
+        norm_feed_forward: the norm of a layer at its feed-forward layer.
+        norm_last: the norm behind the last layer.
+        padded_positions: whether the first positions, up to the number of the padding token, are no text's.
+        head_activation: of a masked language model's head; None: that of the layers.
+        masked: the head of masked tokens.
+        labels: the head of labels of texts.
+        tags: the head of tags of words.
     """
 
     name: str
