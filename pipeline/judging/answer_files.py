@@ -53,7 +53,7 @@ def _read(campaign: Campaign, file: Path) -> Iterator[Answer]:
 
 
 def _reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
-    """What reads a file: by how it begins, whatever its name."""
+    """The reader of a file, chosen by how the file begins, whatever its name."""
     if not text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
         return read_table
     try:

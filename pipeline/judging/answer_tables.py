@@ -15,7 +15,7 @@ from tfm.pipeline.judging.statistics.ratings import Judgment
 Value = Callable[[Rating], float]
 
 WEIGHTS = {"minor": 1, "major": 5}
-"""Of the errors marked, as MQM weighs them (Freitag et al. 2021)."""
+"""Weights of marked errors in MQM (Freitag et al. 2021)."""
 AGREEMENT_TOLERANCE = {"likert": 1, "esa": 10}
 """Two ratings of one text by one judge are alike if they are no further apart, on every scale."""
 
@@ -26,7 +26,7 @@ def segment_of(item: Item) -> str:
 
 
 def scale_value(scale: str) -> Value:
-    """What a text was given on a scale."""
+    """The value that a text was given on a scale."""
     return lambda rating: rating.scores[scale]
 
 
@@ -92,9 +92,9 @@ def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
 
 
 def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
-    """What judges of preferences are compared with each other by, of items that were shown.
+    """The values by which judges of preferences are compared, of items that were shown.
 
-    Of pairs: `of_pairs`. Of the best: 1 for a system that is among them, 0 for another.
+    For pairs these are `of_pairs`; for the best, 1 for a system that is among them, 0 for another.
     """
     seen = [answer for answer in answers if answer.shown and answer.item.counts]
     if kind == "pairwise":
@@ -148,7 +148,7 @@ def _preferred(answer: Answer) -> set[str | None]:
 
 
 def _on_screen(answer: Answer) -> list[str]:
-    """What was clicked, without who wrote the texts: the labels preferred, or each text's ratings."""
+    """The clicks, without the authors of the texts: the labels preferred, or each text's ratings."""
     if answer.best:
         return [" ".join(sorted(answer.best))]
     return [" ".join(f"{score:g}" for score in rating.scores.values()) for rating in answer.ratings.values()]

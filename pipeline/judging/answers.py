@@ -1,4 +1,4 @@
-"""What judges answered, as typed records checked against the campaign, whatever file they came in."""
+"""Answers of judges, as typed records checked against the campaign, whatever file they came in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ MAX_SECONDS = 10**9
 class Span:
     """A marked error: characters start <= i < end of the text, counted in code points.
 
-    Where start and end are both the length of the text, something of the source is missing in it.
+    If start and end are both the length of the text, something of the source is missing in it.
     """
 
     start: int
@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Rating:
-    """What one text was given on each scale of the kind (`SCALES`), and the errors marked in it (ESA)."""
+    """The values of one text on each scale of the kind (`SCALES`), and the errors marked in it (ESA)."""
 
     scores: Mapping[str, float]
     spans: tuple[Span, ...] = ()

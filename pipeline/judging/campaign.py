@@ -23,7 +23,7 @@ MAX_VALUES = 4_000_000
 MAX_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-"""Of JSON."""
+"""Version of the JSON format."""
 MAX_SYSTEMS = 200
 MAX_JUDGES = 1_000
 KEY_FILE = "campaign.json"
@@ -61,7 +61,7 @@ class Check(_Part):
 
 
 class Item(_Part):
-    """What a judge answers at once: texts for one source. line: from 1, in the test set named `test`.
+    """The texts for one source, which a judge answers at once. line: from 1, in the test set named `test`.
 
     references: all that the test set has, whether they are shown or not. repeat_of: the item that this one shows again,
     its texts in another order.
@@ -88,7 +88,7 @@ class Item(_Part):
 
 
 class Judge(_Part):
-    """What one judge is asked, in the order shown; ties: items not shown, since all their texts are the same."""
+    """The items of one judge, in the order shown; ties: items not shown, since all their texts are the same."""
 
     name: Id
     items: tuple[Id, ...]

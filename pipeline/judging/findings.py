@@ -1,4 +1,4 @@
-"""What the answers of a campaign say: every statistic of them, put together."""
+"""The findings of a campaign: every statistic of its answers, put together."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from tfm.pipeline.judging.statistics.ranks import contradictions, ranks, signifi
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Mean, means, z_scores
 
 LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
-"""What the numbers of each scale are, for agreement."""
+"""The level of measurement of each scale, for agreement."""
 LOWER_IS_BETTER = ("errors",)
 METHODS: Mapping[str, str] = {
     "means": "of segments, each by the mean of its judges; intervals by Student's t, of 100 segments (errors: 200)",
@@ -209,7 +209,7 @@ def _scales(campaign: Campaign) -> list[tuple[str, Value]]:
 
 
 def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
-    """What judges are compared with each other by: the mean of the scales, or what they preferred."""
+    """The values by which judges are compared: the mean of the scales, or what they preferred."""
     if SCALES[campaign.kind]:
         return judgments(answers, mean_scale)
     return choices(campaign.kind, answers, campaign.systems)
@@ -285,7 +285,7 @@ def _sign(scale: str) -> int:
 
 
 def _of_strengths(found: Choices, given: Sequence[Preference]) -> list[str]:
-    """What the data say nothing of, where no or every comparison of some systems went one way."""
+    """Notes on strengths that the data do not determine, since no or every comparison of some systems went one way."""
     systems = [each.strength.system for each in found.systems]
     counts = win_counts(given, systems)[1].sum(0)
     apart, bounded = groups(counts, systems, "weak"), groups(counts, systems, "strong")

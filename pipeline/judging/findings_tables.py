@@ -1,4 +1,4 @@
-"""What the answers of a campaign say, as tables for people."""
+"""The findings of a campaign, as tables for people."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -98,7 +98,7 @@ People = tuple[str, Mapping[Unit, float], Mapping[str, float], Mapping[str, tupl
 
 
 def _people(findings: Findings) -> list[People]:
-    """What people said, more being better: its name, by unit, by system, and the pairs where units are pairs."""
+    """Judgments of people, more being better: its name, by unit, by system, and the pairs where units are pairs."""
     found: list[People] = []
     for scale in findings.scales:
         sign = -1 if scale.lower_is_better else 1

@@ -178,8 +178,7 @@ class Task(Protocol):
 class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    empty_message: the words for a split without predictions. image_tokens: the number of tokens of a batch that an image
-    is.
+    empty_message: the words for a split without predictions. image_tokens: the tokens of a batch that an image counts.
     """
 
     has_perplexity = True

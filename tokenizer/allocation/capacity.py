@@ -53,7 +53,7 @@ def term(share: float, alp: float) -> float:
 def allocate(languages: Mapping[str, Sizes], size: int) -> dict[str, LanguageVocabulary]:
     """The vocabulary of each language, as large as it gets; together they have `size` pieces, or somewhat more.
 
-    Fewer where no language has more pieces. Of equal gains the first language takes the step.
+    Fewer where no language has more pieces. Among equal gains the first language takes the step.
     """
     steps = dict.fromkeys(languages, 0)
     current = {language: sizes(0) for language, sizes in languages.items()}

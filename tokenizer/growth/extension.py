@@ -1,8 +1,8 @@
-"""A tokenizer that is another one with more pieces: what has an id keeps it, and new pieces have the ids behind.
+"""A tokenizer that is another one with more pieces: pieces that have an id keep it, and new pieces have the ids behind.
 
-What the old tokenizer makes of a text stays, where no new piece is in it: merges of byte-pair encoding come after all
-old ones, WordPiece looks for the longest piece, and of a unigram model the most probable pieces of a text are still
-those if no path through a new piece is more probable.
+The pieces of a text without a new piece stay the same: merges of byte-pair encoding come after all old ones, WordPiece
+looks for the longest piece, and the most probable pieces of a unigram model are still those if no path through a new
+piece is more probable.
 """
 
 import json
@@ -18,7 +18,7 @@ from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Document = dict[str, Any]
-"""What tokenizer.json has."""
+"""The content of tokenizer.json."""
 
 
 def append_pieces(document: Document, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()) -> Document:

@@ -1,6 +1,6 @@
 """Which pieces a tokenizer lacks for a text: one function for each kind of model, as that kind learns.
 
-Letters that it does not know come first. Of byte-pair encoding and WordPiece the most frequent pair of neighbours then
+Letters that it does not know come first. For byte-pair encoding and WordPiece the most frequent pair of neighbours then
 becomes a piece, again and again. A unigram model gets pieces of another one, learned from the text alone, where they
 are more probable than what it has in their place.
 """

@@ -1,4 +1,4 @@
-"""What judges are told, in the same words on the page, beside the table and in Pearmut."""
+"""Instructions for judges, in the same words on the page, beside the table and in Pearmut."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ STEPS: Mapping[str, Sequence[str]] = {
         "100: all meaning is kept, and the language is perfect",
     ),
 }
-"""What the numbers of a scale mean: adequacy and fluency after LDC 2005, the score after Kocmi et al. 2024 (ESA)."""
+"""The meaning of the numbers of a scale: adequacy, fluency (LDC 2005), the score of ESA (Kocmi et al. 2024)."""
 
 _ALL = (
     "Answer by what you read, alone, and at your own speed; there is no time limit.",

@@ -86,7 +86,7 @@ def page(campaign: Campaign, judge: Judge) -> str:
 
 
 def _blinded(campaign: Campaign, name: str) -> dict[str, object]:
-    """What the page may know of an item."""
+    """The part of an item that the page may show."""
     item = campaign.by_id[name]
     reference = item.references[0] if campaign.show_reference and item.references else None
     shown = [{"label": each.label, "text": each.text} for each in item.shown]

@@ -71,7 +71,7 @@ def _as_text(text: str) -> str:
 def read_pearmut(campaign: Campaign, text: str) -> Iterator[Answer]:
     """The answers in annotations/ID.jsonl of its server, or in the annotations.json that its dashboard gives.
 
-    Of several answers to an item the last one counts, as in Pearmut. Raises ValueError naming the line and the item.
+    The last of several answers to an item counts, as in Pearmut. Raises ValueError naming the line and the item.
     """
     last: dict[tuple[object, object], tuple[int, Answer]] = {}
     for line, entry in _entries(campaign, text):

@@ -125,7 +125,7 @@ def _name(column: str) -> str:
 
 
 def _content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
-    """What stands in the rows of an item, in the form of the page's file."""
+    """The content of the rows of an item, in the form of the page's file."""
     if kind in ("pairwise", "best"):
         name = "preferred" if kind == "pairwise" else "best"
         chosen = [label for label, row in labels.items() if _is_crossed(label, row[name])]

@@ -19,7 +19,7 @@ MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
 
 @dataclass(frozen=True)
 class CampaignSpec:
-    """What a campaign should be.
+    """The settings of a campaign.
 
     segments: how many are drawn from the test set. each: how many judges see a text; None: all of them. repeats,
     checks: beside what is asked once, the share that is asked again, and that of attention checks.
@@ -89,7 +89,7 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
 
 
 def _rounds(wanted: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
-    """What each judge is asked, in rounds that have every segment once."""
+    """The items of each judge, in rounds that have every segment once."""
     draw, size = _draw(wanted, "shares"), (num_systems, wanted.segments)
     if wanted.each is None:
         return [full_assignment(wanted.kind, *size, draw) for _ in range(wanted.judges)]
@@ -120,7 +120,7 @@ class _Texts:
         )
 
     def asked(self, asked: Assignment, rng: Random) -> Item:
-        """What a judge is asked of a segment, its texts in an order that is drawn."""
+        """The item of a judge for a segment, its texts in random order."""
         line = self.lines[asked.segment]
         systems = [self.systems[number] for number in rng.sample(asked.systems, len(asked.systems))]
         return self.item(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
@@ -146,7 +146,7 @@ class _Texts:
 def _one_judge(
     wanted: CampaignSpec, texts: _Texts, rounds: Sequence[Sequence[Assignment]], rng: Random
 ) -> Iterator[Item]:
-    """What one judge is asked, in the order shown, the ties that are not shown last; repeats name the place, from 0,
+    """The items of one judge, in the order shown, the ties that are not shown last; repeats name the place, from 0,
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
     order = rng.sample(range(wanted.segments), wanted.segments)

@@ -21,7 +21,7 @@ class Assignment(NamedTuple):
 
 
 def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random) -> list[list[Assignment]]:
-    """What one judge is asked who sees all, in rounds: each round has each of the N segments once.
+    """The items of a judge who sees all, in rounds: each round has each of the N segments once.
 
     From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
     early as late; and a source comes again only when all others were seen.
@@ -40,7 +40,7 @@ def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random
 def balanced_assignment(
     kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, rng: Random
 ) -> list[list[Assignment]]:
-    """What every judge is asked where `each` of them see a text: each of the N segments once, in their order.
+    """The items of every judge if `each` of them see a text: each of the N segments once, in their order.
 
     Segments go in blocks in which a judge meets every set of systems shown together once, a Latin square (Fisher
     1935) whose columns are the segments of the block: judges are drawn anew for each block into groups of `each`, who

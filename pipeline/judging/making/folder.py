@@ -34,7 +34,7 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
 
 
 def forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
-    """What judges may get, by file: none of it says which system wrote a text."""
+    """The files that judges may get, by name: none of it says which system wrote a text."""
     for judge in campaign.judges:
         yield f"{judge.name}.html", page(campaign, judge)
         yield f"{judge.name}.csv", as_table(campaign, judge)

@@ -19,7 +19,7 @@ from tfm.pipeline.judging.statistics.minimums import TOO_AGREED, TOO_ALIKE, apar
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, estimate
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
-"""What the values are: names, ranks, or numbers whose differences count."""
+"""The level of measurement of values: names, ranks, or numbers whose differences count."""
 Array: TypeAlias = npt.NDArray[np.float64]
 _TINY = 1e-12  # of a sum of squares: the rounding of values that do not vary
 
@@ -60,8 +60,8 @@ def by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[Unit, float]]:
 def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     """Krippendorff's alpha = 1 − observed / expected disagreement (2011), by the library `krippendorff`.
 
-    Not defined where no unit has two judges, or where all values are equal. Of intervals, whose many values would take
-    the library gigabytes (units times values squared), by sums of squares, which is the same.
+    Not defined where no unit has two judges, or where all values are equal. Intervals, whose many values would take the
+    library gigabytes (units times values squared), are computed by sums of squares, with the same result.
     """
     units: dict[Unit, list[float]] = {}
     for each in judgments:

@@ -83,7 +83,7 @@ def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> l
 
 
 def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
-    """Of judges not yet named the one with the lowest correlation with the rest, if it is far too low, and why."""
+    """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: with_others(table[judge], trusted, judge) for judge in trusted}
     enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_UNITS}

@@ -1,7 +1,7 @@
-"""How many segments, and how many that differ, an interval of 95 % needs; and why there is none of fewer.
+"""The minimum number of segments, and of those that differ, for an interval of 95 %.
 
-Of fewer it holds the true figure in less than 93 of 100 cases, where most marks are the best one, or most texts have no
-error (`tests/invariants/test_judged_coverage.py`).
+With fewer, the interval contains the true figure in less than 93 of 100 cases, if most marks are the best one, or most
+texts have no error (`tests/invariants/test_judged_coverage.py`).
 """
 
 from collections import Counter

@@ -25,7 +25,7 @@ MAX_ITERATIONS = 100_000
 
 @dataclass(frozen=True)
 class Preference:
-    """What a judge preferred on a segment: `wins` is 1 for the first system, 0 for the second, 0.5 for a tie."""
+    """The preference of a judge on a segment: `wins` is 1 for the first system, 0 for the second, 0.5 for a tie."""
 
     judge: str
     segment: str
@@ -74,7 +74,7 @@ class SignTest:
 
 
 def of_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
-    """What a choice of the best implies: each of them beats each of the others, and ties with each other one."""
+    """The preferences that a choice of the best implies: each best text beats each other, and ties with another best."""
     found = []
     for first, second in combinations(shown, 2):
         if first in best or second in best:

@@ -19,9 +19,9 @@ from tfm.pipeline.judging.statistics.minimums import (
 from tfm.pipeline.significance.intervals import ALL_ALIKE
 
 CONFIDENCE = 0.95
-"""Of every interval."""
+"""Confidence level of every interval."""
 NUM_DRAWS, SEED = 1000, 12345
-"""Of the segments, for intervals by bootstrap."""
+"""Number of resamples of the segments, for bootstrap intervals."""
 ROUNDING = 1e-12
 """Relative: what varies by less does not vary."""
 Unit: TypeAlias = tuple[str, str]
