@@ -36,6 +36,7 @@ from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR, argv
 from tfm.cli.streams import Screen, print_data, print_message, redirect_to_devnull
 from tfm.cli.torchrun_output import INTERRUPTED, is_idle_rank, rank_zero_stderr, stderr_of
+from tfm.cli.typed_options import with_options
 from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import heeded
@@ -143,7 +144,7 @@ app = typer.Typer(
 )
 handle_errors = ErrorHandler()
 
-STAGES = (tokenize, preprocess, train, translate, evaluate)
+STAGES = (tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (run, search, generate, attend, embed, compare, import_model, export, inspect, recipe)
 
 for command in (*STAGES, *OTHER_COMMANDS):

@@ -1,6 +1,8 @@
 """`tfm evaluate`: hypotheses and references to scores with signatures."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,15 +27,25 @@ from tfm.cli.options import (
     stage_of_recipe,
 )
 from tfm.cli.streams import print_json
+from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
 
+FILES = ("model", "source", "hypotheses", "reference")
+SEARCH = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise")
+SCORING = ("metric", "lowercase", "wordnet", "stride", "seed")
+Scores = dict[str, Any]
+"""The content of scores.json."""
 
-def evaluate(
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Arguments and options of `tfm evaluate`."""
+
     runs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[RUN]...", help="With --final: the runs that validation chooses from."),
-    ] = None,
-    recipe: RecipeFile = None,
+    ] = None
+    recipe: RecipeFile = None
     model: Annotated[
         Path | None,
         typer.Option(
@@ -41,44 +53,44 @@ def evaluate(
             metavar="DIR",
             help="Model to evaluate; it translates --source, or without that scores --reference.",
         ),
-    ] = None,
+    ] = None
     ensemble: Annotated[
         list[Path] | None,
         typer.Option("--ensemble", metavar="MODEL", help="Another model of an ensemble with --model; repeatable."),
-    ] = None,
+    ] = None
     source: Annotated[
         Path | None, typer.Option("--source", metavar="FILE", help="The source text, one sentence per line.")
-    ] = None,
+    ] = None
     hypotheses: Annotated[
         Path | None, typer.Option("--hypotheses", metavar="FILE", help="Translations to score, one per line.")
-    ] = None,
+    ] = None
     reference: Annotated[
         list[Path] | None,
         typer.Option(
             "--reference", metavar="FILE", help="Reference translations or a language model's text; repeatable."
         ),
-    ] = None,
+    ] = None
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Only this score (bleu, chrf, ter, ...); repeatable."),
-    ] = None,
+    ] = None
     lowercase: Annotated[
         bool | None,
         typer.Option("--lowercase/--no-lowercase", help="BLEU, chrF, exact match and error rates ignore case."),
-    ] = None,
+    ] = None
     wordnet: Annotated[
         Path | None, typer.Option("--wordnet", metavar="DIR", help="WordNet's database files, for --metric meteor.")
-    ] = None,
+    ] = None
     stride: Annotated[
         int | None,
         typer.Option("--stride", metavar="N", help="Windows of a language model's text begin N tokens apart."),
-    ] = None,
-    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None,
-    forced: Forced = None,
-    prefix: Prefix = None,
-    prefixes: Prefixes = None,
-    to: To = None,
-    source_language: From = None,
+    ] = None
+    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None
+    forced: Forced = None
+    prefix: Prefix = None
+    prefixes: Prefixes = None
+    to: To = None
+    source_language: From = None
     noise: Annotated[
         float | None,
         typer.Option(
@@ -88,11 +100,11 @@ def evaluate(
             max=1,
             help="Mistype this share of the characters of --source, by --seed.",
         ),
-    ] = None,
+    ] = None
     choices: Annotated[
         str | None,
         typer.Option("--choices", metavar="FILE", help="JSON lines: which choice is likeliest after its context?"),
-    ] = None,
+    ] = None
     contrast: Annotated[
         str | None,
         typer.Option(
@@ -100,24 +112,37 @@ def evaluate(
             metavar="FILE|it",
             help="JSON lines: is the right target likelier than wrong ones? it: the built-in set.",
         ),
-    ] = None,
+    ] = None
     final: Annotated[
         bool, typer.Option("--final", help="Score the tests of the run that validation chooses, once; see the ledger.")
-    ] = False,
+    ] = False
     by: Annotated[
         str | None, typer.Option("--by", metavar="METRIC", help="With --final: the validation figure that chooses.")
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="With --final: even if the tests were used before.")] = False,
+    ] = None
+    again: Annotated[bool, typer.Option("--again", help="With --final: even if the tests were used before.")] = False
     allow_external: Annotated[
         bool,
         typer.Option("--allow-external", help="With --final: run the commands that only the run itself names."),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False,
-    device: Device = None,
-    seed: Seed = None,
-    sets: Sets = None,
-    out: Out = None,
-) -> None:
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False
+    device: Device = None
+    seed: Seed = None
+    sets: Sets = None
+    out: Out = None
+
+    @property
+    def evaluation_flags(self) -> dict[str, object]:
+        """Values of keys of [evaluation]."""
+        wordnet = None if self.wordnet is None else str(self.wordnet)
+        return {
+            "evaluation.metrics": self.metric or None,
+            "evaluation.lowercase": self.lowercase,
+            "evaluation.wordnet": wordnet,
+            "evaluation.stride": self.stride,
+        }
+
+
+def evaluate(options: EvaluateOptions) -> None:
     """Score translations, or how probable a model finds a text.
 
     The texts are a recipe's test sets, or any files.
@@ -126,188 +151,156 @@ def evaluate(
     model finds the right one of some texts the likeliest. The table goes to stdout; with --json the content of
     scores.json instead.
     """
-    files = {"--model": model, "--source": source, "--hypotheses": hypotheses, "--reference": reference}
-    search: dict[str, object] = {"--ensemble": ensemble, "--beam": beam, "--forced": forced, "--prefix": prefix}
-    search |= {"--prefixes": prefixes, "--to": to, "--from": source_language, "--noise": noise}
-    flags: dict[str, object] = {"evaluation.metrics": metric or None, "evaluation.lowercase": lowercase}
-    flags |= {"evaluation.wordnet": None if wordnet is None else str(wordnet), "evaluation.stride": stride}
-    scoring = {"--metric": metric, "--lowercase": lowercase, "--wordnet": wordnet, "--stride": stride, "--seed": seed}
-    given = {"--choices": choices, "--contrast": contrast}
-    if final:
-        others = {**files, **search, **scoring, **given, "--out": out, "--set": None if recipe else sets}
-        reject_flags(others, "not allowed with --final: the run says what is scored, and how")
-        scores = _final(runs or [], recipe, sets, device, by, again, allow_external, as_json)
-    elif runs or by or again or allow_external:
-        only_final = {"RUN": runs, "--by": by, "--again": again, "--allow-external": allow_external}
-        reject_flags(only_final, "is for --final; otherwise give a model with --model")
-    elif choices is not None or contrast is not None:
-        others = {
-            "--recipe": recipe,
-            **files,
-            "--model": None,
-            **search,
-            "--ensemble": None,
-            "--to": None,
-            "--from": None,
-            **scoring,
-            "--set": sets,
-        }
-        option = "--choices" if contrast is None else "--contrast"
-        reject_flags(
-            {**others, "--choices": choices and contrast}, f"not allowed with {option}, which compares given texts"
-        )
-        scores = _alternatives(choices, contrast, model, ensemble or [], device, (to, source_language), out, as_json)
-    elif recipe is not None:
-        reject_flags({**files, **search}, "not allowed with --recipe, which scores the recipe's translations")
-        scores = _tests(recipe, sets, {**flags, "seed": seed, "training.device": device}, out, as_json)
-    else:
-        references = require(reference or None, "--reference")
-        about: dict[str, Any] = {"seed": seed_of(seed), "command": argv(), "device": device or "auto", "out": out}
-        if model is not None and hypotheses is None and source is None:
-            reject_flags(search, "give --source as well: without it a text is scored, and nothing is translated")
-            scores = _texts(model, references, sets, flags, as_json, about)
-        else:
-            if hypotheses is not None:
-                reject_flags(
-                    {**search, "--ensemble": None}, "not allowed with --hypotheses, when nothing is translated"
-                )
-            reject_flags({"--prefixes": prefix and prefixes}, "give either --prefix or --prefixes")
-            about |= {"prefix": prefix, "prefixes": prefixes, "forced": forced, "noise": noise}
-            about |= {"to": to, "source_language": source_language}
-            translated = hypotheses, model, ensemble or [], source
-            scores = _files(*translated, references, sets, flags, beam, as_json, about)
-    if as_json:
+    scores = _way(options)(options)
+    if options.as_json:
         print_json(scores, indent=2)
 
 
-def _texts(
-    model: Path,
-    texts: list[Path],
-    sets: list[str] | None,
-    flags: dict[str, object],
-    as_json: bool,
-    about: dict[str, Any],
-) -> dict[str, Any]:
-    """Score how probable a model finds some texts; the content of scores.json."""
-    from tfm.cli.console import make_reporter
-    from tfm.pipeline.config import EvaluationConfig
-    from tfm.pipeline.stages.evaluate_texts import evaluate_texts
-
-    config = config_section(EvaluationConfig, sets, flags, beside=("decoding",))
-    return evaluate_texts(
-        model_folder(model), texts, config, **about, reporter=make_reporter(tables_on_stdout=not as_json)
-    )
+def _way(options: EvaluateOptions) -> Callable[[EvaluateOptions], Scores]:
+    """The way to evaluate that the options ask for."""
+    if options.final:
+        return _final
+    only_final = flags_of(options, "runs", "by", "again", "allow_external")
+    reject_flags(only_final, "is for --final; otherwise give a model with --model")
+    if options.choices is not None or options.contrast is not None:
+        return _alternatives
+    if options.recipe is not None:
+        return _tests
+    require(options.reference or None, "--reference")
+    if options.model is not None and options.hypotheses is None and options.source is None:
+        return _texts
+    return _files
 
 
-def _files(
-    hypotheses: Path | None,
-    model: Path | None,
-    ensemble: list[Path],
-    source: Path | None,
-    references: list[Path],
-    sets: list[str] | None,
-    flags: dict[str, object],
-    beam: int | None,
-    as_json: bool,
-    about: dict[str, Any],
-) -> dict[str, Any]:
-    """Score the hypotheses of a file, or those of a model for the sources of a file; the content of scores.json."""
-    if hypotheses is None and model is None:
-        raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
-    if model is None:
-        reject_flags({"--ensemble": ensemble}, "give --model as well")
-    from tfm.cli.console import make_reporter
-    from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-    from tfm.pipeline.stages.evaluate_files import evaluate_files
-
-    return evaluate_files(
-        config_section(EvaluationConfig, sets, flags, beside=("decoding",)),
-        hypotheses=hypotheses,
-        model=None if model is None else model_folder(model),
-        ensemble=[model_folder(each) for each in ensemble],
-        source=source,
-        references=references,
-        decoding=config_section(DecodingConfig, sets, {"decoding.beam": beam}, beside=("evaluation",)),
-        **about,
-        reporter=make_reporter(tables_on_stdout=not as_json),
-    )
-
-
-def _final(
-    runs: list[Path],
-    recipe: Path | None,
-    sets: list[str] | None,
-    device: Device,
-    by: str | None,
-    again: bool,
-    allow_external: bool,
-    as_json: bool,
-) -> dict[str, Any]:
-    """Score the test sets of one of some runs; the content of scores.json."""
-    if not runs and recipe is None:
+def _final(options: EvaluateOptions) -> Scores:
+    """Score the test sets of one of some runs."""
+    others = flags_of(options, *FILES, *SEARCH, *SCORING, "choices", "contrast", "out")
+    others |= {"--set": None if options.recipe else options.sets}
+    reject_flags(others, "not allowed with --final: the run says what is scored, and how")
+    runs = options.runs or []
+    if not runs and options.recipe is None:
         raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.final_evaluation import run_validation, score_tests_once
 
-    reporter, named = make_reporter(tables_on_stdout=not as_json), None
-    if recipe is not None:
+    reporter, named = make_reporter(tables_on_stdout=not options.as_json), None
+    if options.recipe is not None:
         from tfm.pipeline.recipes.recipe import load_recipe
 
-        flags = {"evaluation.tests": "final", "training.device": device}
-        resolved = load_recipe(recipe, sets or (), flags)
+        flags = {"evaluation.tests": "final", "training.device": options.device}
+        resolved = load_recipe(options.recipe, options.sets or (), flags)
         runs = [*runs, run_validation(resolved, command=argv(), reporter=make_reporter())]
         named = resolved.evaluation
     return score_tests_once(
         runs,
-        by=by,
-        again=again,
+        by=options.by,
+        again=options.again,
         named=named,
-        allow_external=allow_external,
+        allow_external=options.allow_external,
         command=argv(),
         reporter=reporter,
-        device=device or "auto",
+        device=options.device or "auto",
     )
 
 
-def _alternatives(
-    choices: str | None,
-    contrast: str | None,
-    model: Path | None,
-    ensemble: list[Path],
-    device: Device,
-    languages: tuple[str | None, str | None],
-    out: Path | None,
-    as_json: bool,
-) -> dict[str, Any]:
-    """Score which of some texts is likelier; the content of scores.json."""
-    if model is None:
+def _alternatives(options: EvaluateOptions) -> Scores:
+    """Score which of some texts is likelier."""
+    others = {*FILES, *SEARCH, *SCORING, "recipe", "sets"} - {"model", "ensemble", "to", "source_language"}
+    option = "--choices" if options.contrast is None else "--contrast"
+    both = options.contrast is not None and options.choices
+    reject_flags(
+        {**flags_of(options, *sorted(others)), "--choices": both},
+        f"not allowed with {option}, which compares given texts",
+    )
+    if options.model is None:
         raise typer.BadParameter("give the model whose probabilities are compared", param_hint="--model")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.evaluate_alternatives import evaluate_alternatives
 
     return evaluate_alternatives(
-        "choices" if contrast is None else "contrast",
-        choices or contrast or "",
-        model=model_folder(model),
-        ensemble=[model_folder(each) for each in ensemble],
-        out=out,
+        "choices" if options.contrast is None else "contrast",
+        options.choices or options.contrast or "",
+        model=model_folder(options.model),
+        ensemble=[model_folder(each) for each in options.ensemble or ()],
+        out=options.out,
         command=argv(),
-        reporter=make_reporter(tables_on_stdout=not as_json),
-        device=device or "auto",
-        to=languages[0],
-        source_language=languages[1],
+        reporter=make_reporter(tables_on_stdout=not options.as_json),
+        device=options.device or "auto",
+        to=options.to,
+        source_language=options.source_language,
     )
 
 
-def _tests(
-    recipe: Path, sets: list[str] | None, flags: dict[str, object], out: Path | None, as_json: bool
-) -> dict[str, Any]:
-    """Score the test sets of a recipe; the content of scores.json."""
+def _tests(options: EvaluateOptions) -> Scores:
+    """Score the test sets of a recipe."""
+    reject_flags(
+        flags_of(options, *FILES, *SEARCH), "not allowed with --recipe, which scores the recipe's translations"
+    )
+    assert options.recipe is not None
     from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.chain import run_of
 
-    reporter = make_reporter(tables_on_stdout=not as_json)
-    resolved = stage_of_recipe("evaluate", recipe, sets, flags, out, reporter=reporter)
-    file = (out or run_of(resolved).scores) / "scores.json"
-    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    flags = {**options.evaluation_flags, "seed": options.seed, "training.device": options.device}
+    reporter = make_reporter(tables_on_stdout=not options.as_json)
+    resolved = stage_of_recipe("evaluate", options.recipe, options.sets, flags, options.out, reporter=reporter)
+    file = (options.out or run_of(resolved).scores) / "scores.json"
+    content: Scores = json.loads(file.read_text(encoding="utf-8"))
     return content
+
+
+def _texts(options: EvaluateOptions) -> Scores:
+    """Score how probable a model finds some texts."""
+    reject_flags(
+        flags_of(options, *SEARCH), "give --source as well: without it a text is scored, and nothing is translated"
+    )
+    assert options.model is not None
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.stages.evaluate_texts import evaluate_texts
+
+    return evaluate_texts(
+        model_folder(options.model),
+        options.reference or [],
+        config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
+        seed=seed_of(options.seed),
+        command=argv(),
+        device=options.device or "auto",
+        out=options.out,
+        reporter=make_reporter(tables_on_stdout=not options.as_json),
+    )
+
+
+def _files(options: EvaluateOptions) -> Scores:
+    """Score the hypotheses of a file, or those of a model for the sources of a file."""
+    if options.hypotheses is not None:
+        searched = flags_of(options, *(name for name in SEARCH if name != "ensemble"))
+        reject_flags(searched, "not allowed with --hypotheses, when nothing is translated")
+    reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
+    if options.hypotheses is None and options.model is None:
+        raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
+    if options.model is None:
+        reject_flags(flags_of(options, "ensemble"), "give --model as well")
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+    from tfm.pipeline.stages.evaluate_files import evaluate_files
+
+    return evaluate_files(
+        config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
+        hypotheses=options.hypotheses,
+        model=None if options.model is None else model_folder(options.model),
+        ensemble=[model_folder(each) for each in options.ensemble or ()],
+        source=options.source,
+        references=options.reference or [],
+        decoding=config_section(DecodingConfig, options.sets, {"decoding.beam": options.beam}, beside=("evaluation",)),
+        prefix=options.prefix,
+        prefixes=options.prefixes,
+        forced=options.forced,
+        noise=options.noise,
+        to=options.to,
+        source_language=options.source_language,
+        seed=seed_of(options.seed),
+        command=argv(),
+        device=options.device or "auto",
+        out=options.out,
+        reporter=make_reporter(tables_on_stdout=not options.as_json),
+    )

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,6 @@ import typer
 from tfm.cli.captions import images_into_folder, named_images, print_captions, print_hypotheses, reads_images
 from tfm.cli.options import (
     Device,
-    DeviceName,
     DrawSeed,
     Forbidden,
     Forced,
@@ -38,6 +38,7 @@ from tfm.cli.options import (
 )
 from tfm.cli.streams import incoming
 from tfm.cli.text_argument import STDIN, file_or_text, text_file
+from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -49,10 +50,13 @@ if TYPE_CHECKING:
 MAX_DIGITS = 19  # of a step: a whole number of 64 bits
 
 
-def translate(
+@dataclass(frozen=True)
+class TranslateOptions:
+    """Arguments and options of `tfm translate`."""
+
     model: Annotated[
         Path | None, typer.Argument(metavar="[MODEL]", help="A trained model: its model/, or the folder of its run.")
-    ] = None,
+    ] = None
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -61,189 +65,205 @@ def translate(
             help="File with one sentence per line; default or -: stdin; or a text. Of a model that reads images: an "
             "image, or a folder of them.",
         ),
-    ] = None,
+    ] = None
     more: Annotated[
         list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Further images, or folders of them.")
-    ] = None,
-    recipe: RecipeFile = None,
+    ] = None
+    recipe: RecipeFile = None
     ensemble: Annotated[
         list[Path] | None,
         typer.Option("--ensemble", metavar="MODEL", help="Another model of an ensemble with the first; repeatable."),
-    ] = None,
+    ] = None
     step: Annotated[
         str | None,
         typer.Option("--step", metavar="N|last", help="Use a checkpoint of the run's training."),
-    ] = None,
-    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None,
+    ] = None
+    beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width; 1 is greedy search.")] = None
     n_best: Annotated[
         int | None,
         typer.Option(
             "--n-best", metavar="N", help="N hypotheses (labels) for each line, as LINE, SCORE, TEXT separated by tabs."
         ),
-    ] = None,
+    ] = None
     strategy: Annotated[
         str | None,
         typer.Option("--strategy", metavar="NAME", help="search (for the most probable) or sample (at random)."),
-    ] = None,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: DrawSeed = None,
-    length_norm: Annotated[
-        str | None, typer.Option("--length-norm", metavar="NAME", help="none, average or wu.")
-    ] = None,
+    ] = None
+    temperature: Temperature = None
+    top_k: TopK = None
+    top_p: TopP = None
+    seed: DrawSeed = None
+    length_norm: Annotated[str | None, typer.Option("--length-norm", metavar="NAME", help="none, average or wu.")] = (
+        None
+    )
     alpha: Annotated[
         float | None, typer.Option("--alpha", metavar="X", help="Strength of the length normalisation.")
-    ] = None,
+    ] = None
     min_length: Annotated[
         int | None, typer.Option("--min-length", metavar="N", help="Minimum number of pieces of a hypothesis.")
-    ] = None,
+    ] = None
     max_length: Annotated[
         int | None, typer.Option("--max-length", metavar="N", help="Maximum number of pieces of a hypothesis.")
-    ] = None,
-    no_repeat_ngram: NoRepeat = None,
-    forbidden: Forbidden = None,
-    forced: Forced = None,
+    ] = None
+    no_repeat_ngram: NoRepeat = None
+    forbidden: Forbidden = None
+    forced: Forced = None
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="NAME", help="Precision of matrix products: fp32, bf16, int8."),
-    ] = None,
-    prefix: Prefix = None,
-    prefixes: Prefixes = None,
-    to: To = None,
-    source_language: From = None,
+    ] = None
+    prefix: Prefix = None
+    prefixes: Prefixes = None
+    to: To = None
+    source_language: From = None
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
-    ] = False,
-    device: Device = None,
-    sets: Sets = None,
-    out: Out = None,
-) -> None:
+    ] = False
+    device: Device = None
+    sets: Sets = None
+    out: Out = None
+
+    @property
+    def decoding_flags(self) -> dict[str, object]:
+        """Values of keys of [decoding]."""
+        return {
+            "decoding.beam": self.beam,
+            "decoding.n_best": self.n_best,
+            "decoding.strategy": self.strategy,
+            "decoding.temperature": self.temperature,
+            "decoding.top_k": self.top_k,
+            "decoding.top_p": self.top_p,
+            "decoding.seed": self.seed,
+            "decoding.no_repeat_ngram": self.no_repeat_ngram,
+            "decoding.forbidden": self.forbidden or None,
+            "decoding.length_norm": self.length_norm,
+            "decoding.alpha": self.alpha,
+            "decoding.min_length": self.min_length,
+            "decoding.max_length": self.max_length,
+            "decoding.precision": self.precision,
+        }
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of the model and of those that form an ensemble with it."""
+        return [model_folder(each) for each in (require(self.model, "MODEL"), *(self.ensemble or ()))]
+
+
+def translate(options: TranslateOptions) -> None:
     """Translate a text, or describe images.
 
     The result goes to stdout or, with --out, into a folder.
 
     With --recipe: translate the test sets of the recipe's dataset with its model, into runs/NAME/translations.
     """
-    flags = {
-        "decoding.beam": beam,
-        "decoding.n_best": n_best,
-        "decoding.strategy": strategy,
-        "decoding.temperature": temperature,
-        "decoding.top_k": top_k,
-        "decoding.top_p": top_p,
-        "decoding.seed": seed,
-        "decoding.no_repeat_ngram": no_repeat_ngram,
-        "decoding.forbidden": forbidden or None,
-        "decoding.length_norm": length_norm,
-        "decoding.alpha": alpha,
-        "decoding.min_length": min_length,
-        "decoding.max_length": max_length,
-        "decoding.precision": precision,
-    }
-    if strategy == "sample":
-        reject_flags({"--beam": beam}, "is for searching, and not for --strategy sample")
-    if recipe is not None:
-        alone = {
-            "MODEL": model,
-            "IMAGE": more,
-            "--ensemble": ensemble,
-            "--prefix": prefix,
-            "--prefixes": prefixes,
-            "--forced": forced,
-        }
-        alone |= {"--to": to, "--from": source_language}
-        reject_flags(
-            {**alone, "--step": step, "--jsonl": jsonl},
-            "not allowed with --recipe, which sets the model and the test sets",
-        )
-        stage_of_recipe("translate", recipe, sets, {**flags, "training.device": device}, out)
+    if options.strategy == "sample":
+        reject_flags(flags_of(options, "beam"), "is for searching, and not for --strategy sample")
+    if options.recipe is not None:
+        _tests(options, options.recipe)
         return
-    first = require(model, "MODEL")
+    first = require(options.model, "MODEL")
     from tfm.pipeline.config import DecodingConfig
 
-    decoding = config_section(DecodingConfig, sets, flags)
-    reject_flags({"--prefixes": None if prefix is None else prefixes}, "give either --prefix or --prefixes")
-    if step is not None:
+    decoding = config_section(DecodingConfig, options.sets, options.decoding_flags)
+    _check(options)
+    load = partial(_load, options)
+    with ExitStack() as held:
+        if reads_images(first, options.step):
+            named = named_images(options.file, options.more, first)
+            if options.out is not None:
+                files = options.prefixes, options.forced
+                images_into_folder(options.folders, named, decoding, files, options.out, options.device or "auto")
+                return
+            print_captions(load, named, decoding, *_constraints(options), options.jsonl)
+            return
+        reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
+        text = text_file(options.file, first, held)
+        if options.out is not None:
+            _into_folder(options, text, decoding, options.out)
+            return
+        constraints = _constraints(options)
+        translated = partial(_lines_by_torch, load, decoding, *constraints)
+        is_plain = options.step is None and not options.ensemble and constraints == (None, None)
+        if is_plain and options.device in (None, "auto", "cpu"):
+            languages = options.to, options.source_language
+            translated = partial(_few_lines_by_numpy, options.folders[0], load, decoding, *languages)
+        _to_stdout(translated, text, decoding, options.jsonl)
+
+
+def _tests(options: TranslateOptions, recipe: Path) -> None:
+    """Translate the test sets of a recipe."""
+    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "jsonl")
+    reject_flags(
+        {"MODEL": options.model, "IMAGE": options.more, **flags_of(options, *others)},
+        "not allowed with --recipe, which sets the model and the test sets",
+    )
+    flags = {**options.decoding_flags, "training.device": options.device}
+    stage_of_recipe("translate", recipe, options.sets, flags, options.out)
+
+
+def _check(options: TranslateOptions) -> None:
+    """Raise BadParameter for options that exclude each other."""
+    reject_flags(
+        {"--prefixes": None if options.prefix is None else options.prefixes}, "give either --prefix or --prefixes"
+    )
+    if options.step is not None:
         reject_flags(
-            {"--ensemble": ensemble, "--out": out},
+            flags_of(options, "ensemble", "out"),
             "not allowed with --step, which translates with one checkpoint to stdout",
         )
-    models = [] if step is not None else [model_folder(each) for each in (first, *(ensemble or ()))]
-    load = (
-        partial(_models, models, device or "auto", to, source_language)
-        if step is None
-        else partial(_checkpoint, first, step, device or "auto", to, source_language)
-    )
-    if out is not None:
-        reject_flags({"--jsonl": jsonl}, "not needed with --out, which writes text and JSON")
-        reject_flags({"--prefix": prefix}, "with --out use --prefixes FILE")
-    with ExitStack() as held:
-        if reads_images(first, step):
-            named = named_images(file, more, first)
-            if out is not None:
-                images_into_folder(models, named, decoding, (prefixes, forced), out, device or "auto")
-                return
-            print_captions(load, named, decoding, _starts(prefix, prefixes), _lines_of(forced), jsonl)
-            return
-        reject_flags({"IMAGE": more}, "this model reads text: give one file of it")
-        text = text_file(file, first, held)
-        if out is None:
-            beside = _starts(prefix, prefixes), _lines_of(forced)
-            translated = partial(_lines_by_torch, load, decoding, *beside)
-            if step is None and len(models) == 1 and beside == (None, None) and device in (None, "auto", "cpu"):
-                translated = partial(_few_lines_by_numpy, models[0], load, decoding, to, source_language)
-            _to_stdout(translated, text, decoding, jsonl)
-            return
-        _into_folder(models, text, decoding, (prefixes, forced), out, device or "auto", (to, source_language))
+    else:
+        _ = options.folders  # what is no model is named before a text is asked for
+    if options.out is not None:
+        reject_flags(flags_of(options, "jsonl"), "not needed with --out, which writes text and JSON")
+        reject_flags(flags_of(options, "prefix"), "with --out use --prefixes FILE")
 
 
-def _models(folders: list[Path], device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
-    from tfm.pipeline.model_io.ensemble import load_ensemble
-
-    return load_ensemble(folders, device).for_languages(to, source_language)
-
-
-def _checkpoint(run: Path, step: str, device: DeviceName, to: str | None, source_language: str | None) -> "LoadedModel":
-    from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
-
-    if step != LAST and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
-        raise typer.BadParameter("give a step number, or last", param_hint="--step")
-    loaded = load_checkpoint(run, None if step == LAST else int(step), device)
-    return loaded.for_languages(to, source_language)
+def _constraints(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
+    """The prefix and the forced words of each line."""
+    return _starts(options.prefix, options.prefixes), _lines_of(options.forced)
 
 
-def _into_folder(
-    models: list[Path],
-    file: Path,
-    config: "DecodingConfig",
-    beside: tuple[Path | None, Path | None],
-    out: Path,
-    device: DeviceName,
-    languages: tuple[str | None, str | None],
-) -> None:
-    """Translate one text into an artifact; beside: the files of prefixes and of forced words."""
+def _load(options: TranslateOptions) -> "LoadedModel":
+    """Load the model, the ensemble or, with --step, the checkpoint that translates."""
+    device = options.device or "auto"
+    if options.step is None:
+        from tfm.pipeline.model_io.ensemble import load_ensemble
+
+        loaded = load_ensemble(options.folders, device)
+    else:
+        from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
+
+        step = options.step
+        if step != LAST and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
+            raise typer.BadParameter("give a step number, or last", param_hint="--step")
+        loaded = load_checkpoint(require(options.model, "MODEL"), None if step == LAST else int(step), device)
+    return loaded.for_languages(options.to, options.source_language)
+
+
+def _into_folder(options: TranslateOptions, file: Path, config: "DecodingConfig", out: Path) -> None:
+    """Translate one text into an artifact."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_file
 
+    first, *others = options.folders
     with TemporaryDirectory() as folder:
         if file == STDIN:
             file = Path(folder) / "stdin"
             with file.open("wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         translate_file(
-            models[0],
+            first,
             file,
             config,
             out,
             command=argv(),
             reporter=make_reporter(),
-            device=device,
-            ensemble=models[1:],
-            prefixes=beside[0],
-            forced=beside[1],
-            to=languages[0],
-            source_language=languages[1],
+            device=options.device or "auto",
+            ensemble=others,
+            prefixes=options.prefixes,
+            forced=options.forced,
+            to=options.to,
+            source_language=options.source_language,
         )
 
 

@@ -74,7 +74,7 @@ class SignTest:
 
 
 def of_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
-    """The preferences that a choice of the best implies: each best text beats the others, and ties with another best."""
+    """The preferences that a choice of the best implies: each best one beats the others, and ties with another best."""
     found = []
     for first, second in combinations(shown, 2):
         if first in best or second in best:
