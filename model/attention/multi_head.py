@@ -23,7 +23,7 @@ NO_POSITIONS = torch.empty(0, dtype=torch.long)  # across sequences there are no
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads of an attention: how many (H), how many of keys and values (G), and their widths K and V.
+    """The heads of an attention: their number (H), the number of those of keys and values (G), and the widths K and V.
 
     H / G heads next to each other share keys and values: G = H is multi-head attention, G = 1 multi-query attention
     (Shazeer 2019), between them lies grouped-query attention (Ainslie et al. 2023).
@@ -234,7 +234,7 @@ def projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.
 
 
 def split_projections(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:
-    """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K): views, nothing is copied."""
+    """Return views of (B, T, the sum of H K), for each of the (H, K) a tensor (B, H, T, K); nothing is copied."""
     if len(set(heads)) == 1:
         return split_heads(x, len(heads), heads[0][0])
     parts = torch.split(x, [number * width for number, width in heads], dim=2)
@@ -254,5 +254,5 @@ def split_heads(x: Tensor, num_parts: int, heads: int) -> tuple[Tensor, ...]:
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """(B, H, T, K) -> (B, T, H K)."""
+    """Concatenate the heads of (B, H, T, K): (B, T, H K)."""
     return x.transpose(1, 2).flatten(2)

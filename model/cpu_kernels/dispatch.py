@@ -229,7 +229,7 @@ def _is_supported(given: Tensor) -> bool:
 
 
 def _as_rows(heads: Tensor) -> Tensor:
-    """(B, H, T, K) -> (B, T, H K), contiguous."""
+    """Concatenate the heads of (B, H, T, K): (B, T, H K), contiguous."""
     return heads.transpose(1, 2).flatten(2).contiguous()
 
 

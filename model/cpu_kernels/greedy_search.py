@@ -133,7 +133,7 @@ def _post_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
 
 @helper
 def _add(x, added):  # type: ignore[no-untyped-def]
-    """x + added, rows (N, D)."""
+    """Return x + added, rows (N, D)."""
     y, (rows, width) = np.empty_like(x), x.shape
     for n in range(rows):
         for i in range(width):
@@ -143,7 +143,7 @@ def _add(x, added):  # type: ignore[no-untyped-def]
 
 @helper
 def _embed(table, positions, scale, ids, first):  # type: ignore[no-untyped-def]
-    """embedding * scale + position, of rows from position `first` on: ids (N,) -> (N, D)."""
+    """Return embedding * scale + position, of rows from position `first` on: ids (N,) -> (N, D)."""
     rows, width, x = len(ids), table.shape[1], np.empty((len(ids), table.shape[1]), np.float32)
     for n in range(rows):
         for i in range(width):
@@ -171,7 +171,7 @@ def _first_slots(count, room):  # type: ignore[no-untyped-def]
 
 @helper
 def _attention(settings, attention, layer, x, projected, key, value, slots, seen):  # type: ignore[no-untyped-def]
-    """x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after.
+    """Return x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after.
 
     projected (N, H K or more): queries, and where there are slots (1, N) the keys and values that go there.
     """
@@ -202,7 +202,7 @@ def _cross_attention(settings, attention, layer, x, key, value, seen):  # type: 
 
 @helper
 def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
-    """x + W2 max(0, W1 x + b1) + b2 of each row (N, D), normed if norms stand after."""
+    """Return x + W2 max(0, W1 x + b1) + b2 of each row (N, D), normed if norms stand after."""
     hidden = _linear(feed_forward.inner, layer, _pre_norm(settings, feed_forward.norm, layer, x))
     for n in range(len(hidden)):
         for i in range(hidden.shape[1]):

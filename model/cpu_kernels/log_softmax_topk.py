@@ -12,7 +12,9 @@ from tfm.model.cpu_kernels.vectors import LANES, any_reaches, at, hmax, load, lo
 
 @inlined
 def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
-    """log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps them."""
+    """Return log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps
+    them.
+    """
     most, rest = log_sum_exp(logits, first, vocab, maxima)
     return np.float32(most + rest)
 

@@ -146,7 +146,7 @@ class FusedDecoderStep:
         return normed.bfloat16() if self._in_bf16 else normed
 
     def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
-        """rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
+        """Return rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
         normed, loops = torch.empty_like(added), self._loops
         add_and_norm = loops.add_and_norm_low if added.dtype is torch.bfloat16 else loops.add_and_norm
         about = norm.gain, norm.bias, norm.eps, self._is_pre_norm

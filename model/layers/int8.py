@@ -34,7 +34,7 @@ def quantize_weight(weight: Tensor) -> Int8Weight:
 
 
 def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
-    """(..., in) fp32 -> (..., out) fp32."""
+    """Multiply x (..., in) in fp32 by the weight: (..., out) in fp32."""
     rows = x.reshape(-1, x.shape[-1])
     whole, scales = _whole(rows)
     product: Tensor = torch.ops.onednn.qlinear_pointwise(

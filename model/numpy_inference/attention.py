@@ -56,7 +56,7 @@ def identity(heads: Array, positions: Array) -> Array:
 
 
 def split_heads(x: Array, number: int) -> Array:
-    """(.., T, H K) -> (.., H, T, K)."""
+    """Return (.., T, H K) as (.., H, T, K)."""
     return x.reshape(*x.shape[:-1], number, -1).swapaxes(-2, -3)
 
 

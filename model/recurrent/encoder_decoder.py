@@ -38,7 +38,7 @@ class Encoder(nn.Module):
         self.backward, self.dropout = tuple(backward), dropout
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
-        """(N, D) -> (N, D), in the order of the source, and the last states (B, D) of each layer."""
+        """Return h of all rows (N, D), in the order of the source, and the last states (B, D) of each layer."""
         directions, final_states = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
         for parts in self.layers:
             read = [

@@ -141,7 +141,7 @@ def drop_begin_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
 
 
 def _text_row_indices(longer: AnyLayout) -> Tensor:
-    """(N,) which rows are not the first of a sentence."""
+    """Return the indices (N,) of the rows that are not the first of a sentence."""
     assert isinstance(longer, Layout), "flat batches are refused: no task of an encoder alone has them"
     lengths = longer.lengths
     is_text = torch.ones(longer.num_rows, dtype=torch.bool)

@@ -127,7 +127,7 @@ class ModuleFactory:
         )
 
     def residual(self, stack: StackConfig, depth: float) -> Callable[[], Residual]:
-        """Makes the residual connections of a layer, so deep in its stack."""
+        """Return a function that makes the residual connections of a layer at this depth of its stack."""
         rates = self.config.dropout
         dropout, stochastic_depth = (
             Dropout(rates.residual, self.dropout_rng),

@@ -132,11 +132,13 @@ class ResNetEmbedding(nn.Module):
         return image_layout(pixels, self.num_tokens)
 
     def read(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        """(B, C, height, width) -> (N, D), one row a token."""
+        """Return the rows (N, D) of images (B, C, height, width), one row a token."""
         return self(pixels, layout.positions), layout
 
     def forward(self, pixels: Tensor, positions: Tensor) -> Tensor:
-        """(B, C, height, width) -> (N, D). positions: of the layout, which are the same for each image."""
+        """Return the rows (N, D) of images (B, C, height, width). positions: of the layout, which are the same for each
+        image.
+        """
         low = self.training and self.compute_dtype in LOW_PRECISION
         maps = pixels.to(self.compute_dtype if low else pixels.dtype, memory_format=torch.channels_last)
         maps = self.blocks(self.stem(maps))

@@ -139,7 +139,7 @@ class _DecodeShard:
     on_done: Callable[[int], None]
 
     def read(self) -> tuple[Tensor, Layout]:
-        """The ids (N,) or images (B, ...), and where each source begins and ends."""
+        """The ids (N,) or images (B, ...), and their layout."""
         source, lengths = self.sources.read(self.rows, self.device)
         return source, self.stepper.source_layout(source, lengths)
 
@@ -190,4 +190,4 @@ def _sample(share: _DecodeShard) -> list[list[Hypothesis]]:
 
 
 STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {"search": _search, "sample": _sample}
-"""By name: how the hypotheses of some sources are found."""
+"""By name: the search for the hypotheses of some sources."""

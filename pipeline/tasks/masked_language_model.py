@@ -43,7 +43,7 @@ class MaskedLanguageModel(PairTask):
         return cls(criterion_of(context.config))
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many tokens of each text may be chosen: those before its end token."""
+        """Return (rows,) the number of tokens of each text that may be chosen: those before its end token."""
         return split.source_lengths
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:

@@ -67,7 +67,7 @@ class SpanCorruption(PairTask):
         return split.target_lengths - hidden + spans + 1, hidden + spans + 1
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many tokens of each text are hidden."""
+        """Return (rows,) the number of hidden tokens of each text."""
         return num_hidden(split.target_lengths, self.spans)[0]
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:

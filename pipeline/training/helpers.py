@@ -87,7 +87,7 @@ class BatchShard:
 def shard(
     batches: Sequence[tuple[int, Rows]], count: int, repeats: Sequence[Rows] | None = None
 ) -> list[list[BatchShard]]:
-    """For each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
+    """Return for each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
 
     Rows of a batch are sorted by length, so every count-th of them makes shares of equal lengths.
 

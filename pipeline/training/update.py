@@ -74,7 +74,7 @@ class PendingGradient:
     world: World
 
     def should_skip(self) -> Tensor:
-        """() float32 on the device: 1 where the loss or the norm is not finite, or a process failed; else 0."""
+        """Return () float32 on the device: 1 where the loss or the norm is not finite, or a process failed; else 0."""
         loss, _, _, _, failures, norm = self.sums.unbind()
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
 

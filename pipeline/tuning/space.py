@@ -121,7 +121,7 @@ def _parameter(key: str, config: ParameterConfig) -> Parameter:
 
 
 def _steps(key: str, config: ParameterConfig, low: float, high: float) -> list[Value]:
-    """low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
+    """Return low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
     if config.step is not None:
         count = math.floor((high - low) / config.step + 1e-9) + 1
     else:

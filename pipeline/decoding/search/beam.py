@@ -112,7 +112,9 @@ def _continuations(
 
 
 def _may_end(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
-    """(B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece more."""
+    """Return (B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece
+    more.
+    """
     if rules.forced is None:
         return grown.sums[:, 0]
     pieces, sums = torch.from_numpy(grown.pieces).to(device), torch.from_numpy(grown.sums).to(device)

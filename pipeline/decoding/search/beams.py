@@ -114,5 +114,7 @@ def eos_mask(values: Reals, tokens: Ids) -> Flags:
 
 
 def top_unfinished(ends: Flags, beam: int) -> Ids:
-    """(B, W): the best continuations that do not end, as ends (B, 2 W) says; they stay in the beam."""
+    """Return the indices (B, W) of the best continuations that do not end, as ends (B, 2 W) says; they stay in the
+    beam.
+    """
     return np.argsort(ends, axis=1, kind="stable")[:, :beam]

@@ -53,7 +53,7 @@ def key_of(seed: int, source: Sequence[int], sample: int) -> int:
 
 
 def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """(B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of what each key is one of, and the step."""
+    """Return (B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of each key and the step."""
     state = keys + steps.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -174,7 +174,7 @@ def _fingerprint(contents: bytes) -> dict[str, Any]:
 
 
 def _seal(document: Mapping[str, Any]) -> str:
-    """sha256 of a document's canonical JSON."""
+    """Return the sha256 of a document's canonical JSON."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
