@@ -12,7 +12,7 @@ _uncounted_changes = 0
 
 def invalidate_derived_weights(*_: object) -> None:
     """To be called where weights change and torch does not count it in their versions: all that is derived is made
-    anew. Every step of an optimiser calls it, for the fused ones count nothing."""
+    anew. Every step of an optimizer calls it, for the fused ones count nothing."""
     global _uncounted_changes
     _uncounted_changes += 1
 

@@ -114,7 +114,7 @@ class ResNetEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout, self.compute_dtype = dropout, compute_dtype
-        kernel = max(3, 2 * stride - 1)  # so that neighbours overlap
+        kernel = max(3, 2 * stride - 1)  # so that neighbors overlap
         self.stem = nn.Sequential(Conv(image.channels, channels[0], kernel, stride), MapNorm(channels[0]), nn.ReLU())
         parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
         for before, after in pairwise(channels):

@@ -1,4 +1,4 @@
-"""Language modelling: predicts each token of a text from those before it, line by line or over running text.
+"""Language modeling: predicts each token of a text from those before it, line by line or over running text.
 
 p(x_1 .. x_T) = product over t of p(x_t | x_1 .. x_{t-1})
 """

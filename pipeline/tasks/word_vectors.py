@@ -1,9 +1,9 @@
-"""Word vectors from texts (Mikolov et al. 2013a): a word and its neighbours predict each other, within a window.
+"""Word vectors from texts (Mikolov et al. 2013a): a word and its neighbors predict each other, within a window.
 
     softmax             -log p(o | h),   p(o | h) = exp(v'_o . h) / sum_w exp(v'_w . h)
     negative sampling   -log s(v'_o . h) - sum_i log s(-v'_i . h),   i = 1..k drawn ~ frequency^(3/4)
 
-with h the input (a word's vector, or the mean of its neighbours'), o the predicted word, s the logistic function.
+with h the input (a word's vector, or the mean of its neighbors'), o the predicted word, s the logistic function.
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 

@@ -1,7 +1,7 @@
 """The space of a search: which values each key of the recipe may take, and when it has a value at all.
 
 For Optuna a key with an order is a whole number, the place of its value in the list of them, so that every sampler
-knows which values are neighbours; a key without steps is a real number; one without order is a category.
+knows which values are neighbors; a key without steps is a real number; one without order is a category.
 """
 
 import math

@@ -4,7 +4,7 @@
     top-k: only the k most probable pieces                      (Fan et al. 2018, section 5.2)
     top-p: only the fewest pieces whose p_T sums to p or more   (Holtzman et al. 2020, section 3.1)
 
-in this order, each renormalised. The uniform number of a draw is a hash of (seed, sentence, number of the sample,
+in this order, each renormalized. The uniform number of a draw is a hash of (seed, sentence, number of the sample,
 step), so that a hypothesis depends neither on its batch nor on the position of its sentence; the piece is the first
 whose cumulative probability exceeds it.
 """
