@@ -36,7 +36,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as 0:07, 12:34 or 1:02:03."""
+    """Format seconds as 0:07, 12:34 or 1:02:03."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -129,7 +129,7 @@ class SelfAttention(nn.Module):
         return output
 
     def _heads(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
+        """Return queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
         query, key, value = split_projections(projected, self.heads.query, self.heads.key, self.heads.value)
         query, key = self.query_norm(query), self.key_norm(key)
         return self.positions.rotate(query, positions), self.positions.rotate(key, positions), value
@@ -166,7 +166,7 @@ class CrossAttention(nn.Module):
         self.mix = mix
 
     def project_memory(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, G, S, ..) of memory (N, D): computed once a sentence."""
+        """Return the keys and values (B, G, S, ..) of memory (N, D): computed once a sentence."""
         key, value = self._key_value(memory, layout)
         return key.contiguous(), value.contiguous()
 

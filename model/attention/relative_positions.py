@@ -30,7 +30,7 @@ class AttentionPositions(nn.Module):
         return type(self).bias is not AttentionPositions.bias
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys (B, H, T, K) -> the same shape, turned by their positions (T,)."""
+        """Turn queries or keys (B, H, T, K) by their positions (T,); the shape stays."""
         return heads
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
@@ -98,7 +98,8 @@ def as_complex(x: Tensor) -> Tensor:
 
 
 def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
-    """Frequencies f_i (K / 2,) -> f_i / s, s the factor (Chen et al. 2023); with an original length L, as Llama 3.1:
+    """Scale frequencies f_i (K / 2,) to f_i / s, s the factor (Chen et al. 2023); with an original length L, as Llama
+    3.1:
 
     w f_i + (1 - w) f_i / s        w: from 0 to 1 while the turns within L, L f_i / 2 pi, go from low to high.
     """

@@ -1,4 +1,4 @@
-"""From the rows of characters to a shorter sequence, sentence by sentence.
+"""Downsampling of the rows of characters to a shorter sequence, sentence by sentence.
 
 Legend: N rows of characters · M rows of the shorter sequence · D width · r rate.
 """

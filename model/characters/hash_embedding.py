@@ -43,7 +43,7 @@ class HashEmbedding(nn.Module):
         self.register_buffer("firsts", torch.arange(hashes) * buckets, persistent=False)
 
     def places(self, ids: Tensor) -> Tensor:
-        """Ids (N,) -> the bucket in each table (N, K)."""
+        """Return the bucket in each table (N, K) of ids (N,)."""
         return (self.multipliers * (ids.unsqueeze(1) + 1) + self.shifts) % PRIME % self.buckets
 
     def forward(self, ids: Tensor) -> Tensor:

@@ -123,7 +123,9 @@ def _plus_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
 
 @inlined
 def _score(query, q, key, first, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
-    """Scores (count,), from place s on: the query from place q on times each listed key of those from `first` on."""
+    """Set the scores (count,), from place s on: the query from place q on times each listed key of those from `first`
+    on.
+    """
     for i in range(0, count, UNROLL):
         k0 = (first + np.int64(at(key_indices, listed + i))) * key_dim
         k1 = (first + np.int64(at(key_indices, listed + i + 1))) * key_dim
@@ -141,7 +143,9 @@ def _score(query, q, key, first, key_indices, listed, count, key_dim, scores, s)
 
 @inlined
 def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
-    """Scores x (count,), from place s on, become e^(scale (x - largest)), zeros behind them; returns 1 / their sum."""
+    """Turn scores x (count,), from place s on, into e^(scale (x - largest)), with zeros behind them; return 1 / their
+    sum.
+    """
     best = splat(NEG_INF)
     for i in range(s, s + count, LANES):
         best = vmax(best, load(scores, i))

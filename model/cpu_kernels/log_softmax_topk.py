@@ -1,4 +1,4 @@
-"""Logits to log-probabilities, or directly to the best candidates of a beam.
+"""Log-probabilities of logits, or directly the best candidates of a beam.
 
 Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 """
@@ -21,7 +21,7 @@ def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
 
 @compiled("void(f4[:,::1])")
 def log_softmax(logits):  # type: ignore[no-untyped-def]
-    """Logits (N, V) -> log-probabilities, in place."""
+    """Turn logits (N, V) into log-probabilities, in place."""
     vocab = logits.shape[1]
     maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)
     for n in range(len(logits)):

@@ -11,8 +11,9 @@ _uncounted_changes = 0
 
 
 def invalidate_derived_weights(*_: object) -> None:
-    """To be called where weights change and torch does not count it in their versions: all that is derived is made
-    anew. Every step of an optimizer calls it, for the fused ones count nothing."""
+    """Discard all derived values, where weights change and torch does not count it in their versions. Every step of an
+    optimizer calls it, for the fused ones count nothing.
+    """
     global _uncounted_changes
     _uncounted_changes += 1
 

@@ -17,7 +17,7 @@ MIN_SCALE = 1e-30
 
 
 class Int8Weight(NamedTuple):
-    """W, (out, in): laid out for the kernel; what its rows are to be multiplied by (out,); zeros (out,)."""
+    """W, (out, in): laid out for the kernel; the scales of its rows (out,); zeros (out,)."""
 
     packed: Tensor
     scales: Tensor
@@ -44,7 +44,7 @@ def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
 
 
 def _whole(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows (N, in) as whole numbers, and their scales (N, 1): the two multiplied are the rows again, nearly."""
+    """Return rows (N, in) as whole numbers, and their scales (N, 1): the product of both is nearly the rows again."""
     scales = rows.abs().amax(1, keepdim=True).clamp_(min=MIN_SCALE).div_(INT8_MAX)
     return (rows / scales).round_(), scales
 

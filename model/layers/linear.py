@@ -34,7 +34,7 @@ MIN_WEIGHTS_FOR_INT8 = 100_000
 
 
 def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
+    """Return rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
     num_rows = len(rows)
     result = rows.new_empty(
         -(-num_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE, rows.shape[1], dtype=dtype

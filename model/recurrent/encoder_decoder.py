@@ -52,7 +52,9 @@ class Encoder(nn.Module):
 
 
 class IdentityBridge(nn.Module):
-    """Each layer of the decoder starts from the last states of the encoder's   (Sutskever et al. 2014)."""
+    """Bridge by which each layer of the decoder starts from the last states of the encoder's   (Sutskever et al.
+    2014).
+    """
 
     def forward(self, final_states: list[States]) -> list[States]:
         return final_states
@@ -164,7 +166,9 @@ class RecurrentEncoderDecoder(nn.Module):
 
 
 def _without_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
-    """The same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains nothing."""
+    """Return the same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains
+    nothing.
+    """
     if isinstance(layout, Layout):
         return tokens, layout
     real = Layout.of(layout.lengths, tokens.device)

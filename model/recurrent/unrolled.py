@@ -40,7 +40,9 @@ class _Products:
 
 
 def _steps(sizes: list[int]) -> Iterator[tuple[int, slice]]:
-    """Yield for each step the number of sentences that take part, and the slice of their rows among the packed ones."""
+    """Return for each step the number of sentences that take part, and the slice of their rows among the packed
+    ones.
+    """
     return zip(sizes, (slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))), strict=True)
 
 

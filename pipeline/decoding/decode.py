@@ -1,4 +1,4 @@
-"""From source ids to hypotheses: sorted by length, searched or sampled in batches, returned in order."""
+"""Decoding of sources to hypotheses: sorted by length, searched or sampled in batches, returned in order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -128,7 +128,7 @@ def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
 
 @dataclass(frozen=True)
 class _DecodeShard:
-    """Sources that are decoded in one go, by their rows, and how."""
+    """Sources that are decoded in one go, by their rows, and the settings."""
 
     stepper: Any
     sources: TextSources | ImageSources

@@ -139,5 +139,5 @@ class RunningText(LanguageModel):
 
 
 def running_text(split: Split) -> Ids:
-    """All targets of a split end to end, each with its end token."""
+    """Return all targets of a split end to end, each with its end token."""
     return make_texts(split.target, np.arange(len(split))).tokens_out.numpy().astype(np.int32)

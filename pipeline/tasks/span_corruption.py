@@ -97,7 +97,9 @@ class SpanCorruption(PairTask):
         super().check(data, model)
 
     def corrupt(self, batch: TextBatch, keys: Keys) -> PairBatch:
-        """Texts as sources with their spans hidden, and these as targets; a text's key (B,) says which."""
+        """Return texts as sources with their spans hidden, and these as targets; the spans follow from a text's key
+        (B,).
+        """
         device = batch.tokens_out.device
         source, target, *sizes = split_spans(batch.lengths.numpy(), self.spans, keys)
         source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)

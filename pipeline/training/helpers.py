@@ -195,7 +195,7 @@ def gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gradient
 
 
 def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Zeros of the shapes and types of these, in memory that forked processes share."""
+    """Return zeros of the shapes and types of these, in memory that forked processes share."""
     sizes = [-(-each.nbytes // ALIGNMENT) * ALIGNMENT for each in tensors]
     memory = mmap.mmap(-1, sum(sizes))
     return [

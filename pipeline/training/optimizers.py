@@ -74,7 +74,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One update of all parameters."""
+        """Update all parameters once."""
         for part in self._parts:
             part.step()
 

@@ -149,7 +149,7 @@ def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Co
 
 
 def every_configuration(parameters: Sequence[Parameter]) -> list[Configuration]:
-    """All configurations of a finite space, each once, the last key changing fastest.
+    """Return all configurations of a finite space, each once, the last key changing fastest.
 
     Raises RecipeError naming a key that has infinitely many values.
     """

@@ -151,7 +151,7 @@ class ForcedPhrases:
 
     @classmethod
     def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "ForcedPhrases | None":
-        """From the phrases of each sentence, each counted once; None where there are none."""
+        """Return the forced phrases of each sentence, each counted once; None where there are none."""
         once = [list(dict.fromkeys(each)) for each in phrases]
         most = max(map(len, once), default=0)
         if not most:

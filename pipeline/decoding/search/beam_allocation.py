@@ -71,7 +71,7 @@ def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, s
 def _candidates(
     log_probs: Tensor, forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Values, parents and tokens (B, Q), best first, each pair of parent and token once."""
+    """Return values, parents and tokens (B, Q), best first, each pair of parent and token once."""
     _, width, vocab = log_probs.shape
     values, parents, tokens = best_candidates(log_probs, sums, 2 * beam)
     following = forced.progress(num_pieces, pieces).following

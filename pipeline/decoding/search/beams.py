@@ -42,7 +42,7 @@ class Beams:
 
     @classmethod
     def start(cls, n_best: int, bound: Reals) -> "Beams":
-        """One empty hypothesis in each slot: the first step's candidates fill the beam."""
+        """Return beams with one empty hypothesis in each slot: the first step's candidates fill the beam."""
         num_slots = len(bound)
         return cls(
             tokens=np.full((num_slots, 1), BOS_ID),

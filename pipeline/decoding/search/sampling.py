@@ -25,7 +25,7 @@ Keys = npt.NDArray[np.uint64]
 
 
 class Sampling:
-    """Draws the next piece of each sentence. `keys`: one of each, see `key_of`."""
+    """Sampler of the next piece of each sentence. `keys`: one a sentence, see `key_of`."""
 
     def __init__(self, config: DecodingConfig, keys: Sequence[int]) -> None:
         self._config, self._keys = config, np.array(keys, dtype=np.uint64)
@@ -53,7 +53,9 @@ def key_of(seed: int, source: Sequence[int], sample: int) -> int:
 
 
 def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return (B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of each key and the step."""
+    """Return (B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of the numbers of each key, and of the
+    step.
+    """
     state = keys + steps.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -56,7 +56,7 @@ class Checkpoints:
         self.folder, self._run = folder, folder.parent.parent
 
     def steps(self) -> list[int]:
-        """Steps that have a folder here, whole or damaged, ascending."""
+        """Return the steps that have a folder here, whole or damaged, ascending."""
         if not self.folder.is_dir():
             return []
         return sorted(int(match[1]) for entry in self.folder.iterdir() if (match := _NAME.fullmatch(entry.name)))
