@@ -27,7 +27,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
 
     tables_on_stdout: for a command whose result is tables.
     """
-    # a screen would spell out the colours and movements that rich writes
+    # a screen would spell out the colors and movements that rich writes
     stderr = cast("TextIO", Talk(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
     reporter = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
     if not tables_on_stdout:
@@ -36,7 +36,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as 0:07, 12:34 or 1:02:03."""
+    """Format seconds as 0:07, 12:34 or 1:02:03."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -17,8 +17,9 @@ PROMPT = "one text per line; Ctrl-D ends"
 
 
 def incoming(reporter: "Reporter") -> "LiveLineReader | None":
-    """stdin if it is a pipe or a terminal, which may still be written: output is flushed before each wait for input.
-    None if it is a file. At a terminal a line says what input is expected."""
+    """Return stdin if it is a pipe or a terminal, which may still be written: output is flushed before each wait for
+    input. None if it is a file. At a terminal a line says what input is expected.
+    """
     from tfm.data.live_input import LiveLineReader
 
     try:

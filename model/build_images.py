@@ -1,4 +1,4 @@
-"""Builds the networks that read images: the decoders and output layers of texts, after an encoder of images."""
+"""Builders of the networks that read images: the decoders and output layers of texts, after an encoder of images."""
 
 from collections.abc import Callable
 
@@ -65,7 +65,9 @@ def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -
 
 
 def encoder_parts(parts: ModuleFactory) -> ModuleFactory:
-    """Parts of an image's encoder: all tokens attend to one another, and where they are is said once, before."""
+    """Return the factory of an image encoder's parts: all tokens attend to one another, and their positions are added
+    once, before.
+    """
     plain = {"mixing": "attention", "window": None, "positions": "none"}
     return ModuleFactory(parts.config.model_copy(update=plain), parts.compute_dtype, parts.dropout_rng)
 

@@ -1,4 +1,4 @@
-"""Builds the networks with a recurrent decoder, after an encoder that reads step by step or one that attends."""
+"""Builders of the networks with a recurrent decoder, after an encoder that reads step by step or one that attends."""
 
 from collections.abc import Callable
 

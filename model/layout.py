@@ -82,13 +82,13 @@ class Layout:
         return cls(lengths, device)
 
     def pad(self, rows: Tensor) -> Tensor:
-        """(N, ...) -> (B, S, ...), zeros where no token is."""
+        """Return rows (N, ...) as (B, S, ...), with zeros where no token is."""
         if not self.has_no_padding:
             rows = scatter_rows(rows, self.slots, self.batch * self.width)
         return rows.view(self.batch, self.width, *rows.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:
-        """(B, S, ...) -> (N, ...): the inverse of `pad`."""
+        """Return the rows (N, ...) of (B, S, ...): the inverse of `pad`."""
         flat = padded.reshape(self.batch * self.width, *padded.shape[2:])
         if self.has_no_padding:
             return flat
@@ -133,11 +133,11 @@ class FlatLayout:
         self.positions = self.columns = positions.to(device, non_blocking=True)
 
     def pad(self, rows: Tensor) -> Tensor:
-        """(N, ...) -> (1, N, ...)."""
+        """Return rows (N, ...) as (1, N, ...)."""
         return rows.unsqueeze(0)
 
     def unpad(self, padded: Tensor) -> Tensor:
-        """(1, N, ...) -> (N, ...)."""
+        """Return the rows (N, ...) of (1, N, ...)."""
         return padded.squeeze(0)
 
 

@@ -28,7 +28,7 @@ class Mask:
 
     @property
     def is_explicit_only(self) -> bool:
-        """Whether `allowed` says all."""
+        """Whether the mask is `allowed` alone."""
         return not self.causal and self.flat is None and self.window is None
 
     def bias(self, num_queries: int, num_keys: int, like: Tensor) -> Tensor | None:
@@ -91,7 +91,7 @@ class Mask:
 
 
 def _after(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-    """(T, S): how far each key stands after each query, counted from 0 both."""
+    """Return the distance (T, S) of each key after each query, both counted from 0."""
     return torch.arange(num_keys, device=device) - torch.arange(num_queries, device=device)[:, None]
 
 

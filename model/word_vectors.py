@@ -1,8 +1,8 @@
 """Word vectors: skip-gram and CBOW (Mikolov et al. 2013a), networks of two tables with no layer between them.
 
-The input vector v_w of a word predicts its neighbours, the output vector v'_w is predicted; the output vectors are the
+The input vector v_w of a word predicts its neighbors, the output vector v'_w is predicted; the output vectors are the
 weight of the output layer. The word vectors of every other network are found here too.
-Legend: N words · P pairs of a word and a neighbour · n predictions · D width · V vocabulary.
+Legend: N words · P pairs of a word and a neighbor · n predictions · D width · V vocabulary.
 """
 
 from collections.abc import Callable

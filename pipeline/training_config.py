@@ -142,7 +142,7 @@ class LoraConfig(BaseModel):
 
     @property
     def scale(self) -> float:
-        """alpha, or its default."""
+        """alpha, or the rank where it is not given."""
         return float(self.rank) if self.alpha is None else self.alpha
 
 

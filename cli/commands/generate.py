@@ -165,7 +165,7 @@ def _prompts(prompt: str | None) -> Iterable[str]:
 
 
 def _with_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str, list[str]]]:
-    """Each prompt with the forced words and phrases of its continuation."""
+    """Yield each prompt with the forced words and phrases of its continuation."""
     if file is None:
         yield from zip(prompts, repeat([]))
         return

@@ -291,7 +291,7 @@ def _few_lines_by_numpy(
     reporter: "Reporter",
     ready: Callable[[], bool] | None,
 ) -> "Iterable[list[Translation]]":
-    """As long as few lines are waiting; then by torch."""
+    """Translate by numpy as long as few lines are waiting; then by torch."""
     from tfm.pipeline.inference.numpy_translation import small_model, translate_as_they_come
 
     small = partial(small_model, model, config, to, source_language)

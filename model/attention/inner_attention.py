@@ -93,7 +93,7 @@ class ExplicitAttention(nn.Module):
 
 
 def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
-    """Keys or values (B, G, S, K) for every head of the query (B, H, T, K): (B, H, S, K)."""
+    """Repeat keys or values (B, G, S, K) for every head of the query (B, H, T, K): (B, H, S, K)."""
     return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
 
 
@@ -105,7 +105,7 @@ def sum_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor |
 
 
 def softmax(logits: Tensor) -> Tensor:
-    """exp(x) / sum of exp(x), over the last dimension.
+    """Return exp(x) / sum of exp(x), over the last dimension.
 
     On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
     """

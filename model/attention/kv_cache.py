@@ -52,7 +52,9 @@ class CacheSlots:
         return self._before[distance]
 
     def rows(self, heads: int, capacity: int) -> Tensor:
-        """Indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity, K)."""
+        """Return the indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity,
+        K).
+        """
         if (heads, capacity) not in self._rows:
             blocks = torch.arange(len(self.new_slots) * heads, device=self.new_slots.device).view(-1, heads, 1)
             self._rows[heads, capacity] = (blocks * capacity + self.new_slots[:, None]).flatten()
@@ -103,7 +105,8 @@ class LayerKVCache:
         return self._key, self._value
 
     def ancestor_kv(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
-        """Keys and values (R, H K) of each row's ancestor `distance` positions before it; zeros where there is none.
+        """Return the keys and values (R, H K) of each row's ancestor `distance` positions before it; zeros where there
+        is none.
 
         None if nothing has been written yet.
         """

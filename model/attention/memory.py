@@ -18,8 +18,8 @@ from tfm.model.masks import Mask
 class Memory:
     """The memory of B sentences; an empty one, `Memory()`, where the decoder attends to no encoder.
 
-    keys_values: keys (B, G, S, K) and values (B, G, S, V), one pair for each layer that attends. mask: which of the S
-    rows are real, the same in all layers.
+    keys_values: keys (B, G, S, K) and values (B, G, S, V), one pair for each layer that attends. mask: a mask of the
+    real rows among the S, the same in all layers.
     """
 
     keys_values: tuple[tuple[Tensor, Tensor], ...] = ()
@@ -78,7 +78,7 @@ class Memory:
         return self.keys_values[0][0].shape[2]
 
     def _real(self) -> Tensor:
-        """(B, 1, 1, S): which rows are real."""
+        """Return a mask (B, 1, 1, S) of the real rows."""
         if self.mask.allowed is not None:
             return self.mask.allowed
         return torch.ones(self.batch, 1, 1, self._width, dtype=torch.bool, device=self.keys_values[0][0].device)

@@ -23,7 +23,7 @@ NO_POSITIONS = torch.empty(0, dtype=torch.long)  # across sequences there are no
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads of an attention: how many (H), how many of keys and values (G), and their widths K and V.
+    """The heads of an attention: their number (H), the number of those of keys and values (G), and the widths K and V.
 
     H / G heads next to each other share keys and values: G = H is multi-head attention, G = 1 multi-query attention
     (Shazeer 2019), between them lies grouped-query attention (Ainslie et al. 2023).
@@ -129,7 +129,7 @@ class SelfAttention(nn.Module):
         return output
 
     def _heads(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
+        """Return queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
         query, key, value = split_projections(projected, self.heads.query, self.heads.key, self.heads.value)
         query, key = self.query_norm(query), self.key_norm(key)
         return self.positions.rotate(query, positions), self.positions.rotate(key, positions), value
@@ -166,7 +166,7 @@ class CrossAttention(nn.Module):
         self.mix = mix
 
     def project_memory(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, G, S, ..) of memory (N, D): computed once a sentence."""
+        """Return the keys and values (B, G, S, ..) of memory (N, D): computed once a sentence."""
         key, value = self._key_value(memory, layout)
         return key.contiguous(), value.contiguous()
 
@@ -234,7 +234,7 @@ def projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.
 
 
 def split_projections(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:
-    """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K): views, nothing is copied."""
+    """Return views of (B, T, the sum of H K), for each of the (H, K) a tensor (B, H, T, K); nothing is copied."""
     if len(set(heads)) == 1:
         return split_heads(x, len(heads), heads[0][0])
     parts = torch.split(x, [number * width for number, width in heads], dim=2)
@@ -254,5 +254,5 @@ def split_heads(x: Tensor, num_parts: int, heads: int) -> tuple[Tensor, ...]:
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """(B, H, T, K) -> (B, T, H K)."""
+    """Concatenate the heads of (B, H, T, K): (B, T, H K)."""
     return x.transpose(1, 2).flatten(2)

@@ -157,4 +157,6 @@ JOINS: dict[str, Callable[[Callable[[int, int], nn.Module], int, int], nn.Module
     "add": added,
     "concatenate": Concatenated,
 }
-"""By name: (a scheme's `input`, dim, max_length) -> what makes rows of width dim of embeddings and positions."""
+"""By name: (a scheme's `input`, dim, max_length) -> the module that makes rows of width dim of embeddings and
+positions.
+"""

@@ -30,7 +30,7 @@ class AttentionPositions(nn.Module):
         return type(self).bias is not AttentionPositions.bias
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys (B, H, T, K) -> the same shape, turned by their positions (T,)."""
+        """Turn queries or keys (B, H, T, K) by their positions (T,); the shape stays."""
         return heads
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
@@ -73,7 +73,7 @@ class Rotary(AttentionPositions):
         self.rotary = rotary
 
     def frequencies(self, heads: Tensor) -> Tensor:
-        """f_i (K / 2,) of queries or keys (..., K), in their type and on their device."""
+        """Return f_i (K / 2,) of queries or keys (..., K), in their type and on their device."""
         return scale_rope_frequencies(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
@@ -83,20 +83,23 @@ class Rotary(AttentionPositions):
         return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
 
     def rotations(self, heads: Tensor, positions: Tensor) -> Tensor:
-        """e^(i pos f_i) of positions (..), complex (.., K / 2), for queries or keys (.., K)."""
+        """Return e^(i pos f_i) of positions (..), complex (.., K / 2), for queries or keys (.., K)."""
         angles = positions.unsqueeze(-1) * self.frequencies(heads)
         return torch.polar(torch.ones_like(angles), angles)
 
 
 def as_complex(x: Tensor) -> Tensor:
-    """(..., K) -> (..., K / 2) complex, x_2i + i x_2i+1: a view, where x lies in memory as complex numbers have to."""
+    """Return x (..., K) as complex numbers (..., K / 2), x_2i + i x_2i+1: a view, where x lies in memory as complex
+    numbers have to.
+    """
     whole = x.stride(-1) == 1 and not any(number % 2 for number in (x.storage_offset(), *x.stride()[:-1]))
     laid_out = x if whole else x.clone(memory_format=torch.contiguous_format)
     return torch.view_as_complex(laid_out.view(*x.shape[:-1], -1, 2))
 
 
 def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
-    """Frequencies f_i (K / 2,) -> f_i / s, s the factor (Chen et al. 2023); with an original length L, as Llama 3.1:
+    """Scale frequencies f_i (K / 2,) to f_i / s, s the factor (Chen et al. 2023); with an original length L, as Llama
+    3.1:
 
     w f_i + (1 - w) f_i / s        w: from 0 to 1 while the turns within L, L f_i / 2 pi, go from low to high.
     """
@@ -233,16 +236,16 @@ class TransformerXL(AttentionPositions):
 
 
 def distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """j - i of every query i and key j: (T, S), or (B, 1, T, S) where the positions of sentences differ."""
+    """Return j - i of every query i and key j: (T, S), or (B, 1, T, S) where the positions of sentences differ."""
     between = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
     return between if between.dim() == 2 else between.unsqueeze(1)
 
 
 def _gather_distances(distance_logits: Tensor, rows: Tensor) -> Tensor:
-    """(B, H, T, R), and which of R belongs to each query and key -> (B, H, T, S)."""
+    """Select from (B, H, T, R) the value of each query and key, by its index among the R: (B, H, T, S)."""
     return distance_logits.gather(3, rows.expand(*distance_logits.shape[:3], rows.shape[-1]))
 
 
 def _frequencies(dim: int, like: Tensor, base: float = DEFAULT_ROTARY.base) -> Tensor:
-    """(D / 2,) 1 / base^(2i/D), in the type and on the device of `like`."""
+    """Return 1 / base^(2i/D) (D / 2,), in the type and on the device of `like`."""
     return torch.pow(base, torch.arange(0, dim, 2, device=like.device, dtype=like.dtype) / -dim)

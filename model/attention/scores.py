@@ -84,7 +84,7 @@ class LinearAdditive(nn.Module):
 
 
 def _xavier_parameter(heads: int, rows: int, columns: int) -> nn.Parameter:
-    """(H, rows, columns), each head Glorot-initialised."""
+    """Return a parameter (H, rows, columns), each head Glorot-initialized."""
     weight = torch.empty(heads, rows, columns)
     for head in weight:
         nn.init.xavier_uniform_(head)

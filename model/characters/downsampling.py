@@ -1,4 +1,4 @@
-"""From the rows of characters to a shorter sequence, sentence by sentence.
+"""Downsampling of the rows of characters to a shorter sequence, sentence by sentence.
 
 Legend: N rows of characters · M rows of the shorter sequence · D width · r rate.
 """
@@ -26,11 +26,11 @@ class ShorterLayout(Layout):
         self.places = rate * firsts[characters.sentence] + characters.positions
 
     def group_rows(self, rows: Tensor) -> Tensor:
-        """(N, D) -> (M, r D): the r characters of each row side by side, zeros beyond the end of a sentence."""
+        """Concatenate the r characters of each row, with zeros beyond the end of a sentence: (N, D) -> (M, r D)."""
         return scatter_rows(rows, self.places, self.rate * self.num_rows).view(self.num_rows, -1)
 
     def repeat_rows(self, rows: Tensor) -> Tensor:
-        """(M, D) -> (N, D): for each character the row that it went into."""
+        """Return for each character the row that it went into: (M, D) -> (N, D)."""
         return rows.index_select(0, self.places // self.rate)
 
 

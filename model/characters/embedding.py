@@ -31,7 +31,7 @@ class CharacterEmbedding(nn.Module):
         return Layout.of(lengths, tokens.device)
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, ShorterLayout]:
-        """Characters (N,) -> (M, D), and where sentences begin and end among these rows."""
+        """Return the shorter rows (M, D) of characters (N,), and their layout."""
         shorter = self.shorter(layout)
         return self.downsampling(self.contextual(tokens, shorter), shorter), shorter
 
@@ -41,7 +41,7 @@ class CharacterEmbedding(nn.Module):
         return ShorterLayout(layout, self.rate)
 
     def contextual(self, tokens: Tensor, layout: ShorterLayout) -> Tensor:
-        """Characters (N,) -> (N, D), each with those around it."""
+        """Return the rows (N, D) of characters (N,), each of which has seen those around it."""
         characters = layout.characters
         rows: Tensor = self.local(self.characters(tokens, characters.positions), characters, padding_mask(characters))
         return rows

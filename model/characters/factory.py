@@ -43,7 +43,7 @@ class CharacterParts(ModuleFactory):
         )
 
     def upsampling(self) -> Upsampling:
-        """Rows of characters from those of the shorter sequence."""
+        """Return the module that makes rows of characters from those of the shorter sequence."""
         stack = self.config.encoder
         return Upsampling(
             stack.dim,

@@ -14,8 +14,8 @@ MULTIPLIER = 48271
 class HashEmbedding(nn.Module):
     """x(i) = [T_1[h_1(i)] ; ... ; T_K[h_K(i)]], in the place of an nn.Embedding   (Clark et al. 2022, sec. 3.1)
 
-        h_k(i) = ((a_k (i + 1) + b_k) mod p) mod B      p = 2^31 - 1, a_k = 48271^(2k+1) mod p, b_k = 48271^(2k+2) mod
-        p
+        h_k(i) = ((a_k (i + 1) + b_k) mod p) mod B
+        p = 2^31 - 1, a_k = 48271^(2k+1) mod p, b_k = 48271^(2k+2) mod p
 
     each table B x E / K. The hashes are universal (Carter and Wegman 1979): two ids share one bucket by chance, and
     hardly ever all K. (In the authors' code h_k(i) = p_k (i + 1) mod B with primes p_k and B = 2^14, so that ids with
@@ -43,7 +43,7 @@ class HashEmbedding(nn.Module):
         self.register_buffer("firsts", torch.arange(hashes) * buckets, persistent=False)
 
     def places(self, ids: Tensor) -> Tensor:
-        """Ids (N,) -> the bucket in each table (N, K)."""
+        """Return the bucket in each table (N, K) of ids (N,)."""
         return (self.multipliers * (ids.unsqueeze(1) + 1) + self.shifts) % PRIME % self.buckets
 
     def forward(self, ids: Tensor) -> Tensor:

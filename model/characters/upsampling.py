@@ -1,4 +1,4 @@
-"""From the shorter sequence back to a row for each character.
+"""Upsampling of the shorter sequence, back to a row for each character.
 
 Legend: N rows of characters · M rows of the shorter sequence · D width · r rate · w width of the convolution.
 """

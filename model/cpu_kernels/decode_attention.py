@@ -114,14 +114,18 @@ def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def
 
 @inlined
 def _plus_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
-    """x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j on."""
+    """Return x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j
+    on.
+    """
     x = x + load_first(a, i, count, ZERO) * load_first(b, j, count, ZERO)
     return x + load_first(a, i + LANES, count - LANES, ZERO) * load_first(b, j + LANES, count - LANES, ZERO)
 
 
 @inlined
 def _score(query, q, key, first, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
-    """Scores (count,), from place s on: the query from place q on times each listed key of those from `first` on."""
+    """Set the scores (count,), from place s on: the query from place q on times each listed key of those from `first`
+    on.
+    """
     for i in range(0, count, UNROLL):
         k0 = (first + np.int64(at(key_indices, listed + i))) * key_dim
         k1 = (first + np.int64(at(key_indices, listed + i + 1))) * key_dim
@@ -139,7 +143,9 @@ def _score(query, q, key, first, key_indices, listed, count, key_dim, scores, s)
 
 @inlined
 def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
-    """Scores x (count,), from place s on, become e^(scale (x - largest)), zeros behind them; returns 1 / their sum."""
+    """Turn scores x (count,), from place s on, into e^(scale (x - largest)), with zeros behind them; return 1 / their
+    sum.
+    """
     best = splat(NEG_INF)
     for i in range(s, s + count, LANES):
         best = vmax(best, load(scores, i))
@@ -153,7 +159,7 @@ def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
 
 @inlined
 def _mix(value, first, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
-    """mixed, from place v on: share * the sum of the listed values of those from `first` on, each times its weight."""
+    """Set mixed, from place v on, to share * the sum of the listed values from `first` on, each times its weight."""
     for part in range(0, value_dim, 2 * LANES):
         more = value_dim - part
         acc_low = acc_high = splat(ZERO)
@@ -167,7 +173,7 @@ def _mix(value, first, key_indices, listed, count, value_dim, weights, s, share,
 
 
 def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # type: ignore[no-untyped-def]
-    """mixed = softmax(query key^T * scale) value, over the keys that `list_allowed` has listed.
+    """Set mixed = softmax(query key^T * scale) value, over the keys that `list_allowed` has listed.
 
     query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
     (B, W); or (B, 1, ..), (B, 1), where they are the same for all queries of a sentence.

@@ -214,12 +214,12 @@ def best_of_logits(
 
 
 def bits(low: Tensor) -> Any:
-    """Numbers of bf16 as the 16 bits that they are, as an array on the same memory."""
+    """Return numbers of bf16 as their 16 bits, an array on the same memory."""
     return low.view(torch.uint16).numpy()
 
 
 def as_array(numbers: Tensor) -> Any:
-    """Numbers of fp32 as an array, of bf16 as one of their bits."""
+    """Return numbers of fp32 as an array, of bf16 as an array of their bits."""
     return bits(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
 
 
@@ -229,12 +229,12 @@ def _is_supported(given: Tensor) -> bool:
 
 
 def _as_rows(heads: Tensor) -> Tensor:
-    """(B, H, T, K) -> (B, T, H K), contiguous."""
+    """Concatenate the heads of (B, H, T, K): (B, T, H K), contiguous."""
     return heads.transpose(1, 2).flatten(2).contiguous()
 
 
 def full_cache_view(heads: Tensor) -> Tensor:
-    """Keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
+    """Return keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
     batch, groups, _, width = heads.shape
     room = heads.stride(1) // width if width else 0
     whole = batch, groups, room, width

@@ -133,7 +133,7 @@ def _post_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
 
 @helper
 def _add(x, added):  # type: ignore[no-untyped-def]
-    """x + added, rows (N, D)."""
+    """Return x + added, rows (N, D)."""
     y, (rows, width) = np.empty_like(x), x.shape
     for n in range(rows):
         for i in range(width):
@@ -143,7 +143,7 @@ def _add(x, added):  # type: ignore[no-untyped-def]
 
 @helper
 def _embed(table, positions, scale, ids, first):  # type: ignore[no-untyped-def]
-    """embedding * scale + position, of rows from position `first` on: ids (N,) -> (N, D)."""
+    """Return embedding * scale + position, of rows from position `first` on: ids (N,) -> (N, D)."""
     rows, width, x = len(ids), table.shape[1], np.empty((len(ids), table.shape[1]), np.float32)
     for n in range(rows):
         for i in range(width):
@@ -153,7 +153,7 @@ def _embed(table, positions, scale, ids, first):  # type: ignore[no-untyped-def]
 
 @helper
 def _caches(layers, heads, room):  # type: ignore[no-untyped-def]
-    """Keys (L, 1, G, room, K) and values (L, 1, G, room, V), to be filled."""
+    """Return keys (L, 1, G, room, K) and values (L, 1, G, room, V), to be filled."""
     _, groups, key_dim, value_dim = heads
     keys = np.empty((layers, 1, groups, room, key_dim), np.float32)
     return keys, np.empty((layers, 1, groups, room, value_dim), np.float32)
@@ -171,7 +171,7 @@ def _first_slots(count, room):  # type: ignore[no-untyped-def]
 
 @helper
 def _attention(settings, attention, layer, x, projected, key, value, slots, seen):  # type: ignore[no-untyped-def]
-    """x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after.
+    """Return x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after.
 
     projected (N, H K or more): queries, and where there are slots (1, N) the keys and values that go there.
     """
@@ -185,8 +185,8 @@ def _attention(settings, attention, layer, x, projected, key, value, slots, seen
 
 @helper
 def _self_attention(settings, attention, turns, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
-    """Rows x (N, D) put their keys and values into slots (1, N) of key (1, G, S, K) and value, and attend to those of
-    them that are seen. turns (N, K / 2, 2): those of their positions.
+    """Put the keys and values of rows x (N, D) into slots (1, N) of key (1, G, S, K) and value, and attend to those
+    that are seen. turns (N, K / 2, 2): those of their positions.
     """
     projected = _linear(attention.projection, layer, _pre_norm(settings, attention.norm, layer, x))
     turn_heads(projected, turns, settings.heads[0] + settings.heads[1])
@@ -195,14 +195,14 @@ def _self_attention(settings, attention, turns, layer, x, key, value, slots, see
 
 @helper
 def _cross_attention(settings, attention, layer, x, key, value, seen):  # type: ignore[no-untyped-def]
-    """Rows x (N, D) attend to the memory's key (1, G, S, K) and value (1, G, S, V)."""
+    """Attend from rows x (N, D) to the memory's key (1, G, S, K) and value (1, G, S, V)."""
     query = _linear(attention.projection, layer, _pre_norm(settings, attention.norm, layer, x))
     return _attention(settings, attention, layer, x, query, key, value, np.empty((1, 0), np.int64), seen)
 
 
 @helper
 def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
-    """x + W2 max(0, W1 x + b1) + b2 of each row (N, D), normed if norms stand after."""
+    """Return x + W2 max(0, W1 x + b1) + b2 of each row (N, D), normed if norms stand after."""
     hidden = _linear(feed_forward.inner, layer, _pre_norm(settings, feed_forward.norm, layer, x))
     for n in range(len(hidden)):
         for i in range(hidden.shape[1]):

@@ -9,7 +9,7 @@ from tfm.model.cpu_kernels.vectors import LANES, hsum, load_first, splat, store_
 
 @inlined
 def _normalize(rows, n, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
-    """normed = (x - mean) / sqrt(var + eps) * gain + bias of row n, x, of (N, D)."""
+    """Set normed = (x - mean) / sqrt(var + eps) * gain + bias of row n, x, of (N, D)."""
     dim = rows.shape[1]
     first, sums, squares = n * dim, splat(ZERO), splat(ZERO)
     for d in range(0, dim, LANES):
@@ -27,7 +27,7 @@ def _normalize(rows, n, gain, bias, eps, normed):  # type: ignore[no-untyped-def
 
 @compiled("void(f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1])")
 def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
-    """normed = (x - mean) / sqrt(var + eps) * gain + bias of each row x.
+    """Set normed = (x - mean) / sqrt(var + eps) * gain + bias of each row x.
 
     Args:
         rows: (N, D).
@@ -41,8 +41,8 @@ def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
 
 
 def _add_and_norm(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: ignore[no-untyped-def]
-    """rows += added, and normed = layer_norm(rows), of (N, D); rows become normed themselves where norms stand after
-    sublayers.
+    """Set rows += added, and normed = layer_norm(rows), of (N, D); rows become normed themselves where norms stand
+    after sublayers.
     """
     num_rows, dim = rows.shape
     for n in range(num_rows):

@@ -1,4 +1,4 @@
-"""Logits to log-probabilities, or directly to the best candidates of a beam.
+"""Log-probabilities of logits, or directly the best candidates of a beam.
 
 Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 """
@@ -12,14 +12,16 @@ from tfm.model.cpu_kernels.vectors import LANES, any_reaches, at, hmax, load, lo
 
 @inlined
 def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
-    """log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps them."""
+    """Return log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps
+    them.
+    """
     most, rest = log_sum_exp(logits, first, vocab, maxima)
     return np.float32(most + rest)
 
 
 @compiled("void(f4[:,::1])")
 def log_softmax(logits):  # type: ignore[no-untyped-def]
-    """Logits (N, V) -> log-probabilities, in place."""
+    """Turn logits (N, V) into log-probabilities, in place."""
     vocab = logits.shape[1]
     maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)
     for n in range(len(logits)):

@@ -25,7 +25,7 @@ NEG_INF, ZERO = np.float32(-np.inf), np.float32(0.0)
 
 @inlined
 def exp(x):  # type: ignore[no-untyped-def]
-    """e^x of a vector by Cephes' polynomial, to 1 unit in the last place."""
+    """Return e^x of a vector by Cephes' polynomial, to 1 unit in the last place."""
     x = vmax(x, splat(np.float32(-87.0)))
     power = floor(x * splat(np.float32(1.44269504)) + splat(np.float32(0.5)))
     rest = x - power * splat(np.float32(0.693359375))

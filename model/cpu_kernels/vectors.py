@@ -71,7 +71,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any
 
 
 def _first(builder: Any, count: Any) -> Any:
-    """Flags of the first `count` of LANES."""
+    """Return flags of the first `count` of LANES."""
     order = ir.Constant(INTS, list(range(LANES)))
     return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT), INTS))
 
@@ -97,7 +97,7 @@ def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: A
 
 
 def _bf16_to_f32(builder: Any, low: Any, kind: Any) -> Any:
-    """Numbers of bf16, which are the upper half of a float32."""
+    """Widen numbers of bf16, which are the upper half of a float32."""
     if kind is REAL:
         return builder.bitcast(builder.shl(builder.zext(low, INT), INT(16)), REAL)
     return builder.bitcast(builder.shl(builder.zext(low, INTS), _constant(16, INTS)), REALS)
@@ -210,7 +210,7 @@ def vmax(_, x, y):  # type: ignore[no-untyped-def]
 
 
 def _halved(builder: Any, numbers: Any, join: Any) -> Any:
-    """All numbers of a vector joined, each half with the other until one is left."""
+    """Join all numbers of a vector, each half with the other until one is left."""
     half = LANES // 2
     while half:
         moved = ir.Constant(INTS, [(i + half) % LANES for i in range(LANES)])

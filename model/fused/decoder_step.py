@@ -104,7 +104,7 @@ class FusedDecoderStep:
         self.max_length, self.source_layout = model.max_length, model.source_layout
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
-        """As `EncoderDecoder.start`; in bf16 the memory stays as the products have given it."""
+        """Return the state of `EncoderDecoder.start`; in bf16 the memory stays as the products have given it."""
         state = self._model.start(source, layout)
         if not self._in_bf16:
             return state
@@ -131,7 +131,7 @@ class FusedDecoderStep:
         return LogProbsOfLogits(lambda some: self._logits(normed[some])), state
 
     def _turns(self, rows: Tensor, slots: CacheSlots) -> Array | None:
-        """Cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
+        """Return the cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
         if not isinstance(self._positions, Rotary):
             return None
         like = rows.new_empty(self._heads.key_dim)
@@ -146,7 +146,7 @@ class FusedDecoderStep:
         return normed.bfloat16() if self._in_bf16 else normed
 
     def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
-        """rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
+        """Return rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
         normed, loops = torch.empty_like(added), self._loops
         add_and_norm = loops.add_and_norm_low if added.dtype is torch.bfloat16 else loops.add_and_norm
         about = norm.gain, norm.bias, norm.eps, self._is_pre_norm

@@ -79,7 +79,7 @@ class _WeightCache:
         return any(self._hooks)
 
     def weights_of(self, model: EncoderDecoder) -> "_Weights | None":
-        """None where the loop does not apply."""
+        """Return the weights of the model; None where the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
         return self._weights.get_or_make(
             tensors, lambda: _Weights(model) if _is_supported(model) else None, model.training

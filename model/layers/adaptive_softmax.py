@@ -75,7 +75,7 @@ class AdaptiveEmbedding(nn.Module):
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Ids (N,) -> (N, E)."""
+        """Return the vectors (N, E) of ids (N,)."""
         # every cluster for every row, zeros where it is another's: cheap, for they are narrow, and of one shape
         first, *others = (self._vectors(tokens, number) for number in range(len(self.tables)))
         for project, vectors in zip(self.project, others, strict=True):
@@ -154,7 +154,7 @@ class AdaptiveSoftmax(nn.Module):
         return self.words.weight if self.clusters is None else torch.cat([self.words.weight, self.clusters.weight])
 
     def cluster_of(self, tokens: Tensor) -> Tensor:
-        """Ids -> the number of the cluster each one is in, of the same shape."""
+        """Return the number of each id's cluster, in the same shape."""
         number = torch.zeros_like(tokens)
         for begin in self.cutoffs:
             number += tokens >= begin

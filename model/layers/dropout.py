@@ -60,7 +60,7 @@ class DropoutRng:
             self._leaves_out = True
 
     def mask(self, like: Tensor, rate: float) -> Tensor:
-        """Factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
+        """Return factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
         draw, size = self.draw(), like.numel()
         if size > POOL_SIZE // 2:
             return _factors(size, draw, rate, like).view_as(like)
@@ -86,7 +86,9 @@ def _factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """Sets elements to zero at a rate and scales the others up, in training only (Srivastava et al. 2014)."""
+    """Layer that sets elements to zero at a rate and scales the others up, in training only (Srivastava et al.
+    2014).
+    """
 
     def __init__(self, rate: float, dropout_rng: DropoutRng) -> None:
         super().__init__()

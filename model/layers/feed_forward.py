@@ -25,12 +25,12 @@ class Activation(NamedTuple):
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))   (Hendrycks and Gimpel 2016, sec. 2)."""
+    """Return x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))   (Hendrycks and Gimpel 2016, sec. 2)."""
     return F.gelu(x, approximate="tanh")
 
 
 def swiglu(x: Tensor) -> Tensor:
-    """silu(a) * b of the halves a, b   (Shazeer 2020, eq. 6)."""
+    """Return silu(a) * b of the halves a, b   (Shazeer 2020, eq. 6)."""
     gate, value = x.chunk(2, dim=-1)
     return F.silu(gate) * value
 

@@ -17,7 +17,7 @@ MIN_SCALE = 1e-30
 
 
 class Int8Weight(NamedTuple):
-    """W, (out, in): laid out for the kernel; what its rows are to be multiplied by (out,); zeros (out,)."""
+    """W, (out, in): laid out for the kernel; the scales of its rows (out,); zeros (out,)."""
 
     packed: Tensor
     scales: Tensor
@@ -34,7 +34,7 @@ def quantize_weight(weight: Tensor) -> Int8Weight:
 
 
 def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
-    """(..., in) fp32 -> (..., out) fp32."""
+    """Multiply x (..., in) in fp32 by the weight: (..., out) in fp32."""
     rows = x.reshape(-1, x.shape[-1])
     whole, scales = _whole(rows)
     product: Tensor = torch.ops.onednn.qlinear_pointwise(
@@ -44,7 +44,7 @@ def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
 
 
 def _whole(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows (N, in) as whole numbers, and their scales (N, 1): the two multiplied are the rows again, nearly."""
+    """Return rows (N, in) as whole numbers, and their scales (N, 1): the product of both is nearly the rows again."""
     scales = rows.abs().amax(1, keepdim=True).clamp_(min=MIN_SCALE).div_(INT8_MAX)
     return (rows / scales).round_(), scales
 

@@ -34,7 +34,7 @@ MIN_WEIGHTS_FOR_INT8 = 100_000
 
 
 def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
+    """Return rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
     num_rows = len(rows)
     result = rows.new_empty(
         -(-num_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE, rows.shape[1], dtype=dtype
@@ -139,7 +139,7 @@ class Linear(nn.Module):
         return self.multiply(x)
 
     def multiply(self, x: Tensor) -> Tensor:
-        """(N, in) -> (N, out), multiplied in the type of x, which the result has; without gradients."""
+        """Multiply in the type of x, which the result has, without gradients: (N, in) -> (N, out)."""
         weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION

@@ -28,7 +28,7 @@ class LogProbsOfLogits:
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """Logits (N, V) -> log-probabilities; the logits are used up where no gradient is asked for."""
+    """Return log-probabilities of logits (N, V), which are overwritten where no gradient is asked for."""
     if torch.is_grad_enabled():
         return logits.log_softmax(-1)
     # in place where it may be: with a large vocabulary the memory takes longer than the arithmetic

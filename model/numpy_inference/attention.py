@@ -39,7 +39,7 @@ class Rotary:
     base: float
 
     def __call__(self, heads: Array, positions: Array) -> Array:
-        """Heads (.., T, K) at positions (T,)."""
+        """Turn heads (.., T, K) by their positions (T,)."""
         pairs = np.arange(0, heads.shape[-1], 2).astype(heads.dtype)
         angle = positions[:, None] * np.power(self.base, pairs / -heads.shape[-1], dtype=heads.dtype)
         angle = angle.astype(heads.dtype)
@@ -51,12 +51,12 @@ class Rotary:
 
 
 def identity(heads: Array, positions: Array) -> Array:
-    """Queries or keys that no position turns."""
+    """Return queries or keys, which no position turns."""
     return heads
 
 
 def split_heads(x: Array, number: int) -> Array:
-    """(.., T, H K) -> (.., H, T, K)."""
+    """Return (.., T, H K) as (.., H, T, K)."""
     return x.reshape(*x.shape[:-1], number, -1).swapaxes(-2, -3)
 
 
@@ -91,7 +91,7 @@ class SelfAttention:
     turn: Callable[[Array, Array], Array]
 
     def __call__(self, x: Array) -> Array:
-        """All pieces of a sentence (S, D), each of which sees all -> (S, D)."""
+        """Attend from each piece of a sentence (S, D) to all: (S, D)."""
         query, key, value = self._parts(x[None], np.arange(len(x)))
         return self.output(mix(self.heads, query, key, value)[0])
 
@@ -111,7 +111,7 @@ class SelfAttention:
         return self.output(mix(self.heads, query, key, value)[:, 0]), (key, value)
 
     def _parts(self, x: Array, positions: Array) -> tuple[Array, Array, Array]:
-        """Queries, keys and values (W, H, T, K) of rows (W, T, D) at these positions (T,)."""
+        """Return queries, keys and values (W, H, T, K) of rows (W, T, D) at these positions (T,)."""
         heads = self.heads
         first, second, _ = heads.widths
         query, key, value = np.split(self.query_key_value(x), [first, first + second], axis=-1)

@@ -99,7 +99,7 @@ def sinusoids(dim: int, positions: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """Over the last axis."""
+    """Return the softmax over the last axis."""
     powers = np.exp(x - x.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
 

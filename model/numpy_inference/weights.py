@@ -1,4 +1,4 @@
-"""From a model's configuration and weights to its network in numpy, if `transformer.py` has all its parts."""
+"""Builder of a network in numpy from a model's configuration and weights, if `transformer.py` has all its parts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -70,7 +70,7 @@ def is_supported(config: ModelConfig) -> bool:
 
 
 class _Parts:
-    """Makes the parts of a network, and takes each weight once."""
+    """Builder of the parts of a network, which takes each weight once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, Array]) -> None:
         self._config, self._left = config, weights

@@ -59,12 +59,14 @@ class MemoryAttention(nn.Module):
         return Memory(((keys, values),), padding_mask(layout))
 
     def forward(self, queries: Tensor, memory: Memory) -> Tensor:
-        """(B, T, D) -> contexts (B, T, D)."""
+        """Return the contexts (B, T, D) of queries (B, T, D)."""
         (query,) = split_heads(queries, 1, self.heads)
         ((keys, values),) = memory.keys_values
         return join_heads(self.mix(query, keys, values, memory.mask, NO_POSITIONS, NO_POSITIONS))
 
     def step(self, queries: Tensor, memory: Memory) -> Tensor:
-        """(R, D) -> contexts (R, D): the hypotheses of a sentence are further queries over its one memory."""
+        """Return the contexts (R, D) of queries (R, D): the hypotheses of a sentence are further queries over its one
+        memory.
+        """
         contexts: Tensor = self(queries.view(memory.batch, -1, queries.shape[1]), memory)
         return contexts.flatten(0, 1)

@@ -25,7 +25,7 @@ class AttentionEncoder(nn.Module):
         self.layers, self.norm = nn.ModuleList(layers), norm
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
-        """(N, D) -> (N, D), and of one layer one state (B, D)."""
+        """Return the memory (N, D) of rows (N, D), and one state (B, D) of one layer."""
         mask = padding_mask(layout)
         for layer in self.layers:
             rows = layer(rows, layout, mask)

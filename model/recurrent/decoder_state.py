@@ -48,5 +48,5 @@ class RecurrentState:
 
     @property
     def _width(self) -> int:
-        """Rows a sentence, where there is a memory."""
+        """The number of rows a sentence, where there is a memory."""
         return self.num_rows // self.memory.batch

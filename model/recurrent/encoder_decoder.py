@@ -38,7 +38,7 @@ class Encoder(nn.Module):
         self.backward, self.dropout = tuple(backward), dropout
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
-        """(N, D) -> (N, D), in the order of the source, and the last states (B, D) of each layer."""
+        """Return h of all rows (N, D), in the order of the source, and the last states (B, D) of each layer."""
         directions, final_states = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
         for parts in self.layers:
             read = [
@@ -52,7 +52,9 @@ class Encoder(nn.Module):
 
 
 class IdentityBridge(nn.Module):
-    """Each layer of the decoder starts from the last states of the encoder's   (Sutskever et al. 2014)."""
+    """Bridge by which each layer of the decoder starts from the last states of the encoder's   (Sutskever et al.
+    2014).
+    """
 
     def forward(self, final_states: list[States]) -> list[States]:
         return final_states
@@ -164,7 +166,9 @@ class RecurrentEncoderDecoder(nn.Module):
 
 
 def _without_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
-    """The same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains nothing."""
+    """Return the same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains
+    nothing.
+    """
     if isinstance(layout, Layout):
         return tokens, layout
     real = Layout.of(layout.lengths, tokens.device)

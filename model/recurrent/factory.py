@@ -1,4 +1,4 @@
-"""Builds the recurrent parts of a network that its configuration names."""
+"""Builder of the recurrent parts of a network that its configuration names."""
 
 from collections.abc import Callable
 
@@ -42,7 +42,7 @@ class RecurrentParts:
         return self.projection()
 
     def projection(self) -> ProjectedStates:
-        """Each layer's first states from the last state of the encoder's last layer."""
+        """Return the module that projects the last state of the encoder's last layer to each layer's first states."""
         encoder, decoder = self.config.encoder, self.config.decoder
         return ProjectedStates(
             encoder.dim,

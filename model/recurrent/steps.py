@@ -15,8 +15,8 @@ from tfm.model.layout import Layout
 class TimeMajorPacking:
     """The rows of a batch arranged by steps: the first row of every sentence, then the second of every sentence, ...
 
-    order (B,): the sentences from the longest to the shortest. sizes: how many sentences take part in each step; they
-    are always the first ones in that order. backward: each sentence is read from its end.
+    order (B,): the sentences from the longest to the shortest. sizes: the number of sentences that take part in each
+    step; they are always the first ones in that order. backward: each sentence is read from its end.
     """
 
     def __init__(self, layout: Layout, *, backward: bool = False) -> None:
@@ -31,7 +31,7 @@ class TimeMajorPacking:
         self._places, self._ranks = self._rows.argsort(), self.order.argsort()
 
     def pack(self, rows: Tensor) -> Tensor:
-        """(N, ...), sentence after sentence -> the same rows, step after step."""
+        """Return rows (N, ...), given sentence after sentence, step after step."""
         return _Reordered.apply(rows, self._rows, self._places)  # type: ignore[no-untyped-call,no-any-return]
 
     def unpack(self, rows: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ class TimeMajorPacking:
         return _Reordered.apply(rows, self._places, self._rows)  # type: ignore[no-untyped-call,no-any-return]
 
     def sort_states(self, states: Tensor) -> Tensor:
-        """(B, ...), one row a sentence -> from the longest to the shortest."""
+        """Sort (B, ...), one row a sentence, from the longest to the shortest."""
         return states.index_select(0, self.order)
 
     def unsort_states(self, states: Tensor) -> Tensor:

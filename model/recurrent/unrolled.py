@@ -31,7 +31,7 @@ class _Products:
             self._y = self._matrix.new_empty(most, matrix.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(n, in) -> (n, out); in a lower precision the next call overwrites the result."""
+        """Multiply (n, in) by the matrix: (n, out); in a lower precision the next call overwrites the result."""
         if not self._is_low:
             return x @ self._matrix
         self._x[: len(x)] = x
@@ -40,7 +40,9 @@ class _Products:
 
 
 def _steps(sizes: list[int]) -> Iterator[tuple[int, slice]]:
-    """For each step, how many sentences take part, and the slice of their rows among the arranged ones."""
+    """Return for each step the number of sentences that take part, and the slice of their rows among the packed
+    ones.
+    """
     return zip(sizes, (slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))), strict=True)
 
 

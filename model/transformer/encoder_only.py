@@ -74,7 +74,7 @@ class EncoderOnly(nn.Module):
 
 
 class TokenHead(nn.Module):
-    """Each row of the text by itself: of masked tokens, or of tags. of_text: which of all rows are those."""
+    """Head of each row of the text by itself: of masked tokens, or of tags. of_text: selects these among all rows."""
 
     def __init__(self, narrow: nn.Module, of_text: Callable[[Tensor, AnyLayout], Tensor]) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def identity(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
 
 
 def prepend_begin_token(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
-    """Each text after a begin token: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
+    """Put a begin token before each text: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
     longer = Layout.of(layout.lengths + 1, source.device)
     return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _text_row_indices(longer), source), longer
 
@@ -141,7 +141,7 @@ def drop_begin_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
 
 
 def _text_row_indices(longer: AnyLayout) -> Tensor:
-    """(N,) which rows are not the first of a sentence."""
+    """Return the indices (N,) of the rows that are not the first of a sentence."""
     assert isinstance(longer, Layout), "flat batches are refused: no task of an encoder alone has them"
     lengths = longer.lengths
     is_text = torch.ones(longer.num_rows, dtype=torch.bool)

@@ -127,7 +127,7 @@ class ModuleFactory:
         )
 
     def residual(self, stack: StackConfig, depth: float) -> Callable[[], Residual]:
-        """Makes the residual connections of a layer, so deep in its stack."""
+        """Return a function that makes the residual connections of a layer at this depth of its stack."""
         rates = self.config.dropout
         dropout, stochastic_depth = (
             Dropout(rates.residual, self.dropout_rng),
@@ -201,7 +201,7 @@ class ModuleFactory:
         return output
 
     def output_linear(self, dim: int, number: int) -> Linear:
-        """Logits of so many pieces or labels from rows of width `dim`."""
+        """Return a linear layer from rows of width `dim` to the logits of pieces or labels."""
         return Linear(dim, number, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
 
     def project_if_needed(self, in_dim: int, out_dim: int) -> nn.Module:
@@ -225,7 +225,7 @@ def depths(stack: StackConfig) -> list[float]:
 
 
 def make_embedding(vocab: int, dim: int) -> nn.Embedding:
-    """One row a piece, of unit length in expectation."""
+    """Return an embedding with one row a piece, of unit length in expectation."""
     table = nn.Embedding(vocab, dim)
     nn.init.normal_(table.weight, std=dim**-0.5)
     return table

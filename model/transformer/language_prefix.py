@@ -88,7 +88,9 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
         return LanguagePrefixState(state, prefix[:, -1])
 
     def step(self, tokens: Tensor, state: LanguagePrefixState) -> tuple[LogProbFn, LanguagePrefixState]:  # type: ignore[override]
-        """As that of every encoder-decoder; a row that begins reads its language in place of the begin token (R,)."""
+        """Read a token as every encoder-decoder does; a row that begins reads its language in place of the begin token
+        (R,).
+        """
         languages = state.languages[:, None].expand(-1, state.inner.width).flatten()
         tokens = torch.where(state.inner.row_positions < self.lead_length, languages, tokens)
         predict, inner = super().step(tokens, state.inner)

@@ -114,7 +114,7 @@ class ResNetEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout, self.compute_dtype = dropout, compute_dtype
-        kernel = max(3, 2 * stride - 1)  # so that neighbours overlap
+        kernel = max(3, 2 * stride - 1)  # so that neighbors overlap
         self.stem = nn.Sequential(Conv(image.channels, channels[0], kernel, stride), MapNorm(channels[0]), nn.ReLU())
         parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
         for before, after in pairwise(channels):
@@ -132,11 +132,13 @@ class ResNetEmbedding(nn.Module):
         return image_layout(pixels, self.num_tokens)
 
     def read(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        """(B, C, height, width) -> (N, D), one row a token."""
+        """Return the rows (N, D) of images (B, C, height, width), one row a token."""
         return self(pixels, layout.positions), layout
 
     def forward(self, pixels: Tensor, positions: Tensor) -> Tensor:
-        """(B, C, height, width) -> (N, D). positions: of the layout, which are the same for each image."""
+        """Return the rows (N, D) of images (B, C, height, width). positions: of the layout, which are the same for each
+        image.
+        """
         low = self.training and self.compute_dtype in LOW_PRECISION
         maps = pixels.to(self.compute_dtype if low else pixels.dtype, memory_format=torch.channels_last)
         maps = self.blocks(self.stem(maps))

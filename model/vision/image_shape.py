@@ -9,7 +9,7 @@ from tfm.model.config_tables import VisionConfig
 
 @dataclass(frozen=True)
 class ImageShape:
-    """The shape of all images of a model, in pixels. channels: 1 (grey) or 3 (red, green, blue)."""
+    """The shape of all images of a model, in pixels. channels: 1 (gray) or 3 (red, green, blue)."""
 
     height: int
     width: int

@@ -43,17 +43,19 @@ class Patches(nn.Module):
         return image_layout(pixels, self.num_tokens)
 
     def read(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        """(B, C, height, width) -> (N, D), one row a token."""
+        """Return the rows (N, D) of images (B, C, height, width), one row a token."""
         return self(pixels, layout.positions), layout
 
     def forward(self, pixels: Tensor, positions: Tensor) -> Tensor:
-        """(B, C, height, width) -> (N, D). positions: of the layout, which are the same for each image."""
+        """Return the rows (N, D) of images (B, C, height, width). positions: of the layout, which are the same for each
+        image.
+        """
         tokens = self.product(patchify(pixels, self.patch)).view(len(pixels), self.num_tokens, -1)
         return self.dropout(self.positions(tokens).flatten(0, 1))  # type: ignore[no-any-return]
 
 
 def patchify(pixels: Tensor, patch: int) -> Tensor:
-    """(B, C, height, width) -> the numbers of each patch (N, C P^2)."""
+    """Return the numbers of each patch (N, C P^2) of images (B, C, height, width)."""
     batch, channels, height, width = pixels.shape
     grid = pixels.reshape(batch, channels, height // patch, patch, width // patch, patch)
     return grid.permute(0, 2, 4, 1, 3, 5).reshape(-1, channels * patch**2)

@@ -1,4 +1,4 @@
-"""From source ids to hypotheses: sorted by length, searched or sampled in batches, returned in order."""
+"""Decoding of sources to hypotheses: sorted by length, searched or sampled in batches, returned in order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -128,7 +128,7 @@ def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
 
 @dataclass(frozen=True)
 class _DecodeShard:
-    """Sources that are decoded in one go, by their rows, and how."""
+    """Sources that are decoded in one go, by their rows, and the settings."""
 
     stepper: Any
     sources: TextSources | ImageSources
@@ -139,7 +139,7 @@ class _DecodeShard:
     on_done: Callable[[int], None]
 
     def read(self) -> tuple[Tensor, Layout]:
-        """The ids (N,) or images (B, ...), and where each source begins and ends."""
+        """The ids (N,) or images (B, ...), and their layout."""
         source, lengths = self.sources.read(self.rows, self.device)
         return source, self.stepper.source_layout(source, lengths)
 
@@ -190,4 +190,4 @@ def _sample(share: _DecodeShard) -> list[list[Hypothesis]]:
 
 
 STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {"search": _search, "sample": _sample}
-"""By name: how the hypotheses of some sources are found."""
+"""By name: the search for the hypotheses of some sources."""

@@ -36,7 +36,7 @@ class TextSources:
         return [self._ids[row][: self._limit] for row in rows]
 
     def read(self, rows: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
-        """The ids (N,) of some rows, and how many each has (B,)."""
+        """Return the ids (N,) of some rows, and the number of each one's (B,)."""
         texts = self.whole(rows)
         lengths = torch.tensor([len(ids) for ids in texts])
         return torch.tensor(list(chain.from_iterable(texts)), device=device), lengths

@@ -26,7 +26,9 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 @dataclass(frozen=True)
 class NextPieces:
-    """One more piece of each unfinished text: which texts they are, their pieces, and log-probabilities of these."""
+    """One more piece of each unfinished text: the numbers of the texts, their pieces, and log-probabilities of
+    these.
+    """
 
     texts: list[int]
     pieces: list[int]

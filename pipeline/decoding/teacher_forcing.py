@@ -202,7 +202,7 @@ def forced_text_log_probs_by_steps(
 
 
 def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
-    """Sums of log-probabilities (B,), float64."""
+    """Return the sums of log-probabilities (B,), float64."""
     source = model.source_layout(batch.source, batch.source_lengths)
     target = Layout.of(batch.target_lengths, batch.source.device)
     hidden = model(batch.source, source, batch.target_in, target)

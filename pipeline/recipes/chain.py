@@ -50,7 +50,7 @@ class RunPaths:
 
 @dataclass(frozen=True)
 class StageJob:
-    """One stage to be run: of which recipe, from which run's artifacts, to where, by whose command."""
+    """One stage to be run: its recipe, the paths of the run, the folder of the result, and the command."""
 
     recipe: Recipe
     run: RunPaths

@@ -1,4 +1,4 @@
-"""Credentials have no place in a recipe: all of it is written into manifests, signatures and studies, and compared.
+"""Check that a recipe holds no credential: all of it is written into manifests, signatures and studies, and compared.
 
 To mask one there could make runs equal that differ, and the command of a metric is read from there again: refused.
 """

@@ -149,7 +149,9 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
 
 
 def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
-    """All keys, as `--set` takes them: of a list those of its first item, of a table with names of its own NAME's."""
+    """Yield all keys, as `--set` takes them: of a list those of its first item, of a table with names of its own
+    NAME's.
+    """
     for name, field in model.model_fields.items():
         yield (*key, name)
         below = model_of(field.annotation)

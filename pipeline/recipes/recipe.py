@@ -259,14 +259,14 @@ def _without_values(error: Any) -> tuple[object, ...]:
 
 
 def _as_json(section: type[BaseModel], content: Any) -> str:
-    """For validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError for a number that is not
-    finite.
+    """Return the values as JSON, for validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError
+    for a number that is not finite.
     """
     return json.dumps(_prepared(section, content), default=str, allow_nan=False)
 
 
 def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]]:
-    """Numbers that are infinite, undefined or of more than 64 bits, with their keys."""
+    """Yield the numbers that are infinite, undefined or of more than 64 bits, with their keys."""
     if (isinstance(raw, float) and not math.isfinite(raw)) or (isinstance(raw, int) and abs(raw) >= 2**63):
         yield key, raw
     items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, (list, tuple)) else ()

@@ -279,7 +279,7 @@ def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
 
 
 def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
-    """Warnings of names in other splits that training does not have, where targets are names."""
+    """Return warnings of names in other splits that training does not have, where targets are names."""
     others = [name for name in splits if name != "train"] if target.label_kind is not None else []
     found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
     return [format_message(names, f"the {name} split") for name, names in found.items() if names]

@@ -169,7 +169,7 @@ def _learn(
     min_frequency: int,
     reporter: Reporter,
 ) -> dict[str, Tokenizer]:
-    """One tokenizer a side; the only one learns from every text of a row. One that is taken learns nothing."""
+    """Learn one tokenizer a side; the only one learns from every text of a row. A given one learns nothing."""
     of_columns = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
         for rows, languages in corpora:

@@ -65,12 +65,12 @@ class TaskSpec:
 
     @property
     def gives_hypotheses(self) -> bool:
-        """Whether it gives something for each line of a source: a translation, or labels."""
+        """Whether the task gives an answer for each line of a source: a translation, or labels."""
         return self.translates or self.labels is not None
 
     @property
     def generates(self) -> bool:
-        """Whether it writes on from a text, by itself."""
+        """Whether the task continues a text."""
         return self.writes and not self.translates
 
     def n_best_problem(self, decoding: DecodingConfig) -> str | None:

@@ -1,4 +1,4 @@
-"""Language modelling: predicts each token of a text from those before it, line by line or over running text.
+"""Language modeling: predicts each token of a text from those before it, line by line or over running text.
 
 p(x_1 .. x_T) = product over t of p(x_t | x_1 .. x_{t-1})
 """
@@ -140,5 +140,5 @@ class RunningText(LanguageModel):
 
 
 def running_text(split: Split) -> Ids:
-    """All targets of a split end to end, each with its end token."""
+    """Return all targets of a split end to end, each with its end token."""
     return make_texts(split.target, np.arange(len(split))).tokens_out.numpy().astype(np.int32)

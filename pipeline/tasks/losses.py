@@ -69,7 +69,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _errors(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
-    """Turns logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; gives p of the targets (n, 1)."""
+    """Turn logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; return p of the targets (n, 1)."""
     target_probs, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
     block = BLOCK if logits.device.type == "cpu" else CHUNK
     if logits.dtype != dtype:
@@ -148,7 +148,7 @@ def _of_linear(
 def _of_adaptive(
     output: AdaptiveSoftmax, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Each tail is computed for the rows alone whose target lies in it; where there are none, for none.
+    """Return the loss of an adaptive softmax; each tail is computed only for the rows whose target lies in it.
 
     Reads from the device how many these are. Raises ValueError for smoothing, where there are tails.
     """

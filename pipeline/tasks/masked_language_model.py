@@ -1,4 +1,4 @@
-"""Masked language modelling (Devlin et al. 2019, section 3.1): some tokens of a text are hidden, and predicted.
+"""Masked language modeling (Devlin et al. 2019, section 3.1): some tokens of a text are hidden, and predicted.
 
 In training 15 % of the tokens are chosen, one at least of each text; of those 80 % read as hidden, 10 % as a random
 piece, and 10 % as themselves. In evaluation the tokens of each text are dealt out to seven passes: each pass chooses
@@ -44,7 +44,7 @@ class MaskedLanguageModel(PairTask):
         return cls(criterion_of(context.config))
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many tokens of each text may be chosen: those before its end token."""
+        """Return (rows,) the number of tokens of each text that may be chosen: those before its end token."""
         return split.source_lengths
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:

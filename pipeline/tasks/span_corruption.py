@@ -68,7 +68,7 @@ class SpanCorruption(PairTask):
         return split.target_lengths - hidden + spans + 1, hidden + spans + 1
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many tokens of each text are hidden."""
+        """Return (rows,) the number of hidden tokens of each text."""
         return num_hidden(split.target_lengths, self.spans)[0]
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
@@ -98,7 +98,9 @@ class SpanCorruption(PairTask):
         super().check(data, model)
 
     def corrupt(self, batch: TextBatch, keys: Keys) -> PairBatch:
-        """Texts as sources with their spans hidden, and these as targets; a text's key (B,) says which."""
+        """Return texts as sources with their spans hidden, and these as targets; the spans follow from a text's key
+        (B,).
+        """
         device = batch.tokens_out.device
         source, target, *sizes = split_spans(batch.lengths.numpy(), self.spans, keys)
         source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)

@@ -47,7 +47,7 @@ class Tagging(PairTask):
 
     @cached_property
     def begins(self) -> Tensor:
-        """(V,) whether a source piece begins a word."""
+        """Return (V,) whether a source piece begins a word."""
         return torch.tensor(self._begins_word())
 
     @classmethod
@@ -79,7 +79,7 @@ class Tagging(PairTask):
         return [[Labels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many tags each sentence has."""
+        """Return (rows,) the number of tags of each sentence."""
         return split.target_lengths
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
@@ -98,7 +98,7 @@ class Tagging(PairTask):
         check_known(data.valid)
 
     def num_words(self, split: Split) -> np.ndarray:
-        """(rows,) how many words each source has."""
+        """Return (rows,) the number of words of each source."""
         if split.words is not None:
             return split.words.lengths
         ids, lengths = split.source.take(np.arange(len(split)))

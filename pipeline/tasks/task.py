@@ -31,7 +31,7 @@ EVALUATION_DRAWS = 7
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over the predictions of a batch: the objective (differentiable), -log p, and how many predictions."""
+    """Sums over the predictions of a batch: the objective (differentiable), -log p, and their number."""
 
     sum: Tensor
     nll: Tensor
@@ -178,7 +178,8 @@ class Task(Protocol):
 class PairTask:
     """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
 
-    empty_message: the words for a split without predictions. image_tokens: the tokens of a batch that an image counts.
+    empty_message: the words for a split without predictions. image_tokens: the number of tokens that an image counts in
+    a batch.
     """
 
     has_perplexity = True
@@ -191,13 +192,13 @@ class PairTask:
         return make_pairs(split, rows)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
-        """(rows,) tokens a side that a batch holds of each example, end tokens counted."""
+        """Return (rows,) the tokens a side that a batch holds of each example, end tokens counted."""
         if split.images is not None:
             return np.full(len(split), self.image_tokens), split.target_lengths + 1
         return split.source_lengths + 1, split.target_lengths + 1
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many predictions the loss of each example is of; those with none are in no batch."""
+        """Return (rows,) the number of predictions in the loss of each example; those with none are in no batch."""
         return split.target_lengths + 1
 
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:

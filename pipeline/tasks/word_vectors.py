@@ -1,9 +1,9 @@
-"""Word vectors from texts (Mikolov et al. 2013a): a word and its neighbours predict each other, within a window.
+"""Word vectors from texts (Mikolov et al. 2013a): a word and its neighbors predict each other, within a window.
 
     softmax             -log p(o | h),   p(o | h) = exp(v'_o . h) / sum_w exp(v'_w . h)
     negative sampling   -log s(v'_o . h) - sum_i log s(-v'_i . h),   i = 1..k drawn ~ frequency^(3/4)
 
-with h the input (a word's vector, or the mean of its neighbours'), o the predicted word, s the logistic function.
+with h the input (a word's vector, or the mean of its neighbors'), o the predicted word, s the logistic function.
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 
@@ -89,7 +89,7 @@ class WordVectorTask(PairTask):
         return make_texts(split.target, rows)
 
     def predictions(self, split: Split) -> Ints:
-        """(rows,) how many words each text has that have neighbours."""
+        """Return (rows,) the number of words of each text that have neighbors."""
         found = num_words(split)
         return found * (found > 1)
 
@@ -249,7 +249,9 @@ class NegativeSampling:
 
 
 def losses_of(true: Tensor, false: Tensor) -> Tensor:
-    """(n,) of the scores of the right word (n,) and of its noise words (n, k): Mikolov et al. 2013b, eq. 4, negated."""
+    """Return the losses (n,) from the scores of the right word (n,) and of its noise words (n, k): Mikolov et al.
+    2013b, eq. 4, negated.
+    """
     return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
 
 
@@ -279,12 +281,14 @@ def noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) ->
 
 
 def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:
-    """(V,) how probably a word is kept, sqrt(t / f) and at most 1: 1 - P of Mikolov et al. 2013b, eq. 5."""
+    """Return (V,) the probability that a word is kept, sqrt(t / f) and at most 1: 1 - P of Mikolov et al. 2013b, eq.
+    5.
+    """
     return (threshold / frequencies.clamp_min(threshold)).sqrt()
 
 
 def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
-    """(V,) the share of each word among all words of an epoch; of control tokens 0."""
+    """Return (V,) the share of each word among all words of an epoch; of control tokens 0."""
     ids, lengths = split.target.take(np.arange(len(split)))
     found = np.bincount(ids, weights=np.repeat(split.weights, lengths), minlength=vocab)
     found[: len(SPECIALS)] = 0
@@ -293,7 +297,7 @@ def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
 
 
 def num_words(split: Split) -> Ints:
-    """(rows,) how many words each text has; unknown pieces are none."""
+    """Return (rows,) the number of words of each text; unknown pieces are none."""
     ids, lengths = split.target.take(np.arange(len(split)))
     text = np.repeat(np.arange(len(split)), lengths)
     found: Ints = np.bincount(text[ids >= len(SPECIALS)], minlength=len(split))
@@ -301,10 +305,10 @@ def num_words(split: Split) -> Ints:
 
 
 def is_word(tokens: Tensor) -> Tensor:
-    """(N,) whether a token is a word, and no control token."""
+    """Return (N,) whether a token is a word, and no control token."""
     return tokens >= len(SPECIALS)
 
 
 def _sentences(batch: TextBatch) -> Tensor:
-    """(N,) the number of each token's text."""
+    """Return (N,) the number of each token's text."""
     return torch.repeat_interleave(batch.lengths).to(batch.tokens_out.device)

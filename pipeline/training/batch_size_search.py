@@ -21,7 +21,7 @@ MEMORY_MARGIN = 0.05
 LAUNCH_ERROR = "invalid configuration argument"
 """The error message of a GPU for more rows than a kernel can be started with."""
 STATE_COPIES = 3
-"""Copies of the weights that an optimiser and an average may keep."""
+"""Copies of the weights that an optimizer and an average may keep."""
 
 
 def largest_budget(

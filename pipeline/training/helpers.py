@@ -87,7 +87,7 @@ class BatchShard:
 def shard(
     batches: Sequence[tuple[int, Rows]], count: int, repeats: Sequence[Rows] | None = None
 ) -> list[list[BatchShard]]:
-    """For each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
+    """Return for each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
 
     Rows of a batch are sorted by length, so every count-th of them makes shares of equal lengths.
 
@@ -195,7 +195,7 @@ def gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gradient
 
 
 def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Zeros of the shapes and types of these, in memory that forked processes share."""
+    """Return zeros of the shapes and types of these, in memory that forked processes share."""
     sizes = [-(-each.nbytes // ALIGNMENT) * ALIGNMENT for each in tensors]
     memory = mmap.mmap(-1, sum(sizes))
     return [

@@ -126,7 +126,7 @@ def resize_embeddings(
 
 
 def with_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
-    """(V, ...), and for each new piece a row behind: the mean of the rows of those that it takes the place of."""
+    """Append to (V, ...) a row for each new piece: the mean of the rows of the pieces whose place it takes."""
     new = [table[list(ids)].double().mean(0) for ids in pieces]
     return torch.cat([table, torch.stack(new).to(table)]) if new else table
 

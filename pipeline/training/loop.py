@@ -41,7 +41,7 @@ class Validator(Protocol):
 
 @dataclass
 class Trainer:
-    """Trains a model on from where its state is.
+    """Trainer that takes a model on from its state.
 
     batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most. width: D,
     for the schedule that scales by it. redraw: called after each validation, for the curves. watch: called after each
@@ -205,7 +205,7 @@ class Trainer:
             self.state.ema.update(begun.step)
 
     def skip_update(self, begun: PendingUpdate) -> None:
-        """Pass over an update whose loss or gradient is not finite; DataError after several in a row."""
+        """Pass over an update whose loss or gradient is not finite; raise DataError after several in a row."""
         progress = self.state.progress
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE:
@@ -307,7 +307,9 @@ class Trainer:
         self.checkpoints.retain_only({*progress.saved, *(each.step for each in best), progress.step})
 
     def validate(self) -> None:
-        """Figures on the validation split; the checkpoint is saved already, so that this can be done again."""
+        """Compute the figures of the validation split; the checkpoint is saved already, so that validation can be
+        repeated.
+        """
         progress, began = self.state.progress, time.perf_counter()
         with self.state.averaged(), self.gradients.helpers.using_all_threads():
             figures = self.validator.figures(self.state.model, self.world, self.check_interrupt)

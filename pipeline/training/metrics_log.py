@@ -77,7 +77,7 @@ class MetricsLog:
 
 
 class TensorBoard:
-    """Writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
+    """Sink that writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
 
     def __init__(self, folder: Path, *, step: int) -> None:
         try:
@@ -99,7 +99,7 @@ class TensorBoard:
 
 
 class Curves:
-    """Draws curves.svg anew, but not so often that it costs time."""
+    """Callback that draws curves.svg anew, but not so often that it costs time."""
 
     def __init__(self, log: MetricsLog, file: Path) -> None:
         self.log, self.file = log, file

@@ -1,4 +1,4 @@
-"""Optimisers by name, those of torch; the learning rate is set from the schedule at every update."""
+"""Optimizers by name, those of torch; the learning rate is set from the schedule at every update."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One update of all parameters."""
+        """Update all parameters once."""
         for part in self._parts:
             part.step()
 
@@ -122,7 +122,7 @@ OPTIMIZERS: dict[str, Callable[[nn.Module, OptimizerConfig], torch.optim.Optimiz
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The configured optimiser over all parameters of `model` that are trained. Raises RecipeError where it is none for
+    """The configured optimizer over all parameters of `model` that are trained. Raises RecipeError where it is none for
     this model."""
     return OPTIMIZERS[config.name](model, config)
 
@@ -178,11 +178,11 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
         if tensor.ndim and tensor.shape != parameter.shape:
             raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
         quantities[id(parameter)].add(key)
-        # Step counts stay where the optimiser keeps them: with the fused kernels beside the weights, else on the CPU.
+        # Step counts stay where the optimizer keeps them: with the fused kernels beside the weights, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
         optimizer.state[parameter][key] = tensor.to(device, copy=True)
-    alike: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)  # parameters with one kind of optimiser
+    alike: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)  # parameters with one kind of optimizer
     for group in optimizer.param_groups:
         alike[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
     if any(each != found[0] or bool(each) != bool(tensors) for found in alike.values() for each in found):

@@ -107,7 +107,7 @@ def read_data(dataset: Path) -> Dataset:
 
 
 def as_first_model_reads(session: Session) -> Dataset:
-    """The dataset, its images normalised by the means and deviations of the model that training starts from, whose
+    """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
     if "image_statistics" not in session.todo.config:
         return session.data

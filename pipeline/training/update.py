@@ -44,7 +44,7 @@ class Update:
 
 
 def _async_copy_to_cpu(sums: Tensor) -> Callable[[], list[float]]:
-    """Copies them as soon as they are there; to read them waits for the copy, and for nothing that comes after it."""
+    """Copy sums as soon as they are there; reading them waits for the copy, and for nothing that comes after it."""
     copy, is_there = sums.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
     is_there.record()
 
@@ -74,7 +74,7 @@ class PendingGradient:
     world: World
 
     def should_skip(self) -> Tensor:
-        """() float32 on the device: 1 where the loss or the norm is not finite, or a process failed; else 0."""
+        """Return () float32 on the device: 1 where the loss or the norm is not finite, or a process failed; else 0."""
         loss, _, _, _, failures, norm = self.sums.unbind()
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
 
@@ -111,7 +111,7 @@ class PendingUpdate:
 
 @dataclass
 class Gradients:
-    """Computes the gradients of updates into the parameters of a model.
+    """Object that computes the gradients of updates into the parameters of a model.
 
     resegmentation: how texts get other pieces at each update; none: they keep those of the dataset. at_step: the split
     as it is at an update, whose images may be varied. helpers: processes that compute a part of each gradient.
@@ -169,7 +169,7 @@ class Gradients:
         return PendingGradient(sums, sums.tolist if reading is None else reading(sums), problem, self.world)
 
     def dry_run(self, batches: Sequence[Rows]) -> None:
-        """Gradients of some batches, added up and forgotten: an error if memory runs out."""
+        """Add up the gradients of some batches and forget them: an error if memory runs out."""
         try:
             with self.model.dropout_rng.no_layer_drop():
                 for rows in batches:

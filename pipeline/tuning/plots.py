@@ -55,7 +55,7 @@ def best_so_far(results: Results) -> str:
 
 
 def _with_seconds(results: Results) -> list[tuple[TrialResult, float]]:
-    """Each trial with the seconds of work up to its end."""
+    """Return each trial with the seconds of work up to its end."""
     return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
 
 
@@ -77,7 +77,7 @@ def _ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
 
 
 def slices(results: Results, parameters: Sequence[Parameter]) -> str:
-    """For each key the figure of every finished trial over its value."""
+    """Draw for each key the figure of every finished trial over its value."""
     able = list(parameters[:MAX_SLICES])
     rows = -(-len(able) // 3)
 
@@ -150,7 +150,7 @@ def _marks(parameter: Parameter) -> list[tuple[str, float]]:
 
 
 def importance(results: Results) -> str:
-    """Draw the importance of each key."""
+    """Draw the importance of each key as SVG."""
     ordered = sorted(results.importances.items(), key=lambda item: item[1])
 
     def draw(figure: "Figure") -> None:

@@ -121,7 +121,7 @@ def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = No
 
 
 def _p(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
-    """p of the other trial not being worse than the best; the unit of the figures makes no difference to it."""
+    """Return p of the other trial not being worse than the best; the unit of the figures makes no difference to it."""
     largest = max(map(abs, (*best, *other)))
     if largest > MAX_SQUARED:  # the perplexity of a training that diverges
         best, other = ([each / largest for each in values] for values in (best, other))

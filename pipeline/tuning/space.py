@@ -1,7 +1,7 @@
 """The space of a search: which values each key of the recipe may take, and when it has a value at all.
 
 For Optuna a key with an order is a whole number, the place of its value in the list of them, so that every sampler
-knows which values are neighbours; a key without steps is a real number; one without order is a category.
+knows which values are neighbors; a key without steps is a real number; one without order is a category.
 """
 
 import math
@@ -121,7 +121,7 @@ def _parameter(key: str, config: ParameterConfig) -> Parameter:
 
 
 def _steps(key: str, config: ParameterConfig, low: float, high: float) -> list[Value]:
-    """low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
+    """Return low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
     if config.step is not None:
         count = math.floor((high - low) / config.step + 1e-9) + 1
     else:
@@ -149,7 +149,7 @@ def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Co
 
 
 def every_configuration(parameters: Sequence[Parameter]) -> list[Configuration]:
-    """All configurations of a finite space, each once, the last key changing fastest.
+    """Return all configurations of a finite space, each once, the last key changing fastest.
 
     Raises RecipeError naming a key that has infinitely many values.
     """

@@ -9,7 +9,7 @@ from tfm.pipeline.runtime.progress import Bar, NullReporter
 
 
 class TrialLog(NullReporter):
-    """Writes lines down, and counts updates. updates: those of the training that ran last."""
+    """Reporter that writes lines down, and counts updates. updates: those of the training that ran last."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

@@ -85,13 +85,13 @@ def in_words(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
 
 
 def settings_in_words(configuration: Configuration) -> str:
-    """key = value, ..."""
+    """Return the settings as text: key = value, ..."""
     shown = {key: f"{each:.4g}" if isinstance(each, float) else each for key, each in configuration.items()}
     return ", ".join(f"{key} = {each}" for key, each in shown.items())
 
 
 def best_in_words(trials: Trials) -> str:
-    """The best figure so far and how many trials are running."""
+    """Return as text the best figure so far and the number of running trials."""
     done = trials.finished()
     running = sum(each.state.name == "RUNNING" for each in trials.all())
     best = f"best {trials.config.metric} {done[0].value:.4f} (trial {done[0].number})" if done else "none finished"

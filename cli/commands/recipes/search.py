@@ -97,7 +97,7 @@ def search(
 
 
 def _of_one_worker(arguments: list[str]) -> list[str]:
-    """The same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
+    """Return the same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
     kept, skip = [], False
     for each in arguments:
         if skip or each.startswith(("--workers=", "--storage=")):

@@ -151,7 +151,7 @@ class ForcedPhrases:
 
     @classmethod
     def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "ForcedPhrases | None":
-        """From the phrases of each sentence, each counted once; None where there are none."""
+        """Return the forced phrases of each sentence, each counted once; None where there are none."""
         once = [list(dict.fromkeys(each)) for each in phrases]
         most = max(map(len, once), default=0)
         if not most:
@@ -196,7 +196,7 @@ class ForcedPhrases:
 
     @staticmethod
     def _hits(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
-        """(B, Q, C, T + 1) at which pieces each phrase begins."""
+        """Return a mask (B, Q, C, T + 1) of the pieces at which each phrase begins."""
         width = phrases.shape[2]
         windows = F.pad(history, (0, width), value=NO_MATCH).unfold(2, width, 1).unsqueeze(2)
         wanted = phrases[:, None, :, None]
@@ -206,7 +206,7 @@ class ForcedPhrases:
 
     @staticmethod
     def _depths(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
-        """(B, Q, C) how many of its first pieces, not all, each phrase has as the last of a hypothesis."""
+        """Return (B, Q, C) the number of first pieces of each phrase, not all, that are the last of a hypothesis."""
         width = phrases.shape[2]
         padded = F.pad(history, (width, 0), value=NO_MATCH)
         place = read.unsqueeze(1) + torch.arange(width, device=read.device)

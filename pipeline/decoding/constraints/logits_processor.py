@@ -1,5 +1,5 @@
 """The rules for the hypotheses of each sentence: minimum and maximum length, prefix, forced and forbidden phrases, and
-length normalisation.
+length normalization.
 
 The rules of a sentence depend only on that sentence, so that a hypothesis does not depend on its batch. If two rules
 conflict, the first of these wins: prefix, maximum length, forced phrases, bans, minimum length.

@@ -45,7 +45,7 @@ def pieces_after_words(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def first_alike(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """For each piece the first one that stands for the same text."""
+    """Return for each piece the first one that stands for the same text."""
     found = list(range(tokenizer.vocab_size))
     for numbers in pieces_by_surface(tokenizer).values():
         for number in numbers:
@@ -71,8 +71,9 @@ def spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
 
 
 def _beginnings(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int, str, Sequence[Pieces]]]:
-    """Pieces with which a text may begin, the longest part of it first, what is then left of it, and what has to stand
-    before the piece."""
+    """Yield the pieces with which a text may begin, the longest part of it first, the rest of the text, and the text
+    that has to stand before the piece.
+    """
     anywhere: Sequence[Pieces] = [()]
     apart: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD,)]
     starts = []

@@ -99,7 +99,7 @@ def beam_search(
 def _continuations(
     predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
-    """Values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
+    """Return values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
     sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))
     looks_back = rules.bans is not None or rules.forced is not None
     pieces = torch.from_numpy(beams.pieces).to(device) if looks_back else None
@@ -112,7 +112,9 @@ def _continuations(
 
 
 def _may_end(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
-    """(B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece more."""
+    """Return (B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece
+    more.
+    """
     if rules.forced is None:
         return grown.sums[:, 0]
     pieces, sums = torch.from_numpy(grown.pieces).to(device), torch.from_numpy(grown.sums).to(device)

@@ -71,7 +71,7 @@ def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, s
 def _candidates(
     log_probs: Tensor, forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Values, parents and tokens (B, Q), best first, each pair of parent and token once."""
+    """Return values, parents and tokens (B, Q), best first, each pair of parent and token once."""
     _, width, vocab = log_probs.shape
     values, parents, tokens = best_candidates(log_probs, sums, 2 * beam)
     following = forced.progress(num_pieces, pieces).following
@@ -87,7 +87,7 @@ def _candidates(
 
 
 def _needed_after(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
-    """(B, Q) how many pieces each candidate would still need."""
+    """Return (B, Q) the number of pieces that each candidate would still need."""
     longest = int(num_pieces.max())
     grown = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))
     grown = torch.cat([grown, tokens.unsqueeze(2)], 2)
@@ -113,6 +113,6 @@ def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:
 
 
 def _places(live: Tensor, needed: Tensor) -> Tensor:
-    """(B, Q) how many of its bank are better than each candidate."""
+    """Return (B, Q) the number of candidates of its bank that are better than each."""
     better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
     return ((needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better).sum(2)

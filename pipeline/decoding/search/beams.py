@@ -42,7 +42,7 @@ class Beams:
 
     @classmethod
     def start(cls, n_best: int, bound: Reals) -> "Beams":
-        """One empty hypothesis in each slot: the first step's candidates fill the beam."""
+        """Return beams with one empty hypothesis in each slot: the first step's candidates fill the beam."""
         num_slots = len(bound)
         return cls(
             tokens=np.full((num_slots, 1), BOS_ID),
@@ -114,5 +114,7 @@ def eos_mask(values: Reals, tokens: Ids) -> Flags:
 
 
 def top_unfinished(ends: Flags, beam: int) -> Ids:
-    """(B, W): the best continuations that do not end, as ends (B, 2 W) says; they stay in the beam."""
+    """Return the indices (B, W) of the best continuations that do not end, as ends (B, 2 W) says; they stay in the
+    beam.
+    """
     return np.argsort(ends, axis=1, kind="stable")[:, :beam]

@@ -76,7 +76,7 @@ class BatchSlots(Generic[StateT]):
         return torch.tensor(sentences[first:last]), state
 
     def advance(self, done: Tensor) -> int:
-        """One piece more; the slots whose sentences are done (B,) become free. Returns how many do."""
+        """Count one piece more, and free the slots whose sentences are done (B,); return their number."""
         self.num_pieces += 1
         self._num_read += 1
         num_leaving = self._leave(done & (self.sentences >= 0)) if done.any() else 0

@@ -13,7 +13,7 @@ class Hypothesis:
     """Target pieces without the end token, with their score and log-probability.
 
     `log_prob` is the sum of the log-probabilities of every piece and of the end token, `score` is that sum after
-    length normalisation (see `limits.LENGTH_NORMS`).
+    length normalization (see `limits.LENGTH_NORMS`).
     """
 
     ids: tuple[int, ...]

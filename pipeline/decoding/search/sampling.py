@@ -4,7 +4,7 @@
     top-k: only the k most probable pieces                      (Fan et al. 2018, section 5.2)
     top-p: only the fewest pieces whose p_T sums to p or more   (Holtzman et al. 2020, section 3.1)
 
-in this order, each renormalised. The uniform number of a draw is a hash of (seed, sentence, number of the sample,
+in this order, each renormalized. The uniform number of a draw is a hash of (seed, sentence, number of the sample,
 step), so that a hypothesis depends neither on its batch nor on the position of its sentence; the piece is the first
 whose cumulative probability exceeds it.
 """
@@ -26,7 +26,7 @@ Keys = npt.NDArray[np.uint64]
 
 
 class Sampling:
-    """Draws the next piece of each sentence. `keys`: one of each, see `key_of`."""
+    """Sampler of the next piece of each sentence. `keys`: one a sentence, see `key_of`."""
 
     def __init__(self, config: DecodingConfig, keys: Sequence[int]) -> None:
         self._config, self._keys = config, np.array(keys, dtype=np.uint64)
@@ -54,7 +54,7 @@ def key_of(seed: int, source: Sequence[int], sample: int) -> int:
 
 
 def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """(B,) numbers in [0, 1): the 53 highest bits of the `counter_hash` of what each key is one of, and the step."""
+    """Return (B,) numbers in [0, 1): hashes of the numbers of each key, and of the step."""
     return as_uniform(splitmix64(keys + steps.astype(np.uint64)))
 
 

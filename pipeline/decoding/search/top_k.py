@@ -55,7 +55,9 @@ def best_continuations(
 
 
 def _best_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
-    """The same where rules forbid nothing, straight from logits; None where there is no loop for that."""
+    """Return the best continuations straight from logits, where rules forbid nothing; None where there is no loop for
+    that.
+    """
     if not isinstance(predict, LogProbsOfLogits):
         return None
     logits = predict.logits

@@ -1,4 +1,4 @@
-"""Rejects keys of a recipe that have no effect.
+"""Check that rejects keys of a recipe that have no effect.
 
 A key of an extended recipe that a later value makes useless is ignored, like one that is overridden; a key set in the
 same place or later is rejected.
@@ -50,7 +50,7 @@ def value_at(parts: Any, key: str) -> Any:
 
 
 def _idle(recipe: Any) -> Iterator[tuple[str, Unused]]:
-    """Each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
+    """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in UNUSED_RULES:
         values = {key: value_at(recipe, key) for key in row.where}
         if MISSING not in values.values() and all(row.where[key](value) for key, value in values.items()):

@@ -127,7 +127,7 @@ def gradients_of(session: Session, model: nn.Module, course: TrainingSetup) -> G
 
 
 def open_log(session: Session, progress: Progress) -> MetricsLog:
-    """metrics.jsonl, cut back to where training goes on; only the first process opens it."""
+    """Open metrics.jsonl, cut back to the step at which training goes on; only the first process opens it."""
     mirrors = []
     if session.world.is_main_process and session.config.tensorboard:
         mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))

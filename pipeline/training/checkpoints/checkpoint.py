@@ -56,7 +56,7 @@ class Checkpoints:
         self.folder, self._run = folder, folder.parent.parent
 
     def steps(self) -> list[int]:
-        """Steps that have a folder here, whole or damaged, ascending."""
+        """Return the steps that have a folder here, whole or damaged, ascending."""
         if not self.folder.is_dir():
             return []
         return sorted(int(match[1]) for entry in self.folder.iterdir() if (match := _NAME.fullmatch(entry.name)))
@@ -174,7 +174,7 @@ def _fingerprint(contents: bytes) -> dict[str, Any]:
 
 
 def _seal(document: Mapping[str, Any]) -> str:
-    """sha256 of a document's canonical JSON."""
+    """Return the sha256 of a document's canonical JSON."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

@@ -118,7 +118,7 @@ class Progress(BaseModel):
 
 @dataclass
 class TrainState:
-    """The state of a training: weights, optimiser, moving average, progress."""
+    """The state of a training: weights, optimizer, moving average, progress."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer

@@ -18,7 +18,7 @@ class IndependentSampler(BaseSampler):
     """A sampler of Optuna's that draws each key by itself: it has `sample_independent` alone."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """No key is drawn together with others."""
+        """Return no keys: none is drawn together with others."""
         return {}
 
     def sample_relative(

@@ -2,7 +2,7 @@
 
 The trials come in generations. The first is drawn at random. The fittest of all trials before a generation are its
 parents; each child has two of them, and each of its keys comes from one or the other (uniform crossover). With a
-stated probability a key then mutates: a value with an order goes to a neighbour, a number without steps takes a small
+stated probability a key then mutates: a value with an order goes to a neighbor, a number without steps takes a small
 normal step, a category becomes another one.
 """
 

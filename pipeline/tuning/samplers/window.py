@@ -1,8 +1,8 @@
 """The shifting window: random search in windows that move to where the best trial so far was.
 
-Ben Roth's method, as his lecture on hyperparameter optimisation has it: the values of each key stand in order; of each
+Ben Roth's method, as his lecture on hyperparameter optimization has it: the values of each key stand in order; of each
 a window is open, at first in the middle. In each round N' trials draw every key uniformly from its window. Then each
-window moves so that the key's value in the best trial so far lies in its centre; at an edge it stays inside the range.
+window moves so that the key's value in the best trial so far lies in its center; at an edge it stays inside the range.
 """
 
 from typing import Any
