@@ -164,7 +164,7 @@ def _numbers(normalized: str) -> NDArray[np.int32]:
 
 
 def _normalizer_of(spelled: object) -> Normalizer:
-    """A normaliser as tokenizer.json has it. Raises ValueError where it is none."""
+    """A normalizer as tokenizer.json has it. Raises ValueError where it is none."""
     whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
     try:
         found: Normalizer | None = tokenizers.Tokenizer.from_str(

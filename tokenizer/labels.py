@@ -1,6 +1,6 @@
 """Vocabularies of names: labels (a whole text each) and tags (those between the spaces of a text).
 
-A name is one piece in its exact spelling: never normalised, lower-cased or split, and known if training has it once. As
+A name is one piece in its exact spelling: never normalized, lower-cased or split, and known if training has it once. As
 with words, a piece includes a space before it, so that a name may be spelled like a control token.
 """
 

@@ -23,7 +23,7 @@ MAX_PIECE = 16
 # Face's reader is off in the last digit of some longer ones.
 DECIMALS = 12
 LETTER_STEP = 1e-4
-# Normalised text has no tab.
+# Normalized text has no tab.
 ENDS = "\t"
 # Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones. The trainers, whose time grows
 # with the square of a word's length, see longer ones in parts.
@@ -101,7 +101,7 @@ def _units(word: str, begins: Collection[str]) -> tuple[str, ...]:
 
 def learn_unigram(words: Words, config: TokenizerConfig) -> Model:
     """The unigram language model (Kudo 2018): pieces, each with its log probability, pruned by expectation
-    maximisation from many; the most probable are numbered first."""
+    maximization from many; the most probable are numbered first."""
     return make_unigram(unigram_pieces(words, config.vocab_size - len(SPECIALS), config.min_frequency))
 
 
@@ -185,7 +185,7 @@ def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model
 def _train(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> dict[str, Any]:
     """Run Hugging Face's trainer on counted words, and return the model as tokenizer.json has it."""
     # The trainer takes text and counts itself: each word is said as often as it was seen. No word has a
-    # line break, since normalised text has none.
+    # line break, since normalized text has none.
     learner = Tokenizer(model)
     learner.pre_tokenizer = pre_tokenizers.CharDelimiterSplit("\n")
     learner.train_from_iterator(_repeat_words(words), trainer)

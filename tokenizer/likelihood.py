@@ -18,12 +18,12 @@ Pair = tuple[str, str]
 
 
 def merged_piece(left: str, right: str) -> str:
-    """The piece that two neighbours of a word make; `right` is a continuation."""
+    """The piece that two neighbors of a word make; `right` is a continuation."""
     return left + right.removeprefix(CONTINUATION_PREFIX)
 
 
 class PieceCounts:
-    """Words as pieces, with the counts of pieces and of neighbours, which each join changes where it happens.
+    """Words as pieces, with the counts of pieces and of neighbors, which each join changes where it happens.
 
     words: the pieces of each distinct word, and how often the word was seen. union: the piece that two make.
     """
@@ -48,7 +48,7 @@ class PieceCounts:
         return self.pairs[pair] / (self.pieces[left] * self.pieces[right])
 
     def join(self, left: str, right: str) -> set[Pair]:
-        """Make one piece of the two wherever they are neighbours, from the left; the pairs whose score may change."""
+        """Make one piece of the two wherever they are neighbors, from the left; the pairs whose score may change."""
         new = self._union(left, right)
         for number in self._where.pop((left, right)):
             word, times, place = self._words[number], self._times[number], 0

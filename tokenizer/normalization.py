@@ -24,7 +24,7 @@ _UNEVEN_SPACE = rf"{SPACE}{{2,}}|(?! ){SPACE}"
 # Lower-casing looks at each character by itself, and Σ at the end of a word is ς.
 FINAL_SIGMA = normalizers.Replace(Regex(r"(?<=[\p{L}\p{M}])Σ(?![\p{L}\p{M}])"), "ς")
 
-# What every normaliser ends with.
+# What every normalizer ends with.
 ENDING = (normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip())
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

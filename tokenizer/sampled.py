@@ -24,7 +24,7 @@ from tfm.tokenizer.words import FlatIds
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-UNKNOWN = 10  # the "letter" of an unknown piece: a line break, which normalised text has none of
+UNKNOWN = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
 MAX_STATES = 1 << 20
 _GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _NONE = np.iinfo(np.int64).max

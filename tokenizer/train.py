@@ -44,7 +44,7 @@ class TokenizerTrainer:
         """Count the words of one text, whatever its language."""
         if self._kind.learn is None:
             return
-        # Cut at spaces first: normalising and cutting a word once, not each time it comes, is several times
+        # Cut at spaces first: normalizing and cutting a word once, not each time it comes, is several times
         # faster, and neither ever looks across a space.
         self.num_texts += 1
         first, *later = text.strip(" ").split(" ")
@@ -73,7 +73,7 @@ class TokenizerTrainer:
         return self.with_pieces(self._kind.learn(self.words, self._config.model_copy(update={"vocab_size": room})))
 
     def with_pieces(self, pieces: Model) -> Tokenizer:
-        """The tokenizer that normalises and cuts text as this one does, and has these pieces."""
+        """The tokenizer that normalizes and cuts text as this one does, and has these pieces."""
         whole = tokenizers.Tokenizer(pieces)
         whole.normalizer = self._normalizer
         if self._kind.pre_tokenizer is not None:

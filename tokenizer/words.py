@@ -148,7 +148,7 @@ class WordPieces:
     """Sentences to the ids of their words, by one tokenizer, for tasks that predict something for each word.
 
     Words are separated by the spaces of the text, and WITHIN is a space in one of them. The pieces of a word are all
-    that the tokenizer makes of it, including spaces and unknown pieces; a word that normalisation leaves empty is one
+    that the tokenizer makes of it, including spaces and unknown pieces; a word that normalization leaves empty is one
     unknown piece. Otherwise the ids are those of the whole text, if the tokenizer does not look across spaces, as none
     of ours does.
     """

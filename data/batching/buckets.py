@@ -1,7 +1,7 @@
 """Batches of rows of similar length within a token budget: a pure function of (lengths, seed, epoch).
 
 Rows are sorted by their larger side and, within one length of it, by how much longer the source is than the target,
-ascending and descending alternately, so that neighbours are similar on both sides. The sorted rows are cut where the
+ascending and descending alternately, so that neighbors are similar on both sides. The sorted rows are cut where the
 budget is full. Ties, both directions, the first cut and the order of the batches are drawn again each epoch.
 """
 

@@ -191,7 +191,7 @@ class Dataset:
     augmentation: Augmentation | None = None
 
     def normalised_by(self, preparation: ImageTransform) -> "Dataset":
-        """The same dataset of images, normalised by the means and deviations of other images."""
+        """The same dataset of images, normalized by the means and deviations of other images."""
 
         def normalised(split: Split) -> Split:
             return split if split.images is None else replace(split, images=split.images.normalised_by(preparation))

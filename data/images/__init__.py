@@ -1,1 +1,1 @@
-"""Images as data: read, decoded to one shape, stored, normalised and varied."""
+"""Images as data: read, decoded to one shape, stored, normalized and varied."""

@@ -194,7 +194,7 @@ def _on_white(image: Image.Image, mode: str) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """16-bit grey as the nearest 8-bit grey: 65,535 is white."""
+    """16-bit gray as the nearest 8-bit gray: 65,535 is white."""
     grey = Image.new("L", image.size)
     for top, band in _bands(image):
         values = np.asarray(band).astype(np.int64).clip(0, 65_535)

@@ -21,7 +21,7 @@ def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model was trained with another tokenizer than a dataset's, or with images of another
     shape; both were verified.
 
-    The pixels of a dataset are as they were read: a model normalises them by its own means and deviations.
+    The pixels of a dataset are as they were read: a model normalizes them by its own means and deviations.
     """
     check_image_shape(model, dataset)
     for name, entry in dataset.files.items():

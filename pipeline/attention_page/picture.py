@@ -1,4 +1,4 @@
-"""Attention as a picture: rows are queries, columns keys, grey levels the weights.
+"""Attention as a picture: rows are queries, columns keys, gray levels the weights.
 
 For cross-attention it is the alignment of Bahdanau et al. 2015, figure 3; of an image, the image once for each word,
 bright where attention is (Xu et al. 2015, figure 3).

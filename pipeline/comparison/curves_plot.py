@@ -12,7 +12,7 @@ from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.reports.training_curves import STYLE, as_label
 
 FORMATS = ("svg", "png")
-LINES = ("-", "--", ":", "-.")  # ten colours, then the same dashed
+LINES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
 
 
 def draw(runs: Sequence[RunSummary], file: Path) -> None:

@@ -1,4 +1,4 @@
-"""A model's word vectors: nearest neighbours, analogies, and a picture in two dimensions.
+"""A model's word vectors: nearest neighbors, analogies, and a picture in two dimensions.
 
 Legend: n words · V vocabulary · E width.
 """

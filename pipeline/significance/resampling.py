@@ -1,4 +1,4 @@
-"""Paired bootstrap and approximate randomisation over the statistics of segments.
+"""Paired bootstrap and approximate randomization over the statistics of segments.
 
 Formulas, numbers of draws and random numbers are those of `sacrebleu.significance`: with its metrics' statistics the
 draws give its scores. Sums are matrix products, in blocks, so that memory does not grow with the number of draws.
@@ -14,7 +14,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 
 RESAMPLES, TRIALS = 1_000, 10_000
-"""Bootstrap resamples and trials of approximate randomisation, sacrebleu's numbers."""
+"""Bootstrap resamples and trials of approximate randomization, sacrebleu's numbers."""
 SEED = 12345
 _BLOCK = 2**21  # cells of a block of draws, 16 MB as doubles
 _ROUNDING = 1e-9  # of the scores: differences that are closer are equal

@@ -1,5 +1,5 @@
 """Scenes by split and number. No two splits share what a scene's captions say; `combinations` shows, in every scene, a
-colour and a shape that the other splits never show together."""
+color and a shape that the other splits never show together."""
 
 from random import Random
 

@@ -142,7 +142,7 @@ def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]
 
 
 def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:
-    """The text, cut where marked words begin and end; neighbours and the space between them are one stretch."""
+    """The text, cut where marked words begin and end; neighbors and the space between them are one stretch."""
     found, end = [], 0
     for differs, run in groupby(range(len(words)), key=marked.__contains__):
         if differs:

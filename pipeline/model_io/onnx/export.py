@@ -36,7 +36,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     """
     try:
         import onnx
-        import onnxruntime  # noqa: F401  # it quantises, and runs what is written
+        import onnxruntime  # noqa: F401  # it quantizes, and runs what is written
     except ImportError:
         raise RecipeError(f"tfm export needs a package that is not installed: {install_command('onnx')}") from None
     from tfm.pipeline.model_io.onnx.networks import graphs_of

@@ -1,4 +1,4 @@
-"""Weights in 8 bits: the products of a graph with int8 matrices (dynamic quantisation of onnxruntime).
+"""Weights in 8 bits: the products of a graph with int8 matrices (dynamic quantization of onnxruntime).
 
     W is round(W / s) with a scale s for each column, x is round(x / t) with a scale t for the whole tensor
 

@@ -1,6 +1,6 @@
 """Scores of hypotheses against references: each metric is a function that returns a number and its signature.
 
-A number without its signature is not a result: BLEU of lower-cased or tokenised text is a different BLEU.
+A number without its signature is not a result: BLEU of lower-cased or tokenized text is a different BLEU.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -66,7 +66,7 @@ ROUGE_TOKENIZERS: Mapping[str, UnicodeWords | RougeScoreWords] = {
 def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLEU:
     """sacrebleu's BLEU with the tokenizer of a resolved config. Raises RecipeError as `check_installed` does."""
     check_installed(config)
-    # force: sacrebleu's own warning about tokenised text goes past the reporter; `looks_tokenized` replaces it
+    # force: sacrebleu's own warning about tokenized text goes past the reporter; `looks_tokenized` replaces it
     return BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, effective_order=effective_order)
 
 

@@ -162,7 +162,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def _entries(folder: Path, name: str, contents: dict[str, bytes]) -> Iterator[tuple[str, str]]:
-    """The first word of each line, and the rest; a line that begins with a space belongs to the licence."""
+    """The first word of each line, and the rest; a line that begins with a space belongs to the license."""
     try:
         lines: Sequence[str] = contents[name].decode().split("\n")
     except UnicodeDecodeError as error:
