@@ -8,7 +8,7 @@ from tfm.data.images.augmentation import Augmentation
 
 @dataclass(frozen=True)
 class AugmentImages:
-    """Makes of a split with images what an update sees: a pure function of (seed, step, row)."""
+    """Varies the images of a split for an update: a pure function of (seed, step, row)."""
 
     augmentation: Augmentation
     seed: int

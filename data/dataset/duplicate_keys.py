@@ -52,6 +52,6 @@ class Keys:
 
 
 def _shares(count: int) -> Iterator[tuple[int, int]]:
-    """(number of a share, how many there are), such that each is small."""
+    """Pairs (number of a share, number of shares) such that each share is small."""
     num_shares = -(-count // KEYS_PER_BUCKET)
     return ((share, num_shares) for share in range(num_shares))

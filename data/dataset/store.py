@@ -171,7 +171,7 @@ def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
 
 
 def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
-    """(rows,) what `data.temperature` makes of the weights; 1 where it makes nothing of them."""
+    """The factors (rows,) by which `data.temperature` changes the weights; 1 where it does not."""
     if all("factor" not in each for each in corpora):
         return 1.0
     try:

@@ -70,7 +70,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class DecodedImage:
-    """pixels: (height, width, channels). conversions: what was done to get there, each in a few words."""
+    """An image as pixels.
+
+    pixels: (height, width, channels). conversions: the steps to get there, each in a few words.
+    """
 
     pixels: Pixels
     conversions: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ class ImageReport:
         self.left_out += names[: MAX_LISTED_FILES - len(self.left_out)]
 
     def as_json(self, *, stored: int) -> dict[str, Any]:
-        """The report as it stands in the artifact; stored: how many images there are."""
+        """Return the report for the artifact; stored: the number of images."""
         return {
             "stored": stored,
             "conversions": [

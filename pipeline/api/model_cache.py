@@ -31,7 +31,7 @@ def enter(loaded: LoadedModel) -> Address | None:
 
 
 def look_up(address: Address, shown: Path) -> LoadedModel:
-    """The model at an address, read if this process does not have it; shown: what messages call its folder.
+    """Return the model at an address, read if this process does not have it; shown: its folder in messages.
 
     Raises DataError where another model is there by now, or none.
     """

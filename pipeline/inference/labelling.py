@@ -50,7 +50,7 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
 
 @dataclass(frozen=True)
 class Source:
-    """The ids that a model reads of a line (without end token), and how many of them each word has, if that counts."""
+    """The ids that a model reads of a line (without end token), and the number of ids of each word, if needed."""
 
     ids: list[int]
     sizes: list[int] | None = None

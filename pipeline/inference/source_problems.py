@@ -55,7 +55,7 @@ class SourceProblems:
             self.strange += unknown > 0 and unknown >= sum(_has_letter(tokenizer, each) for each in ids[lead:])
 
     def warnings(self, limit: int) -> list[str]:
-        """The warning about them, if the model reads so many pieces."""
+        """Return the warnings about the sources, for a model that reads a number of pieces."""
         said = []
         if self.cut:
             were = "was" if self.cut == 1 else "were"

@@ -29,7 +29,7 @@ from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH", "tanh": "Tanh"}
-"""The names there by ours."""
+"""Names in CTranslate2 by those of tfm."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 VALID = "valid"  # no test set may have this name
 SHORT = 12  # digits of a fingerprint
 OF_SPEED = ("device", "threads", "parallel", "world_size")
-"""Settings of a training that say by what it was computed."""
+"""Settings of a training that name the machine and precision by which it was computed."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Use
 
 
 def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:
-    """A relative clause about `head`, without commas, and what it uses."""
+    """Draw a relative clause about `head`, without commas, and its lexemes."""
     assert head.noun is not None
     kinds = [_subject_relative, _subject_relative] if _DOING[head.noun] else []
     if _DONE_TO[head.noun]:

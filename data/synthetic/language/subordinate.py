@@ -105,7 +105,10 @@ def conjunction_first(draw: Draw) -> Sentence:
 
 
 def that_clause(draw: Draw) -> Sentence:
-    """The man says that he is tired. - Der Mann sagt, dass er müde ist. (asks whether: fragt, ob)"""
+    """Draw a sentence with a clause: "The man says that he is tired." - "Der Mann sagt, dass er müde ist.".
+
+    Other verbs ask whether: "fragt, ob".
+    """
     past = draw.chance(0.5)
     main = clause(draw, PAST if past else PRESENT, verbs=TELLING, adverbs=False)
     inner = clause(

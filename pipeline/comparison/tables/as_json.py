@@ -87,7 +87,7 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
 def _tests(
     found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
 ) -> dict[str, Any]:
-    """The 95 % interval (low, high) and the test of a figure, where there are any; spread: what a table has after ±."""
+    """The 95 % interval (low, high) and the test of a figure, if any; spread: the number after ± in a table."""
     part, _, metric = figure.partition(".")
     measured = tests.get(metric, {}).get(name) if part == "test" else None
     if measured is None:

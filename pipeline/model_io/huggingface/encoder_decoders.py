@@ -63,7 +63,7 @@ def held(norm_placement: str) -> SupportedConfig:
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
-    """config.json, without what differs between the classes."""
+    """Return config.json, without the parts that differ between the classes."""
     return {
         "is_encoder_decoder": True,
         "vocab_size": vocab_size,

@@ -69,7 +69,7 @@ def _around_a_source(folder: Snapshot) -> str:
 
 
 def read_m2m100(settings: Settings, found: State) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
     own = {"positions": "fairseq", "max_length": length, LANGUAGES: settings[LANGUAGES]}
@@ -87,7 +87,7 @@ def read_mbart(settings: Settings, found: State) -> Settings:
 
 
 def _length_of(settings: Settings) -> int:
-    """The longest target with its begin token: what the decoder reads more before it has a position too."""
+    """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
     return int(settings["max_position_embeddings"]) - NETWORKS[settings[LANGUAGES]].lead_length + 1
 
 

@@ -25,7 +25,7 @@ MAX_ENTRIES = 10_000
 def check_allowed(
     manifest: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
 ) -> None:
-    """Check that what the settings of an artifact would run or read outside of it was named or allowed by the user.
+    """Check that the user named or allowed all that the settings of an artifact would run or read outside of it.
 
     Args:
         made: the artifact.
