@@ -14,7 +14,7 @@ from tfm.data.credentials import mask
 
 
 class TfmError(Exception):
-    """An error of ours. The command line prints its text, and exits with `exit_code`.
+    """Base of the errors of tfm; the command line prints its text, and exits with `exit_code`.
 
     In the text nothing is invisible, and credentials are masked.
     """

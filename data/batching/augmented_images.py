@@ -14,7 +14,7 @@ class AugmentImages:
     seed: int
 
     def __call__(self, split: Split, step: int) -> Split:
-        """The same rows, their images varied as they are asked for."""
+        """Return the same rows with their images varied when they are asked for."""
         if split.images is None:
             return split
         return replace(split, images=split.images.augmented_at(self.augmentation, self.seed, step))

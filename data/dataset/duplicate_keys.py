@@ -21,7 +21,7 @@ class Keys:
         return self._count
 
     def add(self, keys: Ints) -> None:
-        """Keep some more."""
+        """Append further keys."""
         self._file.write(keys.tobytes())
         self._count += len(keys)
 

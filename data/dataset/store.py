@@ -147,7 +147,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 
 def _with_images(data: Dataset, folder: Path) -> Dataset:
-    """The same dataset with the images of its rows. Raises DataError where a row has none."""
+    """The dataset with the images of its rows. Raises DataError where a row has none."""
     preparation = read_preparation(data.tokenizer_folder)
 
     def seen(split: Split, name: str) -> Split:

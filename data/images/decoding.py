@@ -64,7 +64,7 @@ class Shape:
 
     @property
     def mode(self) -> str:
-        """The name that Pillow has for it."""
+        """The mode of Pillow for images of this shape."""
         return "L" if self.channels == 1 else "RGB"
 
 

@@ -21,7 +21,7 @@ Address = tuple[str, str, str]
 
 
 def enter(loaded: LoadedModel) -> Address | None:
-    """The address of a model, by which `look_up` finds it from now on; None for one that is in no folder."""
+    """Enter a model for `look_up`, and return its address; None for one that is in no folder."""
     if loaded.made is None:
         return None
     device = next(loaded.model.parameters()).device

@@ -209,7 +209,7 @@ def _refuse_foreign(plan: Plan, path: Path) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    """All that is under a folder but folders, links among it, by its path relative to it."""
+    """All paths under a folder except folders, links among them, relative to it."""
     names: set[str] = set()
     for parent, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
@@ -247,7 +247,7 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
 
 
 def inspect(folder: Path) -> dict[str, Any]:
-    """All that is known of an artifact, after verifying it; `inputs` leads back to the raw text."""
+    """Verify an artifact, and return all that is known of it; `inputs` leads back to the raw text."""
     manifest = open_artifact(folder)
     return {
         "path": str(folder),

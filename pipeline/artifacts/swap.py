@@ -34,7 +34,10 @@ def replace_atomically(version: Path, path: Path) -> None:
 
 
 def _put_by_two_steps(version: Path, path: Path) -> None:
-    """The same where names cannot be swapped. Killed between the steps, `restore` undoes the first."""
+    """Replace the old content in two steps, for file systems that cannot swap names.
+
+    If the process is killed between the steps, `restore` undoes the first.
+    """
     aside = path.parent / f"{new_name(path).name}{BACKUP_SUFFIX}"
     os.rename(path, aside)
     try:

@@ -56,7 +56,7 @@ class Source:
     sizes: list[int] | None = None
 
     def cut(self, limit: int) -> "Source":
-        """As much of it as a model reads; a word of which nothing is left is gone."""
+        """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
         if self.sizes is None:
             return Source(self.ids[:limit])
         starts = accumulate(self.sizes, initial=0)

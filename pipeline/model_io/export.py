@@ -197,7 +197,7 @@ def fill(spec: Any, model: Any, config: ModelConfig) -> None:
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """Every piece by its id."""
+    """Return every piece by its id."""
     return [tokenizer.piece(number) for number in range(tokenizer.vocab_size)]
 
 

@@ -207,7 +207,7 @@ def _parts(
 
 
 def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same weights with each shared tensor once, under its first name; safetensors stores no sharing."""
+    """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
     seen: set[int] = set()
     kept = {}
     for name, tensor in weights.items():

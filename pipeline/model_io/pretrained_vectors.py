@@ -64,9 +64,9 @@ def words_of(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
-    """The words of a side of a model, with the id of each, and the vectors of all ids (V, E).
+    """Return the words of a side of a model, with the id of each, and the vectors of all ids (V, E).
 
-    A model that reads one side has that one's, whichever is asked for.
+    A model that reads one side has the vectors of that side, whichever is asked for.
     """
     import torch
 

@@ -18,7 +18,7 @@ from tfm.pipeline.significance.seeds import SeedDifference
 
 
 def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
-    """All of it, but for the curves.
+    """Return the comparison as JSON, without the curves.
 
     Figures of the main test set have an interval where segments are known, and `versus` where they were tested: of runs
     against the first run of the baseline, of rows against the baseline.

@@ -244,7 +244,7 @@ def shared_tables(found: State) -> State:
 
 
 def with_shared_tables(settings: Settings, found: State) -> State:
-    """The same, as a class's `begun` has it."""
+    """Prepare the weights of an import with each table of pieces by itself, as `prepare_import` of a class."""
     return shared_tables(found)
 
 

@@ -94,7 +94,7 @@ REFUSED = (
 
 
 def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
-    """config.json, and the class that it names. Raises DataError where we have none such."""
+    """config.json, and the class that it names. Raises DataError where tfm has no such class."""
     folder = received.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)

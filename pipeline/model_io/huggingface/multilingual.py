@@ -77,7 +77,7 @@ def read_m2m100(settings: Settings, found: State) -> Settings:
 
 
 def read_mbart(settings: Settings, found: State) -> Settings:
-    """The same of mBART."""
+    """Return [model] of a recipe from config.json and the weights of mBART."""
     require_setting(
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
@@ -92,13 +92,13 @@ def _length_of(settings: Settings) -> int:
 
 
 def begun_m2m100(settings: Settings, found: State) -> State:
-    """Their weights, each table by itself; sinusoids follow from config.json."""
+    """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
     found = shared_tables(found)
     return {name: each for name, each in found.items() if not name.endswith("embed_positions.weights")}
 
 
 def begun_mbart(settings: Settings, found: State) -> State:
-    """The same, of the position tables those rows that are used."""
+    """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
     found, longest = shared_tables(found), settings["max_position_embeddings"]
     rows = dict(zip(EMBEDS.values(), (_length_of(settings), longest), strict=True))
     for theirs, count in rows.items():

@@ -164,7 +164,7 @@ def _numbered(
 
 
 def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
-    """The same where texts cannot spell control tokens, also if nothing had to be renumbered."""
+    """The tokenizer such that texts cannot spell control tokens, also if nothing had to be renumbered."""
     document = found.document
     if document["model"]["type"] not in WHOLE_WORDS or document["pre_tokenizer"]["type"] != "Metaspace":
         return found

@@ -83,7 +83,7 @@ def _file() -> Path:
 
 
 def _kept() -> list[str]:
-    """Fingerprints of the artifacts that were allowed; none if the file is missing or not one that we wrote."""
+    """Fingerprints of the artifacts that were allowed; none if the file is missing or was not written by tfm."""
     try:
         file = _file()
         if os.lstat(file).st_uid != os.geteuid():

@@ -41,7 +41,7 @@ def mean_of_directions(scores: Mapping[str, Score]) -> Score:
 
 
 def exp_or_inf(value: float) -> float:
-    """exp, as perplexity is of a loss, and infinity where a float cannot hold it."""
+    """Compute exp, as for the perplexity of a loss; infinity where a float cannot hold it."""
     try:
         return math.exp(value)
     except OverflowError:
