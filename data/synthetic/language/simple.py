@@ -50,7 +50,10 @@ def modal(draw: Draw) -> Sentence:
 
 
 def fronted(draw: Draw) -> Sentence:
-    """Draw a statement that begins with a time or place: "Today the woman buys a book." - "Heute kauft die Frau ein Buch."."""
+    """Draw a statement with a time or place first.
+
+    Example: "Today the woman buys a book." - "Heute kauft die Frau ein Buch."
+    """
     it = clause(draw, _ANY_TENSE, verbs=EVENTS)
     while not (it.time.english or it.place.english):
         it = clause(draw, _ANY_TENSE, verbs=EVENTS)
