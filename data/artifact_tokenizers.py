@@ -10,7 +10,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def load_file(file: Path) -> Tokenizer:
-    """A tokenizer.json, which may be from elsewhere. Raises DataError that says what of it does not fit."""
+    """Load a tokenizer.json, which may be from elsewhere. Raises DataError with the part that does not fit."""
     try:
         if not file.is_dir():
             open_regular(file).close()

@@ -19,7 +19,7 @@ _VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s"',;&|(){}\[\]]+)"""
 
 @cache
 def _in_text() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Patterns with what takes their place; compiled when first needed, as most commands print no text."""
+    """Patterns and their replacements; compiled when first needed, as most commands print no text."""
     scheme = r"\b([a-z][a-z0-9+.-]+:/{1,3})"  # a URL that was made a path has one slash left
     return (
         # a password may itself have a slash or an @: what follows the colon is no port

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # errors are shown without waiting for pydantic
 
 
 class TfmError(Exception):
-    """An error of ours. The command line prints its text, and exits with `exit_code`.
+    """Base of the errors of tfm; the command line prints its text, and exits with `exit_code`.
 
     In the text nothing is invisible, and credentials are masked.
     """

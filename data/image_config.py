@@ -30,7 +30,7 @@ UNSET_IMAGE_KEYS: tuple[dict[str, Any], ...] = (
 
 
 def without_images(dumped: Any) -> Any:
-    """A dumped config without keys that say nothing, so that what was made before there were any stays fresh."""
+    """Remove the keys of images that are not set from a dumped config, so that older artifacts stay fresh."""
     if isinstance(dumped, dict):
         return {key: without_images(each) for key, each in dumped.items() if {key: each} not in UNSET_IMAGE_KEYS}
     return [without_images(each) for each in dumped] if isinstance(dumped, list) else dumped

@@ -14,10 +14,10 @@ MAX_VALUES = 4_000_000
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object that `data` spells.
+    """Parse a JSON object.
 
-    Raises ValueError if it is none, is nested too deep or too large for our readers, or has a key twice, of which
-    readers may take either. The number of values is bounded before any of them is made.
+    Raises ValueError if `data` is none, is nested too deep or too large for the readers here, or has a key twice, of
+    which readers may take either. The number of values is bounded before any of them is made.
     """
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise ValueError(f"has more than {MAX_VALUES:,} values, which no file that tfm reads here has")

@@ -18,7 +18,7 @@ WITHOUT_SPACES = {
         )
     },
 }
-"""Scripts that put no spaces between words: name -> what a regular expression's set of their characters holds."""
+"""Scripts that put no spaces between words: name -> set of their characters for a regular expression."""
 SPACELESS = f"[[{''.join(WITHOUT_SPACES.values())}]&&\\p{{L}}]"
 """A letter of these scripts, as a regular expression (V1)."""
 MIN_SCRIPT_SHARE = 0.25

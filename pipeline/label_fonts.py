@@ -1,4 +1,4 @@
-"""Fonts for the labels of drawn pictures: those installed that have the characters, and what is said if none has."""
+"""Fonts for the labels of drawn pictures: those installed that have the characters, and the warning if none has."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -18,9 +18,9 @@ def font_style(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
-    """The warning that characters of the texts in a picture are drawn as boxes; None where none is.
+    """Return the warning that characters of the texts in a picture are drawn as boxes; None where none is.
 
-    An SVG holds its texts, and whoever shows it chooses the fonts.
+    An SVG holds its texts, and the program that shows it chooses the fonts.
     """
     _, missing = _choose(frozenset("".join(texts)))
     if not missing or file.suffix.lower() == ".svg":
@@ -31,7 +31,7 @@ def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
 
 @cache
 def _choose(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The usual font and, one after another, the one that has most of what is missing; and what then is missing."""
+    """The usual font and, in turn, the one that has most of the missing characters; and those that none has."""
     from matplotlib.font_manager import findfont
 
     families: tuple[str, ...] = (USUAL,)

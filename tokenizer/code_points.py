@@ -29,7 +29,7 @@ CODE_POINTS = 0x110000
 MODEL = "CodePoint"
 """The type of the model in tokenizer.json, which Hugging Face's `tokenizers` does not have, and refuses."""
 MAX_BYTES = 2**20
-"""Larger than any file of ours."""
+"""The most bytes of a file: more than any that tfm writes."""
 
 
 class CodePoints(Tokenizer):
@@ -44,7 +44,7 @@ class CodePoints(Tokenizer):
 
     @classmethod
     def load(cls, file: Path) -> "CodePoints":
-        """Read what `save` wrote. Raises ValueError, in one line that names the file, if it is something else."""
+        """Read the file that `save` wrote. Raises ValueError, in one line that names the file, for any other."""
         try:
             document = json.loads(file.read_text("utf-8"))
             if document["model"]["type"] != MODEL:

@@ -62,7 +62,7 @@ def _spelled(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str,
 
 
 class KeepLanguageToken:
-    """Draws other pieces (`tokenizer.sampled`) of what comes after the language at the beginning of a row, if one does.
+    """Draws other pieces (`tokenizer.sampled`) of a row behind its token of a language, if it begins with one.
 
     languages: the ids of all languages.
     """
@@ -96,7 +96,7 @@ ISO_639_3 = dict(pair.split(":") for pair in _PAIRS.split())
 
 
 def iso_of(code: str) -> str | None:
-    """The code of ISO 639-3 of what a model calls deu, deu_Latn, de_DE or de; None where it is not known."""
+    """Return the code of ISO 639-3 of a model's own code such as deu, deu_Latn, de_DE or de; None where not known."""
     language = code.partition("_")[0]
     return language if len(language) == 3 else ISO_639_3.get(language)
 

@@ -25,7 +25,7 @@ def merged_piece(left: str, right: str) -> str:
 class PieceCounts:
     """Words as pieces, with the counts of pieces and of neighbors, which each join changes where it happens.
 
-    words: the pieces of each distinct word, and how often the word was seen. union: the piece that two make.
+    words: the pieces of each distinct word, and the number of times that it was seen. union: the piece that two make.
     """
 
     def __init__(self, words: Mapping[tuple[str, ...], int], union: Callable[[str, str], str] = merged_piece) -> None:

@@ -1,4 +1,4 @@
-"""Normalised text: what decoding returns, and what a tokenizer makes of text before splitting it."""
+"""Normalized text: the form in which a tokenizer splits text, and which decoding returns."""
 
 import re
 

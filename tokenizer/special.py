@@ -1,5 +1,7 @@
-"""The control tokens: their spelling, and their ids, which are the same in every vocabulary; and what marks the pieces
-of WordPiece that continue a word."""
+"""The control tokens: their spelling, and their ids, which are the same in every vocabulary.
+
+Also the mark of the pieces of WordPiece that continue a word.
+"""
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNK, BOS, EOS)

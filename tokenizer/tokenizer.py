@@ -98,7 +98,7 @@ class Tokenizer:
         return flat(self.encode_batch(texts))
 
     def encode_words(self, texts: Sequence[str]) -> list[Words]:
-        """The ids of each word of many texts; what a word is, the text says, not the tokenizer. No word has none."""
+        """Encode each word of many texts; the text decides what a word is, not the tokenizer. Every word has an id."""
         found = self._word_pieces.encode(texts)
         return found if self._all_numbered else [[as_unknown(ids, self.vocab_size) for ids in text] for text in found]
 
@@ -114,7 +114,7 @@ class Tokenizer:
 
     @cached_property
     def sentinels(self) -> tuple[int, ...]:
-        """The ids of what stands for hidden spans, the first for the first of a text; none where it has none."""
+        """The ids of the tokens that stand for hidden spans, the first for the first of a text; may be empty."""
         return sentinels_of(self._whole)
 
     def for_target_language(self, language: str, source: str = "") -> "Tokenizer":
@@ -221,7 +221,7 @@ class Tokenizer:
 
 
 def _checked(tokenizer: Tokenizer) -> Tokenizer:
-    """The same tokenizer, after it has encoded and decoded: one that cannot says so only then."""
+    """The same tokenizer, after it has encoded and decoded: one that cannot fails only then."""
     tokenizer.encode("a \U0010fffd")
     tokenizer.decode([*range(min(tokenizer.vocab_size, 300))])
     return tokenizer

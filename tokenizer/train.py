@@ -121,7 +121,7 @@ class ClustersTrainer:
         return sum(each.num_words for each in self._trainers.values())
 
     def learn(self) -> Tokenizer:
-        """The tokenizer; `clusters` then has the languages of each cluster, and how many pieces it learned."""
+        """Learn the tokenizer; `clusters` then has the languages of each cluster, and its number of pieces."""
         size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
         min_frequency = self._config.min_frequency
         texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
@@ -159,7 +159,7 @@ class RankedPieces:
         return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
 
     def first(self, count: int) -> dict[str, float]:
-        """The letters and so many of the other pieces."""
+        """Return the letters and a number of the other pieces."""
         others = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
         return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
 

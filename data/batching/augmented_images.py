@@ -8,13 +8,13 @@ from tfm.data.images.augmentation import Augmentation
 
 @dataclass(frozen=True)
 class AugmentImages:
-    """Makes of a split with images what an update sees: a pure function of (seed, step, row)."""
+    """Varies the images of a split for an update: a pure function of (seed, step, row)."""
 
     augmentation: Augmentation
     seed: int
 
     def __call__(self, split: Split, step: int) -> Split:
-        """The same rows, their images varied as they are asked for."""
+        """Return the same rows with their images varied when they are asked for."""
         if split.images is None:
             return split
         return replace(split, images=split.images.augmented_at(self.augmentation, self.seed, step))

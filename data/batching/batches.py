@@ -47,11 +47,11 @@ class PairBatch:
 
     @property
     def num_target_tokens(self) -> int:
-        """N_t: rows that the loss is summed over, end tokens included."""
+        """N_t: the number of rows over which the loss is summed, end tokens included."""
         return int(self.target_lengths.sum())
 
     def to(self, device: torch.device | str) -> "PairBatch":
-        """The same batch on `device`."""
+        """Return the batch on `device`."""
         source = self.source.to(device, non_blocking=True)
         return PairBatch(
             source=source if self.preparation is None else self.preparation(source),
@@ -65,7 +65,7 @@ class PairBatch:
         )
 
     def pad_to(self, num_rows: int) -> "PairBatch":
-        """The same batch with filler on both sides, up to this many rows."""
+        """Return the batch with filler on both sides, up to a number of rows."""
         sides = (self.source, self.target_in, self.target_out)
         source, target_in, target_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
         return replace(self, source=source, target_in=target_in, target_out=target_out)
@@ -91,16 +91,16 @@ class TextBatch:
 
     @property
     def num_tokens(self) -> int:
-        """N: rows that the loss is summed over."""
+        """N: the number of rows over which the loss is summed."""
         return int(self.lengths.sum())
 
     def to(self, device: torch.device | str) -> "TextBatch":
-        """The same batch on `device`."""
+        """Return the batch on `device`."""
         tokens_in, tokens_out = (each.to(device, non_blocking=True) for each in (self.tokens_in, self.tokens_out))
         return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)
 
     def pad_to(self, num_rows: int) -> "TextBatch":
-        """The same batch with filler, up to this many rows."""
+        """Return the batch with filler, up to a number of rows."""
         sides = (self.tokens_in, self.tokens_out)
         tokens_in, tokens_out = (F.pad(ids, (0, num_rows - len(ids)), value=EOS_ID) for ids in sides)
         return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)

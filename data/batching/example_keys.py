@@ -40,7 +40,7 @@ def keys_of_rows(update: int, rows: Ints, repeats: Ints | None) -> Keys:
 
 
 def keys_of_texts(ids: NDArray[np.int64], lengths: Ints) -> Keys:
-    """(B,) the keys of texts in evaluation: of ids (N,) that lie end to end, and (B,) how many each text has."""
+    """Return the keys of texts in evaluation (B,), from concatenated ids (N,) and the number of ids of each (B,)."""
     ends = np.cumsum(lengths)
     tokens = hashed(hashed(_TEXTS, places_of(lengths)), ids)
     sums = np.concatenate([_TEXTS, np.cumsum(tokens, dtype=np.uint64)])  # they wrap around, and so do differences

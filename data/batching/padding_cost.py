@@ -112,7 +112,7 @@ def epoch_sizes(
 
 
 def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
-    """The lengths that are there, ascending, and how many rows have each."""
+    """The lengths that occur, ascending, and the number of rows of each."""
     times = np.bincount(larger)
     lengths = np.flatnonzero(times)
     return lengths.tolist(), times[lengths].tolist()
@@ -141,7 +141,7 @@ def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -
 
 
 def _rows_of(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
-    """Source lengths, target lengths, and how often an epoch has a row of them."""
+    """Source lengths, target lengths, and the number of rows of each pair in an epoch."""
     rng = np.random.default_rng([seed, epoch])
     total: Counter[int] = Counter()
     for weight, counts in lengths.counts.items():

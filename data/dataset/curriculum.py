@@ -1,4 +1,4 @@
-"""Curricula: which training corpora are used in which epoch, and how often their rows then occur."""
+"""Curricula: the epochs in which each training corpus is used, and the number of times that its rows then occur."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) 
 
 
 def _turn(rows: object, epochs: object) -> CorpusEpochs | None:
-    """The turn that dataset.json says; None where it says none."""
+    """The turn of a corpus in dataset.json; None where the entry is none."""
     if type(rows) is not int or rows < 0:
         return None
     if epochs is None:

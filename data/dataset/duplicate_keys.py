@@ -21,7 +21,7 @@ class Keys:
         return self._count
 
     def add(self, keys: Ints) -> None:
-        """Keep some more."""
+        """Append further keys."""
         self._file.write(keys.tobytes())
         self._count += len(keys)
 
@@ -52,6 +52,6 @@ class Keys:
 
 
 def _shares(count: int) -> Iterator[tuple[int, int]]:
-    """(number of a share, how many there are), such that each is small."""
+    """Pairs (number of a share, number of shares) such that each share is small."""
     num_shares = -(-count // KEYS_PER_BUCKET)
     return ((share, num_shares) for share in range(num_shares))

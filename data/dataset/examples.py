@@ -41,7 +41,7 @@ class Side:
 
     @classmethod
     def from_images(cls, names: list[str], pixels: list[Pixels]) -> "Side":
-        """Images by name."""
+        """Return a side of images, with their names."""
         return cls(names, np.empty(0, np.int32), np.zeros(len(names), np.int64), pixels=pixels)
 
     @classmethod
@@ -59,14 +59,14 @@ class Side:
         return cls(texts, ids, lengths, (sizes, counts))
 
     def keep(self, kept: NDArray[np.bool_]) -> "Side":
-        """The rows where `kept` is True."""
+        """Return the rows where `kept` is True."""
         words = self.words and (self.words[0][np.repeat(kept, self.words[1])], self.words[1][kept])
         ids = self.ids[np.repeat(kept, self.lengths)]
         pixels = self.pixels and list(compress(self.pixels, kept))
         return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
 
     def truncate(self, max_tokens: int) -> "Side":
-        """The same texts truncated to at most this many ids each; without counts of words."""
+        """Return the texts truncated to at most a number of ids each, without counts of words."""
         assert self.words is None
         places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
         return Side(self.texts, self.ids[places < max_tokens], np.minimum(self.lengths, max_tokens))
@@ -103,7 +103,7 @@ class Chunk:
         return len(self.rows)
 
     def keep(self, kept: NDArray[np.bool_]) -> "Chunk":
-        """The pairs where `kept` is True."""
+        """Return the pairs where `kept` is True."""
         if kept.all():
             return self
         extra_references = self.extra_references and list(compress(self.extra_references, kept))
@@ -145,7 +145,10 @@ class PairFilter:
     _seen: set[int] = field(default_factory=set, repr=False)
 
     def __call__(self, chunk: Chunk, *, has_source: bool = True) -> Chunk:
-        """The pairs of the chunk that are kept; without a source, or with an image, only the target is checked."""
+        """Return the pairs of the chunk that are kept.
+
+        If pairs have no source, or have an image, only the target is checked.
+        """
         sides = [chunk.source, chunk.target] if has_source else [chunk.target]
         lengths = np.stack([side.lengths for side in sides])
         longer, shorter = lengths.max(0), lengths.min(0)

@@ -1,4 +1,4 @@
-"""Keys of what a model reads: the same ids give the same key, however their text was spelled."""
+"""Keys of the model's input: the same ids give the same key, however their text was spelled."""
 
 import hashlib
 from collections.abc import Sequence

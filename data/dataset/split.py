@@ -133,8 +133,10 @@ class Split:
         return weights_of(self.weights, self.turns, epoch)
 
     def group_by_image(self) -> "Split":
-        """Validation data of images, which has a row for each caption, as a test set has it: each image once, with its
-        captions as references."""
+        """Return validation data of images, which has a row for each caption, in the form of a test set.
+
+        Each image then comes once, with its captions as references.
+        """
         if self.images is None:
             return self
         of_image: dict[int, list[int]] = {}

@@ -17,7 +17,7 @@ from tfm.data.images.store import ImageWriter, write_images
 
 
 class SplitFiles:
-    """See `write_files`. images: what writes the images, where there are some."""
+    """Files of a split; see `write_files`. images: the writer of the images, where there are some."""
 
     def __init__(self, rows: SplitWriter, images: ImageWriter | None) -> None:
         self.images = images
@@ -44,7 +44,7 @@ class SplitFiles:
         return None if self.images is None else self.images.report.as_json(stored=self.images.count)
 
     def finish(self) -> None:
-        """Say which image each row is of."""
+        """Write the image of each row."""
         if self.images is not None:
             self.images.rows = np.array(self._image_of_row, np.int64)
 

@@ -148,7 +148,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 
 def _with_images(data: Dataset, folder: Path) -> Dataset:
-    """The same dataset with the images of its rows. Raises DataError where a row has none."""
+    """The dataset with the images of its rows. Raises DataError where a row has none."""
     preparation = read_preparation(data.tokenizer_folder)
 
     def seen(split: Split, name: str) -> Split:
@@ -172,7 +172,7 @@ def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
 
 
 def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
-    """(rows,) what `data.temperature` makes of the weights; 1 where it makes nothing of them."""
+    """The factors (rows,) by which `data.temperature` changes the weights; 1 where it does not."""
     if all("factor" not in each for each in corpora):
         return 1.0
     try:

@@ -64,13 +64,16 @@ class Shape:
 
     @property
     def mode(self) -> str:
-        """The name that Pillow has for it."""
+        """The mode of Pillow for images of this shape."""
         return "L" if self.channels == 1 else "RGB"
 
 
 @dataclass(frozen=True)
 class DecodedImage:
-    """pixels: (height, width, channels). conversions: what was done to get there, each in a few words."""
+    """An image as pixels.
+
+    pixels: (height, width, channels). conversions: the steps to get there, each in a few words.
+    """
 
     pixels: Pixels
     conversions: tuple[str, ...] = ()

@@ -30,24 +30,24 @@ class ImageReport:
     left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, conversions: tuple[str, ...]) -> None:
-        """One image was decoded."""
+        """Count an image that was decoded."""
         for conversion in dict.fromkeys(conversions):
             self.conversions[conversion] += 1
             self.first_converted.setdefault(conversion, name)
 
     def add_rejected(self, reason: str, num_captions: int) -> None:
-        """One image was dropped with its captions; the reason names it."""
+        """Count an image that was dropped with its captions; the reason names it."""
         self.num_refused += 1
         self.num_captions += num_captions
         self.refused += [reason] if len(self.refused) < MAX_LISTED_FILES else []
 
     def add_skipped(self, names: list[str]) -> None:
-        """Files that lie beside the images were not read."""
+        """Count files beside the images that were not read."""
         self.num_left_out += len(names)
         self.left_out += names[: MAX_LISTED_FILES - len(self.left_out)]
 
     def as_json(self, *, stored: int) -> dict[str, Any]:
-        """The report as it stands in the artifact; stored: how many images there are."""
+        """Return the report for the artifact; stored: the number of images."""
         return {
             "stored": stored,
             "conversions": [

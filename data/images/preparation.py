@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageTransform:
-    """shape: of every image. statistics: of the pixels of the training images."""
+    """Conversion of images to the input of a network.
+
+    shape: of every image. statistics: of the pixels of the training images.
+    """
 
     shape: Shape
     statistics: ChannelStatistics

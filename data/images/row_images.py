@@ -52,11 +52,11 @@ class RowImages:
         return pixels if self.augmentation is None else self.augmentation(pixels, self.seed, self.step, rows)
 
     def select(self, rows: Ints) -> "RowImages":
-        """Some of these rows alone."""
+        """Return some of the rows."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 
     def normalised_by(self, preparation: ImageTransform) -> "RowImages":
-        """The same pixels, which become numbers as a model has learned to read them."""
+        """Return the images with another transform, such as that of a model."""
         return replace(self, preparation=preparation)
 
     def augmented_at(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":

@@ -139,7 +139,7 @@ class ImageStore:
 
 
 def load_images(folder: Path) -> ImageStore:
-    """Open the images that `write_images` wrote. Raises DataError where the files are not what it writes."""
+    """Open the images that `write_images` wrote. Raises DataError where the files are other ones."""
     try:
         about = read_json(folder / IMAGES_FILE)
     except FileNotFoundError:

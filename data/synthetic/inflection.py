@@ -21,7 +21,7 @@ HIGH = {"a": "ı", "ı": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü
 NUMBERS = {"SG": "", "PL": "lAr"}
 POSSESSORS = {"": "", "PSS1S": "(I)m", "PSS2S": "(I)n", "PSS3S": "(s)I", "PSS1P": "(I)mIz"}
 CASES = {"NOM": "", "ACC": "(y)I", "DAT": "(y)A", "LOC": "DA", "ABL": "DAn", "GEN": "(n)In"}
-"""Suffixes: A is a or e, I a high vowel, D is d or t; what is in brackets keeps vowels or consonants apart."""
+"""Suffixes: A is a or e, I a high vowel, D is d or t; letters in brackets keep vowels or consonants apart."""
 HELD_OUT = frozenset({("PL", "PSS1S", "ABL"), ("PL", "PSS2S", "DAT"), ("SG", "PSS1P", "LOC"), ("SG", "PSS2S", "GEN")})
 """Bundles of features that only the split `combinations` has."""
 

@@ -1,4 +1,4 @@
-"""Learning to execute: small Python programs and what they print (Zaremba & Sutskever 2014, section 3 and algorithm 1).
+"""Learning to execute: small Python programs and their output (Zaremba & Sutskever 2014, section 3 and algorithm 1).
 
 A text is one line, so ";" stands where a program's line ends: with line breaks in its place it is Python. The splits
 are cut by a hash of the program, so they share none, however long and deep each one's programs are.
@@ -184,7 +184,7 @@ def additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> It
 
 
 def _different(write: Callable[[], tuple[str, str]], split: str, size: int) -> Iterator[tuple[str, str]]:
-    """Different pairs of a split. Raises DataError where there are not so many."""
+    """Different pairs of a split. Raises DataError where there are too few."""
     if split not in SPLITS:
         raise DataError(f"the built-in programs have no split {split!r}; choose one of {', '.join(SPLITS)}")
     seen: set[str] = set()

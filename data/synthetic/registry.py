@@ -1,4 +1,4 @@
-"""The built-in corpora by name: what generates their pairs, and what identifies a version of them."""
+"""The built-in corpora by name: the generators of their pairs, and the identity of their versions."""
 
 import ast
 import hashlib
@@ -112,7 +112,7 @@ def _modules(name: str) -> tuple[ModuleType, ...]:
 
 
 def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
-    """The modules of a built-in corpus, and what makes its pairs of (split, size, seed, its parameters)."""
+    """The modules of a built-in corpus, and the generator of its pairs from (split, size, seed, its parameters)."""
     from tfm.data import typing_errors
     from tfm.data.synthetic import (
         grammar,

@@ -7,7 +7,10 @@ from tfm.pipeline.errors import RecipeError
 
 
 def listed(texts: str | Iterable[str], what: str = "text") -> list[str]:
-    """The texts as a list; one given alone is a list of one. Raises TypeError, with its number, for what is no text."""
+    """Return the texts as a list; one given alone is a list of one.
+
+    Raises TypeError, with the number of the item, for one that is no text.
+    """
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"{what} is {type(texts).__name__}: give a str, or a list of str")
     found = [texts] if isinstance(texts, str) else list(texts)

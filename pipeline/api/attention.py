@@ -22,9 +22,10 @@ HEIGHT = "40rem"
 
 @dataclass(frozen=True)
 class Attention:
-    """A text as a model read it. In a notebook it draws itself: all layers and heads, to point at and to step through.
+    """A text as a model read it, which draws itself in a notebook: all layers and heads, to point at and step through.
 
-    source: what was read. target: what the model said, or was made to say; None where it reads one text alone.
+    source: the text or image. target: the text that the model said, or was made to say; None where it reads one text
+    alone.
     """
 
     title: str

@@ -15,7 +15,7 @@ _PARAMETERS = {"from": "source_language", "no-through-ends": "through_ends=False
 
 
 def names_parameters(method: Callable[P, T]) -> Callable[P, T]:
-    """The method, whose errors name its parameters."""
+    """Return the method with errors that name its parameters."""
 
     @functools.wraps(method)
     def asked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -30,6 +30,6 @@ def names_parameters(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def in_python(text: str) -> str:
-    """The text of a command's error, with parameters in place of flags."""
+    """Return the text of a command's error, with parameters in place of flags."""
     named = _FLAG.sub(lambda flag: f"`{_PARAMETERS.get(flag[1], flag[1].replace('-', '_'))}`", text)
     return named.removeprefix("flags: ")

@@ -19,7 +19,7 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
 
 
 def check_has(loaded: LoadedModel, method: str) -> None:
-    """Raise DataError, which says what the model has instead, for a method that its task does not have."""
+    """Raise DataError for a method that the task of the model does not have, with the methods that it has."""
     task = loaded.config.task
     own = [name for name, has in METHODS.items() if has(ABILITIES[task])]
     if method not in own:

@@ -1,4 +1,4 @@
-"""A trained model in Python: `tfm.load`, and what it can be asked, each by the path that the command of it takes.
+"""A trained model in Python: `tfm.load`, and its methods, each by the path of the command that does the same.
 
 Legend: n texts or words · E width of an embedding.
 """
@@ -168,7 +168,7 @@ class Model:
 
     @names_parameters
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
-        """The likeliest tag of each word of each text, words being what stands between spaces."""
+        """Find the likeliest tag of each word of each text; words are separated by spaces."""
         check_has(self._loaded, "tag")
         return [found[0].text.split() for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
 

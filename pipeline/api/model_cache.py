@@ -21,7 +21,7 @@ Address = tuple[str, str, str]
 
 
 def enter(loaded: LoadedModel) -> Address | None:
-    """The address of a model, by which `look_up` finds it from now on; None for one that is in no folder."""
+    """Enter a model for `look_up`, and return its address; None for one that is in no folder."""
     if loaded.made is None:
         return None
     device = next(loaded.model.parameters()).device
@@ -31,7 +31,7 @@ def enter(loaded: LoadedModel) -> Address | None:
 
 
 def look_up(address: Address, shown: Path) -> LoadedModel:
-    """The model at an address, read if this process does not have it; shown: what messages call its folder.
+    """Return the model at an address, read if this process does not have it; shown: its folder in messages.
 
     Raises DataError where another model is there by now, or none.
     """

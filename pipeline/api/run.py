@@ -1,4 +1,4 @@
-"""A training in Python: `tfm.read_run`: what it was, what it became, and its curves as arrays.
+"""A training in Python: `tfm.read_run` returns its settings, its results, and its curves as arrays.
 
 Legend: n points of a curve.
 """
@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.score import Score
 
 @dataclass(frozen=True)
 class Curve:
-    """A figure of training or validation: values (n,), and after how many updates each was measured (n,)."""
+    """A figure of training or validation: values (n,), and the number of updates before each measurement (n,)."""
 
     steps: NDArray[np.int64]
     values: NDArray[np.float64]

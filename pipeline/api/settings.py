@@ -32,7 +32,7 @@ class Decoding(TypedDict, total=False):
 
 
 def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingConfig:
-    """The checked settings. Raises RecipeError, which names the setting, for one that is none or does not fit."""
+    """Return the checked settings. Raises RecipeError, with its name, for a setting that is unknown or does not fit."""
     if beam not in (None, DecodingConfig.model_fields["beam"].default) and given.get("strategy") == "sample":
         raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': remove one of the two")
     values = {"beam": beam, **given}

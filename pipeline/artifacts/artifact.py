@@ -95,7 +95,7 @@ def stale_reason(plan: Plan) -> str | None:
 
 
 def is_fresh(plan: Plan, reporter: Reporter) -> bool:
-    """Whether the artifact is made already; tells the reporter so, or else why it is not.
+    """Whether the artifact is made already; the reporter shows that, or the reason why it is not.
 
     A fresh manifest is touched, so that make, which compares times, sees it as newer than its inputs.
     """
@@ -155,7 +155,7 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
 
 
 def check_place(plan: Plan) -> None:
-    """Raise what `publish` would, before there is anything to publish."""
+    """Raise the errors of `publish` about the place, before there is anything to publish."""
     with _place_for(plan) as (_, version):
         version.rmdir()
 
@@ -177,7 +177,7 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
 
 
 def _refuse_here(plan: Plan) -> None:
-    """Raise CannotWrite where the place is the current folder: it would be replaced under our feet."""
+    """Raise CannotWrite where the place is the current folder, which would be replaced."""
     here = plan.folder.name in ("", os.pardir)
     with suppress(OSError):
         here = here or os.path.samefile(plan.folder, os.curdir)
@@ -209,7 +209,7 @@ def _refuse_foreign(plan: Plan, path: Path) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    """All that is under a folder but folders, links among it, by its path relative to it."""
+    """All paths under a folder except folders, links among them, relative to it."""
     names: set[str] = set()
     for parent, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
@@ -247,7 +247,7 @@ def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> Non
 
 
 def inspect(folder: Path) -> dict[str, Any]:
-    """All that is known of an artifact, after verifying it; `inputs` leads back to the raw text."""
+    """Verify an artifact, and return all that is known of it; `inputs` leads back to the raw text."""
     manifest = open_artifact(folder)
     return {
         "path": str(folder),

@@ -127,7 +127,7 @@ def replace_bytes(file: Path, content: bytes, *, root: Path | None = None) -> No
 
 
 def _remove_draft(root: Path, draft: Path) -> None:
-    """Remove a draft, or a link or special file under its name; a folder there is not ours, and stays."""
+    """Remove a draft, or a link or special file under its name; a folder there is not a draft, and stays."""
     if draft.is_symlink() or not draft.is_dir():
         remove_below(root, draft)
 

@@ -24,7 +24,7 @@ MAX_BYTES = 2**20
 
 
 def recall(key: str) -> str | None:
-    """The remembered sha256, in hex, of the file with this key."""
+    """Return the remembered sha256, in hex, of the file with this key."""
     return _read().get(key)
 
 

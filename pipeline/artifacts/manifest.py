@@ -1,4 +1,4 @@
-"""The manifest of an artifact: what it was made from and what it contains; read, checked and written.
+"""The manifest of an artifact, with its inputs and contents: read, checked and written.
 
 A manifest is canonical JSON with a checksum over itself, so that any changed byte is detected.
 """
@@ -138,9 +138,9 @@ def serialize(document: Mapping[str, object]) -> bytes:
 
 
 def read_manifest(path: Path, folder: Path) -> Manifest:
-    """Read and check the manifest in `folder`, which `path` stands for in messages. Looks at no other file.
+    """Read and check the manifest in `folder`, for which `path` stands in messages. Looks at no other file.
 
-    Raises DataError where there is none, where it was changed, and where it says what none of ours says.
+    Raises DataError where there is none, where it was changed, and where tfm did not write it so.
     """
     try:
         data = read_bounded(folder / NAME, shown=path / NAME)

@@ -19,9 +19,9 @@ TARGET_EXISTS_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 
 def replace_atomically(version: Path, path: Path) -> None:
-    """Let the name `place` give the version; what was there, if anything, has the version's hidden name then.
+    """Give the name `path` to the version, and the version's hidden name to the old content, in one step.
 
-    In one step. Only where a file system cannot swap two names it takes two: what was there is moved aside first.
+    Only where a file system cannot swap two names it takes two: the old content, if there is any, is moved aside first.
     """
     try:
         os.rename(version, path)  # works where nothing is there, or an empty folder
@@ -34,7 +34,10 @@ def replace_atomically(version: Path, path: Path) -> None:
 
 
 def _put_by_two_steps(version: Path, path: Path) -> None:
-    """The same where names cannot be swapped. Killed between the steps, `restore` undoes the first."""
+    """Replace the old content in two steps, for file systems that cannot swap names.
+
+    If the process is killed between the steps, `restore` undoes the first.
+    """
     aside = path.parent / f"{new_name(path).name}{BACKUP_SUFFIX}"
     os.rename(path, aside)
     try:
@@ -45,7 +48,7 @@ def _put_by_two_steps(version: Path, path: Path) -> None:
 
 
 def _move_back(aside: Path, path: Path, error: BaseException) -> None:
-    """Undo the first of two steps; where that fails too, say where the artifact is."""
+    """Undo the first of two steps; if that fails too, name the place of the artifact."""
     if os.path.lexists(path):
         return
     try:
@@ -56,7 +59,10 @@ def _move_back(aside: Path, path: Path, error: BaseException) -> None:
 
 
 def restore(path: Path) -> None:
-    """Put back what a process had moved aside that was killed before the new version stood; no link of others."""
+    """Put back the content that a process had moved aside, if it was killed before the new version stood.
+
+    A link that others made is not put back.
+    """
     for name in os.listdir(path.parent):
         if name.endswith(BACKUP_SUFFIX) and _is_version(path, name) and not os.path.lexists(path):
             aside = path.parent / name
@@ -96,6 +102,6 @@ def leftovers_of(path: Path) -> list[Path]:
 
 
 def clean(place: Path) -> None:
-    """Remove it; of a link itself, not what it leads to."""
+    """Remove a version; of a link itself, not its target."""
     for path in leftover_versions(place):
         remove_below(place.parent, path)

@@ -177,7 +177,7 @@ def _readings(
 
 
 def _add(found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
-    """Add what a sentence shows; where attention spread evenly would go is taken from each kind's first layer."""
+    """Add the attention in a sentence; that of attention spread evenly is taken from each kind's first layer."""
     for each in found.attentions:
         axes, weights = found.axes[each.kind], each.weights.astype(np.float64)
         of_keys = None if tags is None else tags_of_keys(axes, tags)
@@ -187,7 +187,7 @@ def _add(found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[
 
 
 def _add_syntax(found: AttentionTrace, sentence: Sentence, words: Sequence[int], syntax: SyntaxSums) -> None:
-    """Add how often the heads of a sentence find its dependencies."""
+    """Add the number of times that the heads of a sentence find its dependencies."""
     kinds = heads_of_source(found.axes)
     if not kinds:
         return
@@ -218,7 +218,7 @@ def tags_of_keys(axes: Axes, tags: Sequence[str]) -> list[str] | None:
 
 
 class Sums:
-    """Sums over queries of what the heads of one attention do."""
+    """Sums over queries of the statistics of the heads of one attention."""
 
     def __init__(self) -> None:
         self.queries = 0

@@ -97,7 +97,7 @@ def questions(sentence: Sentence) -> Iterator[tuple[tuple[str, Towards], int, se
 
 
 class SyntaxSums:
-    """Counts over sentences: how often each head, and each fixed offset, is right."""
+    """Counts over sentences: the number of times that each head, and each fixed offset, is right."""
 
     def __init__(self) -> None:
         self._asked: Counter[tuple[str, Towards]] = Counter()

@@ -1,4 +1,4 @@
-"""The page of `tfm attend`: what a model attends to in a sentence or an image, on one self-contained page."""
+"""The page of `tfm attend`: the attention of a model in a sentence or an image, on one self-contained page."""
 
 import base64
 

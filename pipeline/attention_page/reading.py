@@ -83,18 +83,18 @@ def check_attends(loaded: LoadedModel) -> None:
 
 
 def translates(loaded: LoadedModel) -> bool:
-    """Whether a model reads a source and says a target."""
+    """Whether a model reads a source and writes a target."""
     return ABILITIES[loaded.config.task].translates
 
 
 def reader(loaded: LoadedModel) -> Tokenizer:
-    """The tokenizer of what a model reads: a language model learns from the target side of a corpus."""
+    """Return the tokenizer of the model's input: a language model learns from the target side of a corpus."""
     reads = ABILITIES[loaded.config.task].reads
     return loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
 
 
 def encoded(loaded: LoadedModel, text: str) -> list[int]:
-    """The ids of what a model reads. Raises DataError where there are none, or more than it reads."""
+    """Return the ids of the model's input. Raises DataError where there are none, or more than it reads."""
     ids = checked(loaded, reader(loaded).encode(text), text)
     if not ids:
         raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")
@@ -167,7 +167,7 @@ def in_order(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind]) -> tup
 
 
 def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
-    """An encoder-decoder: a row of its decoder reads a token of the target and says the next one."""
+    """Read with an encoder-decoder: a row of its decoder reads a token of the target and predicts the next one."""
     assert target is not None
     _run_pair(loaded, source, target)
     read, lead = _of_source(loaded, [*source, EOS_ID]), [BOS_ID]
@@ -225,7 +225,7 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
 
 
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
-    """Teacher forcing: the network is made to say the target."""
+    """Run the network on the target by teacher forcing."""
     batch = pairs_from_ids([source], [target]).to(device_of(loaded))
     layouts = [Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
     loaded.model(batch.source, layouts[0], batch.target_in, layouts[1])

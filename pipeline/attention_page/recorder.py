@@ -80,7 +80,7 @@ def attentions(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitAt
 
 
 def written_out(way: InnerAttention) -> ExplicitAttention:
-    """The equation that a way of computing attention computes."""
+    """Return the equation that an implementation of attention computes."""
     while not isinstance(way, ExplicitAttention):
         way = way.equation if isinstance(way, FusedAttention) else way.otherwise
     return way

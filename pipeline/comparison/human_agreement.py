@@ -16,10 +16,13 @@ OF_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "chrf": {"nrefs": ("1",), "case": ("mixed",), "eff": ("yes",), "nc": ("6",), "nw": ("0",), "space": ("no",)},
 }
-"""The table's own definitions, by the key of a part of the signature: sacrebleu's settings, with its
-choice of tokenizers for the languages of the table, beside one reference."""
+"""The table's own definitions, by the key of a part of the signature.
+
+The definitions are sacrebleu's settings, with its choice of tokenizers for the languages of the table, beside one
+reference.
+"""
 OF_TEXTS = ("version", "source", "reference", "texts")
-"""Parts of a signature that say which texts, or by which program, but not what is computed."""
+"""Parts of a signature that name the texts, or the program, but not the definition."""
 OTHER_SOURCES = ("noise", "noise-seed")
 """Parts of a signature that name texts with typing errors, of which the table knows nothing."""
 

@@ -143,7 +143,10 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
 
 
 def _counted(metric: str, systems: Sequence[System], signature: str) -> list[SegmentStatistics]:
-    """The statistics of systems that are known to have them; a signature says of an external metric which is better."""
+    """The statistics of systems that are known to have them.
+
+    The signature of an external metric decides whether the higher score is better.
+    """
     if metric in METRICS:
         texts = [system.texts for system in systems if system.texts is not None]
         return segment_statistics(

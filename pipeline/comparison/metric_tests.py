@@ -16,7 +16,7 @@ from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_test
 from tfm.pipeline.significance.seeds import MIN_SEGMENTS, SEVERAL_SEEDS, RecipeResult, SeedDifference, compare_recipes
 
 MAX_SEGMENTS_IN_MEMORY = 10_000
-"""The most segments for sacrebleu's own tests, which hold all draws in memory; beyond it they are drawn in blocks."""
+"""The most segments for sacrebleu's own tests, which hold all draws in memory; above, the same draws come in blocks."""
 NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"

@@ -28,7 +28,7 @@ from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metri
 from tfm.pipeline.scoring.metrics.registry import score_texts
 
 OF_NO_RUN: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
-"""Settings of what was made by nobody knows what: no column shows them."""
+"""Settings of outputs of unknown origin: no column shows them."""
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,11 @@ class Comparison:
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:
-        """Whether a figure that the run has says something beside that of the baseline."""
+        """Whether a figure of the run can be compared with that of the baseline."""
         return _matters(name, run) == _matters(name, self.beside[name])
 
     def row_compares(self, row: Row, name: str) -> bool:
-        """Whether a figure of all runs of a row, those that have it, says something beside that of the baseline."""
+        """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
         return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
     def row_differs(self, row: Row) -> dict[str, object]:
@@ -154,7 +154,7 @@ def _real(folder: Path) -> str:
 
 
 def figure_named(text: str, names: Sequence[str]) -> str:
-    """The figure that is meant: by its whole name or, without what stands before the dot, of validation first."""
+    """The figure of a name: its whole name or, without the part before the dot, one of validation first."""
     for wanted in (text, f"valid.{text}", f"test.{text}"):
         if wanted in names:
             return wanted
@@ -162,7 +162,7 @@ def figure_named(text: str, names: Sequence[str]) -> str:
 
 
 def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
-    """Whether the lower figure of a name is the better one; of an external metric its signature says so."""
+    """Whether the lower figure of a name is the better one; the signature of an external metric decides."""
     signatures = [run.figures[name].signature for run in runs if name in run.figures]
     return name in COSTS or any(lower_is_better(name.partition(".")[2], signature) for signature in signatures)
 

@@ -58,9 +58,9 @@ class Row:
 
 
 def group_by_seed(runs: Sequence[RunSummary]) -> list[Row]:
-    """Rows in the order of their first runs. Runs with the same config and different seeds share one.
+    """Group runs that have the same config and different seeds into rows, in the order of their first runs.
 
-    Runs of the same seed as well tell nothing of chance, and stay apart. A row is called NAME where its runs are
+    Runs of the same seed as well measure nothing of chance, and stay apart. A row is called NAME where its runs are
     NAME-SEED, as `tfm run --seeds` names them; else by the names of them all.
     """
     alike: dict[str, list[RunSummary]] = {}

@@ -28,7 +28,7 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 TOKENS = 256
-"""Pieces of a text at most, where `decoding.max_length` says nothing."""
+"""The most pieces of a text, where `decoding.max_length` is not set."""
 AT_ONCE = 64
 PARTIAL = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
 BYTE = re.compile("<0x[0-9A-F]{2}>")

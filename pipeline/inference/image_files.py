@@ -1,4 +1,4 @@
-"""Files of images as what a model captions or labels."""
+"""Files of images as the input of a model that captions or labels."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,9 +17,9 @@ MAX_BATCH_IMAGES = 512
 
 
 def image_files(paths: Sequence[Path]) -> list[Path]:
-    """Each file; of a folder the images in it and below it, in the order of their paths.
+    """Return each file; of a folder the images in it and below it, in the order of their paths.
 
-    Raises DataError for what is neither, and for a folder without images.
+    Raises DataError for a path that is neither, and for a folder without images.
     """
     found: list[Path] = []
     for path in paths:

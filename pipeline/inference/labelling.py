@@ -50,13 +50,13 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
 
 @dataclass(frozen=True)
 class Source:
-    """The ids that a model reads of a line (without end token), and how many of them each word has, if that counts."""
+    """The ids that a model reads of a line (without end token), and the number of ids of each word, if needed."""
 
     ids: list[int]
     sizes: list[int] | None = None
 
     def cut(self, limit: int) -> "Source":
-        """As much of it as a model reads; a word of which nothing is left is gone."""
+        """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
         if self.sizes is None:
             return Source(self.ids[:limit])
         starts = accumulate(self.sizes, initial=0)

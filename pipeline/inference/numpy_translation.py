@@ -181,13 +181,13 @@ def _are_few(rows: list[str]) -> bool:
 
 
 def _taken(rows: deque[str]) -> Iterator[str]:
-    """The rows, each of which is no longer there when it is given."""
+    """Yield the rows, and remove each from the list when it is given."""
     while rows:
         yield rows.popleft()
 
 
 def _waiting(lines: Iterator[str], ready: Callable[[], bool] | None) -> list[str]:
-    """The lines that can be read at once, until they are no longer few."""
+    """The lines that can be read at once, as long as they are few."""
     rows = list(islice(lines, 1))
     while _are_few(rows) and (ready is None or ready()):
         following = next(lines, None)

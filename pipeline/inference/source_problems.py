@@ -30,7 +30,7 @@ class SourceProblems:
     strange: int = 0
 
     def count(self, are_too_long: Iterable[bool]) -> None:
-        """Count some lines, of which it is known whether they are too long."""
+        """Count some lines; are_too_long: whether each is longer than the model reads."""
         each = list(are_too_long)
         self.lines += len(each)
         self.cut += sum(each)
@@ -55,7 +55,7 @@ class SourceProblems:
             self.strange += unknown > 0 and unknown >= sum(_has_letter(tokenizer, each) for each in ids[lead:])
 
     def warnings(self, limit: int) -> list[str]:
-        """The warning about them, if the model reads so many pieces."""
+        """Return the warnings about the sources; limit: the most pieces that the model reads."""
         said = []
         if self.cut:
             were = "was" if self.cut == 1 else "were"
@@ -74,7 +74,7 @@ class SourceProblems:
         return said
 
     def warn(self, reporter: Reporter, limit: int) -> None:
-        """Warn of them."""
+        """Show the warnings."""
         for text in self.warnings(limit):
             reporter.warn(text)
 

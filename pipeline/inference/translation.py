@@ -153,7 +153,7 @@ def translate_images(
 def _check_asked_of_labels(
     loaded: "LoadedModel", config: DecodingConfig, prefixes: Iterable[str] | None, forced: Iterable[str] | None
 ) -> None:
-    """Raise RecipeError for what a model that labels cannot do, and for what is said of a search that there is not."""
+    """Raise RecipeError for settings that a model that labels cannot follow, such as those of a search."""
     if (reason := ABILITIES[loaded.config.task].n_best_problem(config)) is not None:
         raise RecipeError(reason)
     if prefixes is not None or forced is not None:
@@ -170,7 +170,10 @@ def _as_labels(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
 
 @dataclass(frozen=True)
 class _Search:
-    """Finds hypotheses of some sources at a time. starts, words: what they begin with, and what must come up."""
+    """Finds hypotheses of some sources at a time.
+
+    starts, words: the beginnings of the hypotheses, and the words that they must contain.
+    """
 
     loaded: "LoadedModel"
     config: DecodingConfig
@@ -259,7 +262,7 @@ def _encode_prefixes(
 
 
 def _split_words(forced: list[str], num_lines: int) -> list[list[str]]:
-    """The words and phrases of so many lines."""
+    """The words and phrases of some lines."""
     if len(forced) < num_lines:
         raise DataError("there are fewer lines of forced words than lines: give one for each line, empty for none")
     return [split_phrases(each) for each in forced]
@@ -271,7 +274,7 @@ def split_phrases(line: str) -> list[str]:
 
 
 def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
-    """Raise DataError where a translation would be longer than the model reads by what must come up alone."""
+    """Raise DataError where the forced words alone are longer than the model reads."""
     for row, each in enumerate(phrases.forced or ()):
         wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
         if wanted > limit:

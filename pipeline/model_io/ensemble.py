@@ -50,7 +50,7 @@ class Ensemble(nn.Module):
         self.max_length = min(each.max_length for each in members)
 
     def begin(self, batch: int, device: torch.device | str = "cpu") -> EnsembleState:
-        """A state of so many texts of which nothing has been read."""
+        """Return the state of some texts of which nothing has been read."""
         return EnsembleState(tuple(each.begin(batch, device) for each in self.members))
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:

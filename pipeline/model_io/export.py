@@ -29,7 +29,7 @@ from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH", "tanh": "Tanh"}
-"""The names there by ours."""
+"""Names in CTranslate2 by those of tfm."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def fill(spec: Any, model: Any, config: ModelConfig) -> None:
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """Every piece by its id."""
+    """Return every piece by its id."""
     return [tokenizer.piece(number) for number in range(tokenizer.vocab_size)]
 
 

@@ -68,6 +68,6 @@ def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], fo
 
 
 def shown(codes: Collection[str], between: str) -> str:
-    """Some of the codes, and how many there are more."""
+    """Return some of the codes, and the number of the others, in words."""
     some, more = [*codes][:SHOWN], len(codes) - SHOWN
     return between.join(some) + (f" (and {more} more)" if more > 0 else "")

@@ -55,7 +55,7 @@ class LoadedModel:
     made: Input | None = None
 
     def check_reads_text(self, instead: str) -> None:
-        """Raise DataError where the model reads images; it says what to do instead."""
+        """Raise DataError, with a remedy, where the model reads images."""
         if self.images is not None:
             raise DataError(f"reads images, not text: {instead}", file=self.folder)
 
@@ -66,17 +66,18 @@ class LoadedModel:
         return self.images
 
     def for_languages(self, to: str | None, source_language: str | None = None) -> "LoadedModel":
-        """The model that translates into a language: its sources begin with the tokens of languages that it knows.
+        """Return the model that translates into a language.
 
-        source_language: that of the sources, for a model that is told it. A code is the model's own (deu_Latn), or that
-        of ISO 639-3 (deu) where it means one of its languages. Raises DataError where it has other languages, or none
-        and one is given; or where one is not given that it has to be told.
+        The sources begin with the tokens of languages that the model knows. source_language: that of the sources, for a
+        model that is told it. A code is the model's own (deu_Latn), or that of ISO 639-3 (deu) where it means one of
+        its languages. Raises DataError where the model has other languages, or none and one is given; or where a
+        language is not given that the model has to be told.
         """
         asked = tokenizer_for_languages(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
         return replace(self, source_tokenizer=asked)
 
     def for_direction(self, direction: Direction) -> "LoadedModel":
-        """The model that translates what a dataset says the languages of. Raises DataError as `for_languages`."""
+        """Return the model for texts whose languages a dataset names. Raises DataError as `for_languages`."""
         own = direction.source if self.source_tokenizer.names_texts else None
         return self.for_languages(direction.target, own)
 
@@ -107,7 +108,7 @@ def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) 
 
 
 def copy_tokenizer(source: Path, target: Path) -> None:
-    """Copy the tokenizer's files, one shared or one a side, and what images are read by."""
+    """Copy the files of the tokenizer, one shared or one a side, and of the preparation of images."""
     names = [name for name in TOKENIZER_FILES if (source / name).exists()]
     if not names:
         raise DataError("has no tokenizer", file=source)
@@ -204,7 +205,7 @@ def _parts(
 
 
 def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same weights with each shared tensor once, under its first name; safetensors stores no sharing."""
+    """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
     seen: set[int] = set()
     kept = {}
     for name, tensor in weights.items():

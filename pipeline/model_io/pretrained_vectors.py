@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Matrix: TypeAlias = NDArray[np.float32]
 VECTORS = {"source": "source_vectors", "target": "target_vectors"}
-"""The key of ModelConfig that says what the embedding of a side starts from."""
+"""The key of ModelConfig for the vectors from which the embedding of a side starts."""
 MAX_DIGITS = 18
 TABS = "its columns are separated by tabs, and those of word vectors by spaces: convert it, as by `tr '\\t' ' '`"
 """MAX_DIGITS: the most digits of a number in the first line of word2vec's format."""
@@ -49,8 +49,11 @@ def _as_input(path: Path) -> Input:
 
 
 def words_of(tokenizer: Tokenizer) -> dict[str, int]:
-    """The id of each word that a piece of the vocabulary spells, by rising id; of two pieces that spell one word, that
-    of the one that begins a word. Control tokens spell none, and neither does what holds a space."""
+    """Return the id of each word that a piece of the vocabulary spells, by rising id.
+
+    If two pieces spell one word, the one that begins a word is taken. Control tokens spell no word, and neither does a
+    piece that holds a space.
+    """
     inside: dict[str, int] = {}
     begins: dict[str, int] = {}
     for number in range(len(SPECIALS), tokenizer.vocab_size):
@@ -61,9 +64,9 @@ def words_of(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
-    """The words of a side of a model, with the id of each, and the vectors of all ids (V, E).
+    """Return the words of a side of a model, with the id of each, and the vectors of all ids (V, E).
 
-    A model that reads one side has that one's, whichever is asked for.
+    A model that reads one side has the vectors of that side, whichever is asked for.
     """
     import torch
 

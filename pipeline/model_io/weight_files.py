@@ -13,7 +13,7 @@ Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 def check_header(file: Path) -> None:
-    """Raise ValueError for a header larger than any of a model, DataError for what is no regular file."""
+    """Raise ValueError for a header larger than any of a model, DataError for anything but a regular file."""
     with open_regular(file) as stream:
         if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
             raise ValueError("its weights begin with a header larger than any that tfm writes")

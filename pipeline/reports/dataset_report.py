@@ -132,7 +132,7 @@ class SplitCount:
         return found
 
     def add(self, chunk: Chunk) -> None:
-        """Count what is kept of a chunk, to the last corpus."""
+        """Count the pairs of a chunk that are kept, for the last corpus."""
         self.corpora[-1].rows += len(chunk)
         self.source.add(chunk.source)
         self.target.add(chunk.target)

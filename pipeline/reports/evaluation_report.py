@@ -135,7 +135,7 @@ def _means(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _tables(evaluation: Evaluation) -> str:
-    """Scores by label, errors by their kind, and what is taken for what."""
+    """Scores by label, errors by their kind, and confusions."""
     text = ""
     for title, columns, rows in tables_of(evaluation, MAX_COLUMNS):
         heads = "".join(f'<th class="number">{text_as_html(head)}</th>' for head in columns[1:])
@@ -201,7 +201,7 @@ def _sample(sample: Sample) -> str:
 
 
 def _lineage(name: str, entry: Mapping[str, Any]) -> str:
-    """One input and, nested in it, what it was made from: `entry` is Input.as_json()."""
+    """One input and, nested in it, its own inputs: `entry` is Input.as_json()."""
     made = entry["lineage"]
     words = [name] + ([f"made by {made['stage']}"] if made else []) + ([entry["path"]] if entry["path"] else [])
     inner = "".join(_lineage(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""

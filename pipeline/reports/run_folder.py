@@ -27,7 +27,7 @@ class Part:
         kind: the stage that made it, training, or damaged.
         state: in words.
         bytes: the sizes of its files.
-        made: when it was made.
+        made: the time at which it was made.
         fingerprint: of the artifact.
         steps: of a training, those of its checkpoints.
         writer: the process that writes it now.
@@ -66,7 +66,7 @@ def overview(folder: Path) -> list[Part]:
 
 
 def as_json(folder: Path, parts: list[Part]) -> dict[str, Any]:
-    """The same as JSON, and beside it drafts and replaced versions, which processes left that were killed."""
+    """Return the overview as JSON, with drafts and replaced versions, which processes left that were killed."""
     names = {*ORDER, *(each.name for each in parts)}
     rest = [path for name in sorted(names) for path in leftovers_of(folder / name)]
     return {

@@ -28,7 +28,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 VALID = "valid"  # no test set may have this name
 SHORT = 12  # digits of a fingerprint
 OF_SPEED = ("device", "threads", "parallel", "world_size")
-"""Settings of a training that say by what it was computed."""
+"""Settings of a training that name the machine and precision by which it was computed."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[
 
 
 def _scored(scores: Manifest, translations: Manifest | None, test: str | None, notes: list[str]) -> dict[str, Score]:
-    """The scores of one test set; to a signature belongs which texts it is of."""
+    """The scores of one test set; the fingerprints of its texts are part of their signatures."""
     shown = scores.path / "scores.json"
     with reading_scores(shown, again="score again"):
         found = {each.name: each for each in from_json(read_json(scores.folder / "scores.json", shown=shown))}

@@ -47,9 +47,9 @@ def as_label(text: str) -> str:
 
 
 def read_metrics(file: Path) -> list[dict[str, object]]:
-    """The lines of a metrics.jsonl; one that is damaged or still being written is left out.
+    """Read the lines of a metrics.jsonl; one that is damaged or still being written is left out.
 
-    Raises DataError if it is a link, a special file, or larger than any of ours.
+    Raises DataError if the file is a link, a special file, or larger than any that tfm writes.
     """
     lines = []
     for text in read_log(file):

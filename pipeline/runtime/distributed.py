@@ -51,7 +51,7 @@ class World:
         return tensor
 
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Every parameter's gradient becomes the sum of all processes'; one that had no batch adds nothing."""
+        """Replace every parameter's gradient by the sum over all processes; one that had no batch adds nothing."""
         if self.size == 1:
             return
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]

@@ -32,7 +32,7 @@ class _QuietBar:
 
 
 class NullReporter:
-    """A reporter that says nothing: for tests and for use as a library."""
+    """A reporter that shows nothing: for tests and for use as a library."""
 
     def line(self, text: str) -> None:
         pass

@@ -135,7 +135,7 @@ class LoadWatch:
         self._next = math.inf if self._before is None else self._before.clock + seconds
 
     def __call__(self) -> None:
-        """Look, where it is time to."""
+        """Compare the load with that of the last look, if the time between two looks has passed."""
         if time.monotonic() < self._next:
             return
         before, self._before = self._before, read()

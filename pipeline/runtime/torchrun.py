@@ -22,7 +22,7 @@ _calls = count()
 
 
 def rank_and_size() -> tuple[int, int]:
-    """The number of this process, and how many there are. Raises RecipeError where torchrun's variables are wrong."""
+    """The number of this process, and the number of all. Raises RecipeError where torchrun's variables are wrong."""
     return _number("RANK", 0), _number("WORLD_SIZE", 1)
 
 
@@ -75,7 +75,7 @@ def run_in_sync(work: Callable[[], None], *, by_all: bool = False) -> None:
 
 
 def _publish_outcome(store: Any, size: int, outcome: dict[str, Any]) -> None:
-    """Say how it ended, and give the others time to hear it: this process may be the one that keeps the store."""
+    """Publish the outcome, and give the others time to read it: this process may be the one that keeps the store."""
     until = time.monotonic() + ACK_TIMEOUT
     with suppress(RuntimeError):  # all are gone
         store.set("outcome", json.dumps(outcome))

@@ -170,7 +170,7 @@ def _rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
 
 
 def _part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
-    """The shares of some items by each rule; their signature counts what of these items was read otherwise."""
+    """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
     read = "end:no|pieces:of-joined-text" if scored[0].alone is not None else "end:counted"
     lines = {each.item.line for each in scored}

@@ -186,7 +186,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:
-    """log p of what each request asks for; what is asked twice is scored once. Texts of like length share a batch."""
+    """log p of each request; one that comes twice is scored once. Texts of like length share a batch."""
     score = _scorer(loaded)
     wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
     found: dict[Request, float] = {}

@@ -83,7 +83,7 @@ def fingerprint(texts: Iterable[str]) -> str:
 
 
 def are_same_texts(one: str | None, other: str | None) -> bool:
-    """Whether two fingerprints are of the same lines, in whatever order where both say it."""
+    """Whether two fingerprints are of the same lines, in whatever order where both have that part."""
     return one == other or bool({*(one or "").split(JOINT)} & {*(other or "").split(JOINT)} - {""})
 
 
@@ -203,7 +203,7 @@ def in_words(entries: Sequence[LedgerEntry]) -> str:
 
 
 def _append(descriptor: int, line: bytes) -> None:
-    """Write one line; what a crash has left of the last one gets its end first."""
+    """Write one line; the rest of a last line that a crash has left gets its end first."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line

@@ -135,7 +135,7 @@ def _of_language_model(
 
 
 def _cut(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
-    """A split such that no text is longer than the model reads, where it reads texts whole; and how many were."""
+    """A split without texts longer than the model reads, if it reads texts whole; and the number of cut texts."""
     reads, abilities = loaded.model.max_length, ABILITIES[loaded.config.task]
     if abilities.by_probability.long_texts != "cut":
         return split, 0

@@ -53,7 +53,7 @@ class Counts:
     """Numbers of units by which the log probability of a corpus is divided.
 
     Args:
-        num_references: of a segment.
+        num_references: lists of references.
         num_segments: scored pairs: one end token each.
         num_tokens: pieces and end tokens.
         num_unknown: unknown pieces.

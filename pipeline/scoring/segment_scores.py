@@ -1,4 +1,4 @@
-"""Scores segment by segment: what tests of differences need, and what a corpus' score is the sum of."""
+"""Scores segment by segment: the input of tests of differences, and the terms of a corpus' score."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Summaries beside their sources: how long they are, how much shorter, and how much of their words is new."""
+"""Summaries beside their sources: their length, their compression, and the share of their words that is new."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -48,7 +48,7 @@ class TokenScores:
     right: NDArray[np.bool_]
 
     def sums(self, texts: Ints) -> NDArray[np.float64]:
-        """The log-probability of each of the texts (T,) of so many tokens, at least one, that lie end to end."""
+        """Return the log-probability of each text of those that lie end to end, of (T,) tokens, at least 1."""
         return np.add.reduceat(self.log_probs, np.cumsum(texts) - texts)
 
 

@@ -223,7 +223,7 @@ BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], Evalu
 def _macro_f1(
     systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[SegmentStatistics]:
-    """Columns by label: how often it is right, given, and wanted, so that F1 = 2 right / (given + wanted).
+    """Columns by label: the counts of right, given, and wanted, so that F1 = 2 right / (given + wanted).
 
     The labels are those of all systems: a row must mean the same in each, to be swapped between them.
     """

@@ -34,7 +34,7 @@ def _dative(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complemen
 
 
 def _give(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    """Whom and what: "gives the child a ball"."""
+    """Draw a person and a thing: "gives the child a ball"."""
     recipient = object_phrase(draw, phrases.OWNING, DATIVE, phrases.DEFINITE, subject)
     theme = noun_phrase(draw, draw.one(verb.objects), ACCUSATIVE, phrases.NEGATED_THEME if negated else phrases.THEME)
     early, late = (f"{recipient.german} {theme.german}", "") if theme.definite else (recipient.german, theme.german)

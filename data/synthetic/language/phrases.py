@@ -28,19 +28,7 @@ class Draw:
 
 
 class Phrase(NamedTuple):
-    """A noun phrase in one case.
-
-    Args:
-        english: the English words.
-        german: the German words.
-        uses: its lexemes; no two phrases of a clause share one.
-        person: of the verb.
-        definite: whether it comes early in the German clause.
-        negative: whether it holds kein, so that the clause needs no nicht.
-        quantified: whether it has every, no, many ...: not to be mixed with negation or "always".
-        noun: of the phrase, if it has one.
-        plural: whether the phrase is plural.
-    """
+    """A noun phrase in one case; comments beside its fields describe them."""
 
     english: str
     german: str

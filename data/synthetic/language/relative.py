@@ -35,7 +35,7 @@ def _pronoun(head: Phrase, case: int) -> str:
 
 
 def _subject_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
-    """... the man who buys the book: der Mann, der das Buch kauft."""
+    """Draw a relative clause: "the man who buys the book" - "der Mann, der das Buch kauft"."""
     pronoun = head._replace(english="who" if _is_person(head) else "that", german=_pronoun(head, NOMINATIVE))
     it = clause(draw, _TENSES, verbs=_DOING[noun], subject=pronoun)
     return Words(it.english(), it.german_final()), ((it.uses, "subject relative"),)
@@ -49,7 +49,10 @@ def _other_subject(draw: Draw, verb: Verb, head: Phrase) -> Phrase:
 
 
 def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
-    """... the book that the woman buys: das Buch, das die Frau kauft. (whom the woman helps: dem ...)"""
+    """Draw a relative clause: "the book that the woman buys" - "das Buch, das die Frau kauft".
+
+    With a dative: "whom the woman helps" - "dem ...".
+    """
     verb = draw.one(_DONE_TO[noun])
     it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
     english = "whom" if _is_person(head) else "that"
@@ -61,7 +64,7 @@ def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]
 
 
 def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
-    """... the man for whom the woman waits: der Mann, auf den die Frau wartet."""
+    """Draw a relative clause: "the man for whom the woman waits" - "der Mann, auf den die Frau wartet"."""
     verb = draw.one(_DONE_WITH[noun])
     assert verb.preposition is not None
     english, german, case = verb.preposition
@@ -74,7 +77,7 @@ def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words
 
 
 def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
-    """... the man whose dog sleeps: der Mann, dessen Hund schläft."""
+    """Draw a relative clause: "the man whose dog sleeps" - "der Mann, dessen Hund schläft"."""
     owned = draw.one(_OWNED)
     while owned is noun:
         owned = draw.one(_OWNED)
@@ -86,7 +89,7 @@ def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Use
 
 
 def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:
-    """A relative clause about `head`, without commas, and what it uses."""
+    """Draw a relative clause about `head`, without commas, and its lexemes."""
     assert head.noun is not None
     kinds = [_subject_relative, _subject_relative] if _DOING[head.noun] else []
     if _DONE_TO[head.noun]:
@@ -104,7 +107,10 @@ def _repeats(main: Clause, head: Phrase, uses: Uses) -> bool:
 
 
 def about_subject(draw: Draw) -> Sentence:
-    """The man who works in the garden sees the dog. - Der Mann, der im Garten arbeitet, sieht den Hund."""
+    """Draw a sentence with a relative clause about its subject.
+
+    Example: "The man who works in the garden sees the dog." - "Der Mann, der im Garten arbeitet, sieht den Hund."
+    """
     verb = draw.one(VERBS)
     head = noun_phrase(draw, draw.one(verb.subjects), NOMINATIVE, phrases.HEAD, adjectives=0.15)
     inner, uses = relative(draw, head)
@@ -116,7 +122,10 @@ def about_subject(draw: Draw) -> Sentence:
 
 
 def about_object(draw: Draw) -> Sentence:
-    """The man has seen the dog that sleeps. - Der Mann hat den Hund gesehen, der schläft."""
+    """Draw a sentence with a relative clause about its object.
+
+    Example: "The man has seen the dog that sleeps." - "Der Mann hat den Hund gesehen, der schläft."
+    """
     verb = draw.one(_WITH_OBJECT)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
     head = noun_phrase(draw, draw.one(verb.objects), case, phrases.HEAD, adjectives=0.15)

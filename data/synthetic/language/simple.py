@@ -27,19 +27,22 @@ _GOING = tuple(verb for verb in EVENTS if verb.frame == "go")
 
 
 def statement(draw: Draw) -> Sentence:
-    """The woman buys a book. - Die Frau kauft ein Buch."""
+    """Draw a statement, such as "The woman buys a book." - "Die Frau kauft ein Buch."."""
     it = clause(draw, PLAIN, verbs=lexicon.VERBS + lexicon.WEATHER)  # without be, which is for predicate()
     return sentence(".", it.english(), it.german(), (it.uses, "statement"))
 
 
 def negation(draw: Draw) -> Sentence:
-    """The woman does not buy the book. - Die Frau kauft das Buch nicht. (But: a book - kein Buch.)"""
+    """Draw a negated statement, such as "The woman does not buy the book." - "Die Frau kauft das Buch nicht.".
+
+    With an indefinite object: "a book" - "kein Buch".
+    """
     it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=True)
     return sentence(".", it.english(), it.german(), (it.uses, "negation"))
 
 
 def modal(draw: Draw) -> Sentence:
-    """The woman wants to buy a book. - Die Frau will ein Buch kaufen."""
+    """Draw a statement with a modal verb: "The woman wants to buy a book." - "Die Frau will ein Buch kaufen."."""
     it = clause(draw, MODAL, verbs=_WILLED)
     while not isinstance(it.tense, Modal):
         it = clause(draw, MODAL, verbs=_WILLED)
@@ -47,7 +50,10 @@ def modal(draw: Draw) -> Sentence:
 
 
 def fronted(draw: Draw) -> Sentence:
-    """Today the woman buys a book. - Heute kauft die Frau ein Buch."""
+    """Draw a statement with a time or place first.
+
+    Example: "Today the woman buys a book." - "Heute kauft die Frau ein Buch."
+    """
     it = clause(draw, _ANY_TENSE, verbs=EVENTS)
     while not (it.time.english or it.place.english):
         it = clause(draw, _ANY_TENSE, verbs=EVENTS)
@@ -135,13 +141,13 @@ _EXISTING = lexicon.tagged("person animal")
 
 
 def predicate(draw: Draw) -> Sentence:
-    """The old dog is tired. - Der alte Hund ist müde."""
+    """Draw a statement on a quality, such as "The old dog is tired." - "Der alte Hund ist müde."."""
     it = clause(draw, ("present", "past"), verbs=(BE,))
     return sentence(".", it.english(), it.german(), (it.uses, "predicate"))
 
 
 def comparison(draw: Draw) -> Sentence:
-    """The dog is as old as the cat. - Der Hund ist so alt wie die Katze."""
+    """Draw a comparison, such as "The dog is as old as the cat." - "Der Hund ist so alt wie die Katze."."""
     it = clause(draw, ("present", "past"), verbs=(BE,), negated=draw.chance(0.3))
     while it.subject.noun is None:
         it = clause(draw, ("present", "past"), verbs=(BE,), negated=it.negated)
@@ -164,7 +170,7 @@ def comparison(draw: Draw) -> Sentence:
 
 
 def existence(draw: Draw) -> Sentence:
-    """There are three cats in the garden. - Im Garten sind drei Katzen."""
+    """Draw a statement on existence: "There are three cats in the garden." - "Im Garten sind drei Katzen."."""
     place, place_uses = location(draw)
     thing = noun_phrase(draw, draw.one(_EXISTING), NOMINATIVE, phrases.EXISTING)
     past = draw.chance(0.4)
@@ -182,7 +188,7 @@ def existence(draw: Draw) -> Sentence:
 
 
 def age(draw: Draw) -> Sentence:
-    """My uncle is forty-two years old. - Mein Onkel ist zweiundvierzig Jahre alt."""
+    """Draw a statement on age: "My uncle is forty-two years old." - "Mein Onkel ist zweiundvierzig Jahre alt."."""
     number = draw.one(expressions.LARGE_NUMBERS)
     subject = subject_phrase(draw, _ADULTS, phrases.DEFINITE)
     years = Complement(f"{number.english} years old", late=f"{number.german} Jahre alt")

@@ -81,7 +81,7 @@ def _two(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
 
 
 def conjunction_last(draw: Draw) -> Sentence:
-    """The child sleeps because it rains. - Das Kind schläft, weil es regnet."""
+    """Draw a sentence such as "The child sleeps because it rains." - "Das Kind schläft, weil es regnet."."""
     conjunction, main, inner = _two(draw)
     return sentence(
         ".",
@@ -105,7 +105,10 @@ def conjunction_first(draw: Draw) -> Sentence:
 
 
 def that_clause(draw: Draw) -> Sentence:
-    """The man says that he is tired. - Der Mann sagt, dass er müde ist. (asks whether: fragt, ob)"""
+    """Draw a sentence with a clause: "The man says that he is tired." - "Der Mann sagt, dass er müde ist.".
+
+    Other verbs ask whether: "fragt, ob".
+    """
     past = draw.chance(0.5)
     main = clause(draw, PAST if past else PRESENT, verbs=TELLING, adverbs=False)
     inner = clause(
@@ -133,7 +136,7 @@ def _infinitive(draw: Draw, subject: Phrase, verbs: Sequence[Verb], negated: boo
 
 
 def to_infinitive(draw: Draw) -> Sentence:
-    """The woman tries to call the man. - Die Frau versucht, den Mann anzurufen."""
+    """Draw an infinitive: "The woman tries to call the man." - "Die Frau versucht, den Mann anzurufen."."""
     main = clause(draw, PLAIN, verbs=STRIVING, negated=draw.chance(0.1), adverbs=False)
     inner = _infinitive(draw, main.subject, _DELIBERATE, negated=not main.negated and draw.chance(0.1))
     english, german = inner.infinitive()
@@ -148,7 +151,10 @@ def to_infinitive(draw: Draw) -> Sentence:
 
 
 def purpose(draw: Draw) -> Sentence:
-    """The man goes to the market in order to buy eggs. - Der Mann geht zum Markt, um Eier zu kaufen."""
+    """Draw a purpose clause.
+
+    Example: "The man goes to the market in order to buy eggs." - "Der Mann geht zum Markt, um Eier zu kaufen."
+    """
     someone = subject_phrase(draw, OWNING)
     main = clause(draw, PLAIN + MODAL[:4], verbs=_TO_A_PLACE, subject=someone, adverbs=False)
     inner = _infinitive(draw, main.subject, _PURPOSES, negated=False)
@@ -164,7 +170,7 @@ def purpose(draw: Draw) -> Sentence:
 
 
 def coordination(draw: Draw) -> Sentence:
-    """Anna sings, but Peter does not dance. - Anna singt, aber Peter tanzt nicht."""
+    """Draw two main clauses: "Anna sings, but Peter does not dance." - "Anna singt, aber Peter tanzt nicht."."""
     tenses = PRESENT if draw.chance(0.5) else PAST
     first = clause(draw, tenses, verbs=VERBS, adverbs=False)
     but = draw.chance(0.5)

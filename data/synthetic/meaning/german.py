@@ -52,7 +52,7 @@ def clause(said: Clause, place: Place, timed: bool = True) -> str:
 
 
 def _verbs(said: Clause, last: bool) -> tuple[str, str]:
-    """The finite verb, and what stands at the end of a main clause: prefix or infinitive."""
+    """The finite verb, and the end of a main clause: prefix or infinitive."""
     person = _person(said)
     verb = BE if said.verb is None else said.verb
     if said.tense in _MODALS:

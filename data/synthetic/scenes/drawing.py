@@ -24,7 +24,7 @@ def drawn(scene: Scene) -> NDArray[np.uint8]:
 
 
 def _covered(thing: Thing) -> Ints:
-    """(16, 16) of each pixel of its cell, how many of its 16 samples the thing covers."""
+    """The number of each pixel's 16 samples that the thing covers in its cell (16, 16)."""
     samples = 2 * np.arange(CELL * UNIT // 2) + 1 - CELL * UNIT // 2
     inside = _inside(thing.shape, samples - thing.right, (samples - thing.down)[:, None], RADIUS[thing.size])
     return np.asarray(inside.reshape(CELL, 4, CELL, 4).sum(axis=(1, 3)), np.int64)

@@ -120,7 +120,7 @@ def percent(part: int, whole: int) -> float | None:
 
 
 def by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
-    """F1 of each label that the references or a system have. count: how often the references have it."""
+    """F1 of each label that the references or a system have. count: the number of times that the references have it."""
     found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
     support = {name: each.support for one in found for name, each in one.items()}
     rows = [
@@ -130,7 +130,7 @@ def by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown
 
 
 def largest_differences(found: Breakdown, most: int) -> Breakdown:
-    """The rows, at most so many, in which a system is farthest from the first, these first; of equals as they were."""
+    """Return the `most` rows in which a system is farthest from the first, these first; equal ones as they were."""
 
     def apart(row: Row) -> float:
         first = row.values[0] or 0.0

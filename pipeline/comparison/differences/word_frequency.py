@@ -1,6 +1,6 @@
-"""Words that are right, by how often training has them: rare words are where translations fail.
+"""Words that are right, by their number of occurrences in training: translations fail at rare words.
 
-As compare-mt has it (Neubig et al. 2019, "compare-mt: A Tool for Holistic Comparison of Language Generation Systems"):
+As in compare-mt (Neubig et al. 2019, "compare-mt: A Tool for Holistic Comparison of Language Generation Systems"),
 words are put into buckets by their count in the training target text.
 """
 

@@ -18,7 +18,7 @@ from tfm.pipeline.significance.seeds import SeedDifference
 
 
 def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
-    """All of it, but for the curves.
+    """Return the comparison as JSON, without the curves.
 
     Figures of the main test set have an interval where segments are known, and `versus` where they were tested: of runs
     against the first run of the baseline, of rows against the baseline.
@@ -87,7 +87,7 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
 def _tests(
     found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
 ) -> dict[str, Any]:
-    """The 95 % interval (low, high) and the test of a figure, where there are any; spread: what a table has after ±."""
+    """The 95 % interval (low, high) and the test of a figure, if any; spread: the number after ± in a table."""
     part, _, metric = figure.partition(".")
     measured = tests.get(metric, {}).get(name) if part == "test" else None
     if measured is None:

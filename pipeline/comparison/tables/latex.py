@@ -79,7 +79,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text such that LaTeX shows just it, on one line."""
+    """Escape a text such that LaTeX shows just the text, on one line."""
     return "".join(ESCAPED.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
 
 

@@ -17,9 +17,9 @@ Settings = dict[str, Any]
 State = dict[str, Tensor]
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
-"""The names there by ours."""
+"""Names in transformers by those of tfm."""
 TOKENS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
-"""Our control tokens, as config.json names them."""
+"""The control tokens of tfm, as config.json names them."""
 SUPPRESSED_BIAS = -100.0
 """The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
 ACTIVATION_ALIASES = {
@@ -66,14 +66,14 @@ class HuggingFaceClass:
     tokenizer_overrides: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
 
     def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
-        """Its weights, by their names there, from ours; every one of ours is in one of them."""
+        """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
         found: State = {}
         for weight in self.weights(config):
             found |= weight.exported(state[weight.ours].detach().float())
         return self.finalize_export(config, found)
 
     def imported(self, config: ModelConfig, found: State) -> State:
-        """Our weights, by our names, from what `begun` gives."""
+        """Return the weights of tfm, by their names, from those that `prepare_import` gives."""
         return {weight.ours: weight.imported(found) for weight in self.weights(config)}
 
 
@@ -89,7 +89,7 @@ def task_of(settings: Settings, default: str) -> Settings:
 
 
 def activation_of(name: str) -> str:
-    """Our name of an activation there. Raises ValueError where we have none such."""
+    """Return the name in tfm of an activation there. Raises ValueError where tfm has no such activation."""
     ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ACTIVATION_ALIASES
     if name not in ours:
         raise ValueError(f"the activation {name!r} is not known to tfm")

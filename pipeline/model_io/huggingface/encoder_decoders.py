@@ -63,7 +63,7 @@ def held(norm_placement: str) -> SupportedConfig:
 
 
 def settings(config: ModelConfig, vocab_size: int) -> Settings:
-    """config.json, without what differs between the classes."""
+    """Return config.json, without the parts that differ between the classes."""
     return {
         "is_encoder_decoder": True,
         "vocab_size": vocab_size,
@@ -244,7 +244,7 @@ def shared_tables(found: State) -> State:
 
 
 def with_shared_tables(settings: Settings, found: State) -> State:
-    """The same, as a class's `begun` has it."""
+    """Prepare the weights of an import with each table of pieces by itself, as `prepare_import` of a class."""
     return shared_tables(found)
 
 

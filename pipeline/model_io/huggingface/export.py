@@ -1,6 +1,6 @@
 """A trained model as a folder that `transformers` reads: weights, settings, tokenizer and card.
 
-Written without that library: a test compares what it computes from the folder with what we do.
+Written without that library: a test compares the results of both.
 """
 
 import json

@@ -123,7 +123,7 @@ def finished(config: ModelConfig, found: State) -> State:
 
 
 def read(settings: Settings, found: State) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
     keys = task_of(settings, LANGUAGE_MODEL)
@@ -153,7 +153,7 @@ def with_output(found: State, words: str) -> State:
 
 
 def begun(settings: Settings, found: State) -> State:
-    """The weights by the names that they have in the whole model: some files leave out what each begins with."""
+    """Rename the weights as in the whole model: some files leave out the beginning of each name."""
     prefix = "transformer."
     if not any(name.startswith(prefix) for name in found):
         found = {name if name == OUTPUT else prefix + name: each for name, each in found.items()}

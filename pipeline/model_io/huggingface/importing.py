@@ -1,6 +1,6 @@
-"""A model as `save_pretrained` of transformers writes it becomes a `model/` of ours, with its tokenizer.
+"""Import of a model that `save_pretrained` of transformers wrote, as a `model/` of tfm with its tokenizer.
 
-Written without that library: a test compares what it computes with what we do.
+Written without that library: a test compares the results of both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -92,7 +92,7 @@ REFUSED = (
 
 
 def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
-    """config.json, and the class that it names. Raises DataError where we have none such."""
+    """config.json, and the class that it names. Raises DataError where tfm has no such class."""
     folder = received.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)
@@ -116,7 +116,7 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
 
 
 def _read(received: Snapshot, settings: Settings, hf_class: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
-    """Config, weights by our names, and tokenizers."""
+    """Config, weights by the names of tfm, and tokenizers."""
     found = hf_class.prepare_import(settings, _weights(received))
     keys = hf_class.read(settings, found)
     size, abilities = len(found[hf_class.tables[0]]), ABILITIES[keys["task"]]

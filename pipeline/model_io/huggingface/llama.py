@@ -96,7 +96,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
 
 
 def rotary_rows(stack: StackConfig) -> Tensor:
-    """(H K + 2 G K,) which row of our queries, keys and values each one of theirs is."""
+    """The index (H K + 2 G K,) in tfm's queries, keys and values of each row there."""
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     within = deinterleave(width)
     turned = torch.arange(stack.heads + groups)[:, None] * width + within
@@ -116,7 +116,10 @@ def rope_parameters(rotary: RotaryConfig) -> Settings:
 
 
 def rotary(settings: Settings) -> Settings:
-    """[model.rotary] of what config.json says. Raises ValueError for positions that turn in another way than ours."""
+    """Return [model.rotary] from config.json.
+
+    Raises ValueError for positions that turn in another way than those of tfm.
+    """
     said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     kind = said.get("rope_type", said.get("type", "default"))
     for each in (said, settings):
@@ -131,7 +134,7 @@ def rotary(settings: Settings) -> Settings:
 
 
 def read(settings: Settings, found: State) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
     require_setting(settings, head_dim=dim // heads)
     gates = {function: ours for ours, (function, _) in GATES.items()}
@@ -162,7 +165,7 @@ def read(settings: Settings, found: State) -> Settings:
 
 
 def begun(settings: Settings, found: State) -> State:
-    """The weights with what a file leaves out: the table of the output, and biases, which most models do not have."""
+    """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
     found = with_output(found, TOKEN_EMBEDDING)
     for name, each in list(found.items()):
         has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")

@@ -69,7 +69,7 @@ def _around_a_source(folder: Snapshot) -> str:
 
 
 def read_m2m100(settings: Settings, found: State) -> Settings:
-    """[model] of what config.json and the weights are."""
+    """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
     own = {"positions": "fairseq", "max_length": length, LANGUAGES: settings[LANGUAGES]}
@@ -77,7 +77,7 @@ def read_m2m100(settings: Settings, found: State) -> Settings:
 
 
 def read_mbart(settings: Settings, found: State) -> Settings:
-    """The same of mBART."""
+    """Return [model] of a recipe from config.json and the weights of mBART."""
     require_setting(
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
@@ -87,18 +87,18 @@ def read_mbart(settings: Settings, found: State) -> Settings:
 
 
 def _length_of(settings: Settings) -> int:
-    """The longest target with its begin token: what the decoder reads more before it has a position too."""
+    """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
     return int(settings["max_position_embeddings"]) - NETWORKS[settings[LANGUAGES]].lead_length + 1
 
 
 def begun_m2m100(settings: Settings, found: State) -> State:
-    """Their weights, each table by itself; sinusoids follow from config.json."""
+    """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
     found = shared_tables(found)
     return {name: each for name, each in found.items() if not name.endswith("embed_positions.weights")}
 
 
 def begun_mbart(settings: Settings, found: State) -> State:
-    """The same, of the position tables those rows that are used."""
+    """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
     found, longest = shared_tables(found), settings["max_position_embeddings"]
     rows = dict(zip(EMBEDS.values(), (_length_of(settings), longest), strict=True))
     for theirs, count in rows.items():

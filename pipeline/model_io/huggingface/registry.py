@@ -14,7 +14,7 @@ IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:
-    """The class that holds a model; None where none does, and `unsupported_reason` says why."""
+    """Return the class that holds a model; None where none does, for a reason that `unsupported_reason` gives."""
     return next((each for each in CLASSES if each.supports.unsupported_part(config) is None), None)
 
 

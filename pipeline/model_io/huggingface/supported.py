@@ -18,7 +18,7 @@ ANY = object()
 IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
     ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
 )
-"""Keys that say how a model is trained and used, and nothing of what it computes from a text that it can read."""
+"""Keys of training and use, which change nothing in the result for a text that the model can read."""
 STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY)
 """A stack whose heads have keys and values of their own, as wide as dim / heads."""
 

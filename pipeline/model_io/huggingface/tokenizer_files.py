@@ -120,7 +120,7 @@ def without_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(document: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    """The same tokenizer with another name for a token."""
+    """The tokenizer with another name for a token."""
     vocab = document["model"]["vocab"]
     if isinstance(vocab, list):
         renamed: Any = [[new if name == old else name, score] for name, score in vocab]

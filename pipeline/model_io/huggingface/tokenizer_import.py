@@ -1,4 +1,4 @@
-"""The tokenizer in a folder of transformers as ours: control tokens first, all other pieces in their order."""
+"""The tokenizer in a folder of transformers as one of tfm: control tokens first, all other pieces in their order."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
 
 
 def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
-    """tokenizer.json, in a folder of ours without what `tokenizer_files` changes for texts there."""
+    """tokenizer.json of a folder that tfm exported, without the changes of `tokenizer_files` for texts there."""
     about = settings.get("tfm")
     if not isinstance(about, dict):
         return document
@@ -164,7 +164,7 @@ def _numbered(
 
 
 def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
-    """The same where texts cannot spell control tokens, also if nothing had to be renumbered."""
+    """The tokenizer such that texts cannot spell control tokens, also if nothing had to be renumbered."""
     document = found.document
     if document["model"]["type"] not in WHOLE_WORDS or document["pre_tokenizer"]["type"] != "Metaspace":
         return found
@@ -183,7 +183,7 @@ def _numbering(folder: Snapshot, file: str) -> list[str]:
 
 
 def _roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
-    """The ids of what begins and ends a text, of padding and of what is unknown, which is called so among the names."""
+    """The ids of the tokens around a text, of padding and of the unknown piece, which is called so among the names."""
     items = names.items() if isinstance(names, Mapping) else enumerate(names)
     numbers = {piece: number for number, piece in items}
     eos = settings.get("eos_token_id")

@@ -33,7 +33,7 @@ class Weight:
     as_row: bool = False
 
     def exported(self, tensor: Tensor) -> dict[str, Tensor]:
-        """Their tensors, by name, from ours."""
+        """Return the tensors there, by name, from that of tfm."""
         if self.as_row:
             tensor = tensor.unsqueeze(0)
         if self.rows is not None:
@@ -46,7 +46,7 @@ class Weight:
         return {name: part.clone(memory_format=kept) for name, part in zip(self.theirs, turned, strict=True)}
 
     def imported(self, found: Mapping[str, Tensor]) -> Tensor:
-        """Our tensor from theirs. Raises KeyError where one is missing."""
+        """Return the tensor of tfm from those there. Raises KeyError where one is missing."""
         parts = [found[name] for name in self.theirs]
         tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])
         if self.columns is not None:

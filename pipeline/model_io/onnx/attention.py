@@ -71,7 +71,10 @@ class PositionsAndMask:
 
 
 def padding_bias(graph: Graph, mask: str) -> str:
-    """(B, S) of 1 for a token and 0 for padding -> what is added to the logits (B, 1, 1, S)."""
+    """Add nodes for the mask of padding as a term that is added to the logits (B, 1, 1, S).
+
+    mask: (B, S) of 1 for a token and 0 for padding.
+    """
     padding = graph.node("Sub", graph.floats(1.0), graph.node("Cast", mask, to=1))
     return graph.node("Unsqueeze", graph.node("Mul", padding, graph.floats(MASK_BIAS)), graph.ints(1, 2))
 

@@ -66,7 +66,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
 
 
 def _settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any]:
-    """config.json: what the script has to know, and the [model] of the recipe."""
+    """config.json: settings for the script, and the [model] of the recipe."""
     config = loaded.config
     return {
         "task": config.task,
@@ -139,7 +139,7 @@ def _about_graphs(config: ModelConfig) -> Iterator[str]:
 
 
 def _rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
-    """Rows of a table; what each layer has, once."""
+    """Rows of a table: the parts of each kind of layer, once."""
     for each in values:
         shape = ", ".join(size.dim_param or str(size.dim_value) for size in each.type.tensor_type.shape.dim)
         element = "int64" if each.type.tensor_type.elem_type == 7 else "float32"

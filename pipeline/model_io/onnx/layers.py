@@ -1,4 +1,4 @@
-"""The layers of a network as nodes of a graph, each beside the equation of ours that it mirrors.
+"""The layers of a network as nodes of a graph, each beside the equation of the PyTorch layer that it mirrors.
 
 Legend: B sentences · T rows a sentence · D width · F feed-forward width. All rows are (B, T, D), padding among them.
 """

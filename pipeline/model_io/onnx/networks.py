@@ -1,4 +1,4 @@
-"""The graphs of a network: which inputs they have, and what they give.
+"""The graphs of a network, with their inputs and outputs.
 
 Legend: B sentences · S source length · T new pieces of a target · P pieces before them · V vocabulary · G, K as in
 `attention.py`.
@@ -178,7 +178,7 @@ def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: s
 
 
 def _attended(graph: Graph, layer: Any, number: int, rows: str, places: PositionsAndMask, past: KeysValues) -> str:
-    """Rows after the self-attention of a layer, which gives out what the next step attends to."""
+    """Rows after the self-attention of a layer; adds the keys and values for the next step to the outputs."""
 
     def attend(x: str) -> str:
         mixed, seen = self_attention(graph, layer.attention, x, places, past)

@@ -25,7 +25,7 @@ MAX_ENTRIES = 10_000
 def check_allowed(
     manifest: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
 ) -> None:
-    """Check that what the settings of an artifact would run or read outside of it was named or allowed by the user.
+    """Check that the user named or allowed all that the settings of an artifact would run or read outside of it.
 
     Args:
         made: the artifact.
@@ -83,7 +83,7 @@ def _file() -> Path:
 
 
 def _kept() -> list[str]:
-    """Fingerprints of the artifacts that were allowed; none if the file is missing or not one that we wrote."""
+    """Fingerprints of the artifacts that were allowed; none if the file is missing or was not written by tfm."""
     try:
         file = _file()
         if os.lstat(file).st_uid != os.geteuid():

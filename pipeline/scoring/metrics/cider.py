@@ -142,7 +142,10 @@ def document_frequencies(segments: Sequence[Sequence[Tokens]]) -> DocumentFreque
 
 
 def references_of_segments(references: Sequence[Sequence[str]]) -> list[list[Tokens]]:
-    """The tokens of each segment's references. One without words is none: a segment may have fewer than others."""
+    """Return the tokens of each segment's references, without those that have no words.
+
+    A segment may thus have fewer references than others.
+    """
     tokenize = UnicodeWords().tokenize
     return [
         [tokens for text in segment if text and (tokens := tokenize(text))] for segment in zip(*references, strict=True)

@@ -130,7 +130,7 @@ def run_command(
         sources: one for each segment, if they are known.
         hypotheses: one for each segment.
         references: one or more lists as long.
-        on_done: called with the number of each few numbers that are read.
+        on_done: called with the number of further segments whose numbers are read.
 
     Returns:
         The number that the command prints for each segment (n,).
@@ -222,7 +222,7 @@ class _PipeWriter:
 
 
 class _NumberParser:
-    """Numbers as they are printed, one a line; raises Failed at the first line that is none."""
+    """Parser of numbers as they are printed, one a line; raises ExternalMetricError at the first line that is none."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -240,7 +240,7 @@ class _NumberParser:
         return len(self._found) - before
 
     def all(self) -> Sequence[float]:
-        """The numbers; to be asked for at the end."""
+        """Return the numbers at the end of the output."""
         if self._rest:
             self._add(self._rest)
         if len(self._found) != self._count:

@@ -35,8 +35,11 @@ class LabelScore:
 
 @dataclass(frozen=True)
 class LabelScores:
-    """`by_label`: the scores of each label. `confusion`: label of the reference -> label given -> how often; NONE where
-    a side has no label. Both in the order of the labels' names."""
+    """Scores of all labels, and their confusions, both in the order of the labels' names.
+
+    by_label: the scores of each label. confusion: label of the reference -> label given -> count; NONE where a side has
+    no label.
+    """
 
     by_label: Mapping[str, LabelScore]
     confusion: Mapping[str, Mapping[str, int]]

@@ -18,9 +18,9 @@ def non_blank(segment: Sequence[str]) -> list[str]:
 
 
 def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """The references as sacrebleu takes them: a segment that has fewer than others ends in None.
+    """Return the references as sacrebleu takes them: a segment that has fewer than others ends in None.
 
-    There are as many columns as the segment of the most references has, so that a signature says how many there are.
+    There are as many columns as the segment of the most references has, so that a signature has their number.
     """
     segments = [non_blank(segment) for segment in zip(*references, strict=True)]
     most = max(map(len, segments), default=1)
@@ -45,7 +45,7 @@ def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable
 
 
 def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str], Sequence[str]]) -> str:
-    """The part of a signature that says in how many segments no reference has a token; empty where each has one."""
+    """Return the signature's part with the number of segments whose references have no token; empty for 0."""
     count = sum(not any(split(text) for text in segment if text) for segment in zip(*references, strict=True))
     return f"|without-words:{count}|{BLANK_IS_RIGHT}" if count else ""
 

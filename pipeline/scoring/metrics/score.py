@@ -8,7 +8,7 @@ from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
 LOWER = "better:lower"  # in the signature of a metric that is not of ours and of which the lower is the better
 FOUR_DIGITS = ("cider_d",)
-"""Metrics of ours whose scores are no percentages but small numbers, and shown with more digits."""
+"""Metrics of tfm whose scores are no percentages but small numbers, and shown with more digits."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Score:
 
 
 def mean_of_directions(scores: Mapping[str, Score]) -> Score:
-    """The mean of a score over directions, by their names, each counting the same.
+    """Return the mean of a score over directions, by their names, each counting the same.
 
-    The signature of the directions is behind what says that this is a mean; once, where it is the same.
+    The signature of the directions is behind the mark of the mean; once, where it is the same.
     """
     signatures = {name: each.signature for name, each in scores.items()}
     same = len(set(signatures.values())) == 1
@@ -41,7 +41,7 @@ def mean_of_directions(scores: Mapping[str, Score]) -> Score:
 
 
 def exp_or_inf(value: float) -> float:
-    """exp, as perplexity is of a loss, and infinity where a float cannot hold it."""
+    """Compute exp, as for the perplexity of a loss; infinity where a float cannot hold it."""
     try:
         return math.exp(value)
     except OverflowError:

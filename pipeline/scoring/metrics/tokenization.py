@@ -71,7 +71,7 @@ def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLE
 
 
 def make_ter(references: Sequence[Sequence[str]]) -> TER:
-    """sacrebleu's TER; for Chinese and Japanese as Tercom splits these, which the signature says."""
+    """Return sacrebleu's TER; Chinese and Japanese are split as by Tercom, which the signature has."""
     asian = is_chinese_or_japanese(references)
     return TER(normalized=asian, asian_support=asian)
 

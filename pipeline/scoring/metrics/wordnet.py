@@ -32,7 +32,7 @@ ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
     "adv": (),
 }
-"""Endings of inflected forms and what takes their place, as morphy(7WN) and nltk have them."""
+"""Endings of inflected forms and their replacements, as in morphy(7WN) and nltk."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class Synset:
 
 
 class WordNet:
-    """The WordNet in a folder. `name`: its version, where it says one, and 8 hex digits of the sha256 of its files.
+    """The WordNet in a folder.
 
-    Raises DataError where a file is missing or is no file of WordNet.
+    name: its version, if the files have one, and 8 hex digits of the sha256 of its files. Raises DataError where a file
+    is missing or is no file of WordNet.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -155,7 +155,7 @@ def _twin(bias: str) -> str:
 
 
 def _modern_name(name: str) -> str:
-    """The name of a weight, of which old files call those of norms otherwise."""
+    """The name of a weight in today's files; old ones name the weights of norms otherwise."""
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
     end = next((each for each in old if name.endswith(each)), None)
     return name if end is None else name.removesuffix(end) + old[end]

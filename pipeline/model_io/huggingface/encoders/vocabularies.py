@@ -92,7 +92,7 @@ def _of_bert(about: Settings) -> Settings:
 
 
 def _of_roberta(about: Settings) -> Settings:
-    """The same of RoBERTa: the bytes of a text, and its words with the space before."""
+    """The steps of RoBERTa's tokenizer: the bytes of a text, and its words with the space before."""
     step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
     return {
         "normalizer": None,

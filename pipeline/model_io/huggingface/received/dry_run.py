@@ -1,4 +1,4 @@
-"""An import on shapes alone: what the headers of the weights say, against config.json, before a tensor is read.
+"""An import on shapes alone: the headers of the weights against config.json, before a tensor is read.
 
 The same functions run as in the import itself, on PyTorch's meta device, where a tensor has a shape and no numbers.
 """
@@ -84,7 +84,7 @@ def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -
 
 
 def _shapes(received: Snapshot) -> State:
-    """A tensor without numbers for each weight; what is no floating-point number is a whole one."""
+    """A tensor without numbers for each weight; any that is not of a floating-point type is one of integers."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():
         for name, (shape, kind) in tensors_in(file).items():
@@ -116,7 +116,7 @@ def _rows(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
 
 
 def _memory() -> float:
-    """Bytes of this machine's memory; infinite where it does not say."""
+    """Bytes of this machine's memory; infinite where the system does not tell."""
     with suppress(ValueError, OSError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return math.inf

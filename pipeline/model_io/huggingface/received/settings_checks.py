@@ -10,19 +10,19 @@ from tfm.data.errors import DataError
 
 Settings = Mapping[str, Any]
 Check = Callable[[object], str | None]
-"""The kind that a value should have and has not; None if it is right."""
+"""Check of a value: the kind that it should have and has not; None if it is right."""
 MAX_SIZE = 2**20
 MAX_TOKENS = 2**17
 """The longest text of a model, as `model.max_length` has it, and a few positions more that are no text's."""
 
 
 def whole_number(low: int, high: int) -> Check:
-    """The check of a whole number from `low` to `high`."""
+    """Return the check of a whole number from `low` to `high`."""
     return lambda value: None if _is_whole(value) and low <= value <= high else f"a whole number from {low} to {high}"  # type: ignore[operator]
 
 
 def number(low: float, high: float) -> Check:
-    """The check of a finite number from `low` to `high`."""
+    """Return the check of a finite number from `low` to `high`."""
 
     def check(value: object) -> str | None:
         is_number = (_is_whole(value) or isinstance(value, float)) and low <= value <= high  # type: ignore[operator]
@@ -32,12 +32,12 @@ def number(low: float, high: float) -> Check:
 
 
 def kind(wanted: type, words: str) -> Check:
-    """The check of a value of one class."""
+    """Return the check of a value of one class."""
     return lambda value: None if isinstance(value, wanted) else words
 
 
 def optional(check: Check) -> Check:
-    """The same check, of a value that may be null."""
+    """Return the check of a value that may be null."""
     return lambda value: None if value is None else check(value)
 
 

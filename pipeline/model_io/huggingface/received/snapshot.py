@@ -23,7 +23,7 @@ FILES = (
     *("added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),
     *("source.spm", "target.spm", "sentencepiece.bpe.model"),
 )
-"""All that is read beside the weights and their index."""
+"""The files that are read beside the weights and their index."""
 NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
@@ -77,7 +77,7 @@ class Snapshot:
         return read_bounded(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
 
     def read_text(self, name: str) -> str:
-        """The same as text. Raises DataError if it is not UTF-8."""
+        """Read one of `FILES` as text. Raises DataError if it is not UTF-8, or as `read` does."""
         try:
             return self.read(name).decode("utf-8")
         except UnicodeDecodeError as error:

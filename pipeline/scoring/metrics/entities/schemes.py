@@ -37,7 +37,7 @@ def tag_of(label: str, way: str) -> Tag | None:
 
 
 def entities_of(labels: Sequence[str], way: str) -> list[Entity]:
-    """The entities in the labels of a text, in order; what spells no tag of this way is outside."""
+    """Return the entities in the labels of a text, in order; a label that is no tag of the scheme is outside."""
     tags = [tag_of(label, way) or OUTSIDE for label in labels]
     found: list[Entity] = []
     place = 0
