@@ -46,4 +46,5 @@ def _flag(hint: Any) -> str:
     (info,) = (each for each in hint.__metadata__ if isinstance(each, ParameterInfo))
     if isinstance(info, ArgumentInfo):
         return str(info.metavar).strip("[].")
-    return str(info.param_decls[0]).partition("/")[0]  # type: ignore[index]
+    declarations = (info.default, *(info.param_decls or ()))  # within Annotated the first stands as the default
+    return next(str(each) for each in declarations if each is not ...).partition("/")[0]

@@ -36,6 +36,8 @@ def test_typer_sees_a_parameter_for_each_field() -> None:
 def test_values_are_named_as_the_user_names_them() -> None:
     options = Options(Path("a"), 3, True, "cpu")
     assert flags_of(options, "device", "loud", "file", "count") == {
-        **{"--device": "cpu", "--loud": True},
-        **{"FILE": Path("a"), "--count": 3},
+        "--device": "cpu",
+        "--loud": True,
+        "FILE": Path("a"),
+        "--count": 3,
     }
