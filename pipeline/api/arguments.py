@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from operator import index
 
+import numpy as np
+
 from tfm.pipeline.errors import RecipeError
 
 
@@ -25,6 +27,15 @@ def one_text(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"{what} is {type(text).__name__}: give one str")
     return text
+
+
+def languages(to: object, source_language: object) -> tuple[str | None, str | None]:
+    """The codes of two languages, or None. Raises TypeError for anything else."""
+    first, second = (
+        None if each is None else one_text(each, what)
+        for each, what in ((to, "to"), (source_language, "source_language"))
+    )
+    return first, second
 
 
 def several(texts: object, what: str, of: str) -> list[str]:
@@ -73,6 +84,27 @@ def whole_number(number: object, what: str, least: int) -> int:
     if found < least:
         raise RecipeError(f"{what} ({found}) must be at least {least}")
     return found
+
+
+def one_switch(value: object, what: str) -> bool | None:
+    """True, False, numpy's too, or None. Raises TypeError for anything else: the text "False" would be true."""
+    if value is not None and not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{what} is {type(value).__name__}: give True or False")
+    return None if value is None else bool(value)
+
+
+def one_setting(value: object, what: str) -> object:
+    """A number, a text, None, or a list of these; of numpy's numbers and arrays and of tuples Python's own.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [one_setting(each, what) for each in value]
+    if value is not None and not isinstance(value, int | float | str):
+        raise TypeError(f"{what} is {type(value).__name__}: give a number, a str, or a list of str")
+    return value
 
 
 def one_of(name: object, names: Sequence[str], what: str) -> str:

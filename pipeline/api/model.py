@@ -147,7 +147,9 @@ class Model:
         forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
         if prefixes is not None:
             prefixes = arguments.several(prefixes, "prefixes", "one for each text")
-        return self._hypotheses(self._loaded.for_languages(to, source_language), texts, config, prefixes, forced)
+        return self._hypotheses(
+            self._loaded.for_languages(*arguments.languages(to, source_language)), texts, config, prefixes, forced
+        )
 
     @names_parameters
     def classify(self, texts: str | Iterable[str]) -> list[str]:
@@ -263,7 +265,7 @@ class Model:
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
         with one_at_a_time():
-            loaded = self._loaded.for_languages(to, source_language)
+            loaded = self._loaded.for_languages(*arguments.languages(to, source_language))
             return TextScores.of(*perplexity(loaded, lines, [others], reporter=reporter))
 
     @names_parameters
@@ -317,7 +319,10 @@ class Model:
         arguments.one_text(source, "source")
         if target is not None:
             arguments.one_text(target, "target")
-        loaded, config = self._loaded.for_languages(to, source_language), decoding_config(beam, {})
+        loaded, config = (
+            self._loaded.for_languages(*arguments.languages(to, source_language)),
+            decoding_config(beam, {}),
+        )
         with one_at_a_time():
             if loaded.images is not None:
                 found = attend_to_image(loaded, Path(source), target, config)
@@ -354,7 +359,8 @@ class Model:
         check_has(self._loaded, "generate")
         usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
         config = decoding_config(beam, {**usual, **decoding})
-        return TextGenerator(PromptEncoder(self._loaded, through_ends=through_ends), config, self._reporter)
+        switch = arguments.one_switch(through_ends, "through_ends")
+        return TextGenerator(PromptEncoder(self._loaded, through_ends=switch), config, self._reporter)
 
     def _score_texts(self, lines: list[str], stride: int | None) -> TextScores:
         split = split_of(lines, self._loaded.source_tokenizer, self._loaded.target_tokenizer)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-import numpy as np
-
+from tfm.pipeline.api import arguments
 from tfm.pipeline.config import DecodingConfig, DecodingPrecision, LengthNorm, Strategy
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import from_flags
@@ -32,15 +31,13 @@ class Decoding(TypedDict, total=False):
 
 
 def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingConfig:
-    """Return the checked settings. Raises RecipeError, with its name, for a setting that is unknown or does not fit."""
-    if beam not in (None, DecodingConfig.model_fields["beam"].default) and given.get("strategy") == "sample":
+    """Return the checked settings.
+
+    Raises:
+        RecipeError: a setting is unknown, or its value does not fit; the error names it.
+        TypeError: a value is no number, text or list.
+    """
+    values = {key: arguments.one_setting(value, key) for key, value in {"beam": beam, **given}.items()}
+    if values["beam"] not in (None, DecodingConfig.model_fields["beam"].default) and values.get("strategy") == "sample":
         raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': remove one of the two")
-    values = {"beam": beam, **given}
-    return from_flags(DecodingConfig, {key: _plain(value) for key, value in values.items()})
-
-
-def _plain(value: object) -> object:
-    """numpy's numbers as Python's, and a tuple as a list."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return list(value) if isinstance(value, tuple) else value
+    return from_flags(DecodingConfig, values)

@@ -55,13 +55,7 @@ class CrossValidation:
 
     def no_mean_reason(self, figure: str) -> str | None:
         """Why a figure has no mean: its folds were scored by different definitions; None where it has one."""
-        first, *others = ((fold, fold.signatures.get(figure, "")) for fold in self.folds)
-        other = next((each for each in others if each[1] != first[1]), None)
-        if other is None:
-            return None
-        apart = " and ".join(f"{signature} in fold {fold.number}" for fold, signature in (first, other))
-        remedy = "; set evaluation.bleu_tokenize" if figure == "bleu" else ""
-        return f"{figure} has no mean, as it is {apart}{remedy}"
+        return no_mean_reason(figure, {f"fold {each.number}": each.signatures.get(figure, "") for each in self.folds})
 
     def mean(self, figure: str) -> float:
         """Over folds, each counted once; of a figure without `no_mean_reason`."""
@@ -83,6 +77,17 @@ class CrossValidation:
         signature = self.signature(figure)
         signed = {} if signature is None else {"signature": signature}
         return {"mean": self.mean(figure), "deviation": self.deviation(figure), **signed}
+
+
+def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:
+    """Why a figure of several folds, by their names, has no mean: their signatures differ; None where it has one."""
+    first, *others = signatures.items()
+    other = next((each for each in others if each[1] != first[1]), None)
+    if other is None:
+        return None
+    apart = " and ".join(f"{signature} in {name}" for name, signature in (first, other))
+    remedy = "; set evaluation.bleu_tokenize" if figure == "bleu" else ""
+    return f"{figure} has no mean, as it is {apart}{remedy}"
 
 
 def without_fold(recipe: Recipe, number: int, num_folds: int) -> Recipe:

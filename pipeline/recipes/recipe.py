@@ -232,11 +232,13 @@ def _resolved(
         found = section.model_validate_json(_as_json(section, content), strict=True)
     except ValidationError as error:
         raise recipe_error(error.errors(include_url=False), section, prefix, origins, to_blame) from None
-    except ValueError:
-        pass
+    except ValueError as error:  # a number that is not finite, or what no file says
+        found, reason = None, str(error)
     for key, number in _unusable_numbers(content, prefix):
         place, name = place_of(key, origins) or file, ".".join(key)
         raise RecipeError(f"{place}: {_number_problem(name, number, field_at(Recipe, key))}")
+    if found is None:
+        raise RecipeError(f"{file}: {reason}")
     if (problem := credential_problem(found, prefix)) is not None:
         key, reason = problem
         raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} {reason}")

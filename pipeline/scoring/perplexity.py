@@ -15,6 +15,7 @@ from tfm.pipeline.decoding.teacher_forcing import forced_log_probs_by_steps, tar
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.metrics.references import num_references
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
@@ -63,7 +64,7 @@ class Counts:
         num_long: references that are left out, as they exceed the model's length.
     """
 
-    num_references: int
+    num_references: str
     num_segments: int  # scored pairs: one end token each
     num_tokens: int  # pieces and end tokens
     num_unknown: int
@@ -164,7 +165,7 @@ def perplexity(
         )
     _warn(num_empty, num_long, limit, reporter)
     counts = Counts(
-        num_references=len(references),
+        num_references=num_references(references),
         num_segments=len(pairs),
         num_tokens=sum(pair.num_pieces for pair in pairs),
         num_unknown=sum(pair.target.count(UNK_ID) for pair in pairs),

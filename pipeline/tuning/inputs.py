@@ -4,6 +4,7 @@ A study keeps the fingerprint of each input; a trial that would read other conte
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfm.data.corpora.sources import resolve
@@ -11,10 +12,10 @@ from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.pretrained_vectors import vectors_as_inputs
-from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration
-from tfm.pipeline.tuning.study import Trials
+from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
 
 INPUTS = "inputs"
 """The attribute of a study that has the fingerprints."""
@@ -53,6 +54,23 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
                 )
         if now.keys() - before.keys():
             trials.study.set_user_attr(INPUTS, {**before, **now})
+
+
+def check_base(trials: Trials, base: Path, sets: Sequence[str]) -> None:
+    """Check that the base recipe has the settings with which the search began: each trial reads it again.
+
+    Raises:
+        DataError: it has others.
+        RecipeError: it cannot be read.
+    """
+    before = trials.study.user_attrs.get(SEARCH_ATTR, {})
+    now = load_recipe(base, sets).model_dump(mode="json", exclude={"name"})
+    if isinstance(before, dict) and before.get("recipe", now) != json.loads(json.dumps(now)):
+        raise DataError(
+            f"the base recipe {base} was changed since this search began, and figures of other settings do not "
+            "compare; restore it, or give the search another name (search.name)",
+            file=trials.folder,
+        )
 
 
 def _inputs_of(recipe: Recipe) -> dict[str, Input]:

@@ -19,17 +19,17 @@ from tfm.pipeline.artifacts.files import as_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage
-from tfm.pipeline.recipes.cross_validation import without_fold
+from tfm.pipeline.recipes.cross_validation import no_mean_reason, without_fold
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_of
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.early_stopping import Validation
-from tfm.pipeline.tuning.inputs import check_inputs
+from tfm.pipeline.tuning.inputs import check_base, check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
-from tfm.pipeline.tuning.study import ClaimedTrial, Trials, same_as
+from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, same_as
 from tfm.pipeline.tuning.trial_log import TrialLog
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME
 
@@ -121,6 +121,8 @@ def _run(
     log: TrialLog,
 ) -> Outcome:
     """Train the configuration on each fold with each seed."""
+    if SEARCH_ATTR in trials.study.user_attrs:
+        check_base(trials, base, sets)
     try:
         recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
@@ -128,7 +130,8 @@ def _run(
     check_inputs(trials, recipe, configuration)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = TrialProgress(trials, claimed)
-    values = []
+    values: list[float] = []
+    signatures: dict[str, str] = {}
     for number, one in enumerate(runs_of(recipe, trials.config.folds, trials.config.repeats)):
         try:
             _prepare(trials, one, command, log)
@@ -138,13 +141,16 @@ def _run(
             raise  # no fault of what is tried
         account.begin(one.name, is_first=number == 0)
         try:
-            values.append(_train(trials, one, account, command, log))
+            value, signatures[one.name] = _train(trials, one, account, command, log)
+            values.append(value)
         except _TrialPruned:
             return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
         except RecipeError as error:  # what is seen only when the model is built
             return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
         except DataError as error:
             return Outcome(FAILED, str(error).splitlines()[0], None)
+        if (why := no_mean_reason(trials.config.metric, signatures)) is not None:
+            raise DataError(why, file=trials.folder)  # no fault of what is tried
         if not math.isfinite(values[-1]):
             return Outcome(FAILED, f"its {trials.config.metric} of validation is {values[-1]}", None)
     claimed.trial.set_user_attr("values", values)
@@ -185,8 +191,10 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 
 
-def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Sequence[str], log: TrialLog) -> float:
-    """Train one fold with one seed from where it is; its figure of validation."""
+def _train(
+    trials: Trials, recipe: Recipe, account: "TrialProgress", command: Sequence[str], log: TrialLog
+) -> tuple[float, str]:
+    """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""
     place = RunPaths(run_folder(recipe, trials.folder / "trials"))
     account.raise_if_pruned()
     log.updates = 0
@@ -213,7 +221,9 @@ def _train(trials: Trials, recipe: Recipe, account: "TrialProgress", command: Se
     account.record_cost(updates)
     metric = trials.config.metric
     scores = validation.get("scores", {})
-    return float(scores[metric]["score"] if metric in scores else validation[metric])  # infinity is a text there
+    if metric in scores:
+        return float(scores[metric]["score"]), str(scores[metric]["signature"])
+    return float(validation[metric]), str(validation.get(f"{metric}_signature") or "")  # infinity is a text there
 
 
 class TrialProgress:

@@ -3,6 +3,7 @@
 For each task: validation, scores of a test set, questions, contrast sets, recorded attention and sampled texts.
 """
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from tests.quick import mostly_slow
+from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import SUPPORTED_TASKS, Architecture, StackConfig
@@ -62,12 +64,12 @@ LINES = texts()
 PIECES: Tokenizer = train(LINES, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1, sentinels=20))
 
 
-def made(name: str) -> tuple[LoadedModel, Task, Split]:
-    """A model in float64, its task, and the lines as it learns from them."""
+def made(name: str, dtype: torch.dtype = torch.float64) -> tuple[LoadedModel, Task, Split]:
+    """A model, its task, and the lines as it learns from them."""
     settings = {"encoder": STACK, "decoder": STACK, **CASES[name]}
     if settings["architecture"] == "recurrent":
         settings["positions"] = "none"
-    loaded = tiny_model(dtype=torch.float64, tokenizer=PIECES, **settings)
+    loaded = tiny_model(dtype=dtype, tokenizer=PIECES, **settings)
     source, target = (PIECES.encode_batch(LINES) for _ in range(2))
     if settings["task"] == "classification":
         target = [[4 + len(ids) % 5] for ids in source]
@@ -123,6 +125,26 @@ def test_validation_does_not_see_the_order_of_lines_nor_their_files(name: str) -
     assert_same(halves[0] + halves[1], expected)
     alone = [sums(loaded, task, rows_of(split, [row]), 64) for row in range(count)]
     assert_same(np.sum(alone, 0), expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_fp32_only_rounding_sees_batches_and_lines(name: str) -> None:
+    """-log p of all lines, beside the exact one of the same weights: as near as one line at a time is by plain sums."""
+    loaded, task, split = made(name, torch.float32)
+    double = replace(loaded, model=copy.deepcopy(loaded.model).double())
+    count = len(LINES)
+    splits = [(split, 4096), (split, 16), (split, 70)]
+    if name == "running text":
+        plain = [sums(loaded, task, split, 1)]
+    else:
+        mixed = np.random.default_rng(5).permutation(count).tolist()
+        splits += [(rows_of(split, range(count)[::-1]), 64), (rows_of(split, mixed), 64)]
+        plain = [sums(loaded, task, rows_of(split, [row]), 64) for row in range(count)]
+    found = np.array([sums(loaded, task, some, budget) for some, budget in splits])
+    exact = sums(double, task, split, 4096)
+    assert (found[:, 2:] == exact[2:]).all()
+    nll, alone = torch.tensor(found[:, 0]), torch.tensor(np.sum(plain, 0)[0])
+    assert_rounds_like(nll.float(), alone.expand(len(splits)).float(), torch.full((len(splits),), exact[0]).double())
 
 
 BY_PROBABILITY = [name for name in CASES if not ABILITIES[CASES[name]["task"]].gives_hypotheses]

@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -25,13 +26,14 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.metrics.references import non_blank
+from tfm.pipeline.scoring.metrics.references import non_blank, num_references
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
 MAX_LINE_BYTES = 1000  # bytes of a line that may be a number
 MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
 CUT = "…"  # what a longer one ends in
 MAX_REASON_LENGTH = 200
+MAX_FILES = 1000  # files of a folder that a command names, which are inputs of its scores
 _PIPE = 1 << 16
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
@@ -80,7 +82,7 @@ def external_scores(
         try:
             with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
                 numbers = run_command(metric, sources, hypotheses, references, bar.advance)
-            score = Score(_mean(numbers), signature(metric, len(references)))
+            score = Score(_mean(numbers), signature(metric, references))
         except ExternalMetricError as failure:
             reporter.warn(f"{test}: {metric.name} {failure}")
             found.missing[metric.name] = str(failure)
@@ -89,7 +91,7 @@ def external_scores(
     return found
 
 
-def signature(metric: ExternalMetric, num_references: int) -> str:
+def signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> str:
     """Return the signature of a metric, by which it can be computed again.
 
     The signature has the command, and a hash over the command and the contents of the files that it names.
@@ -99,14 +101,20 @@ def signature(metric: ExternalMetric, num_references: int) -> str:
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
     better = "" if metric.higher_is_better else f"|{LOWER}"
-    return f"external:{metric.name}|nrefs:{num_references}|command:{text}|sha256:{digest}{better}|stat:mean"
+    return f"external:{metric.name}|nrefs:{num_references(references)}|command:{text}|sha256:{digest}{better}|stat:mean"
 
 
 def files_of(metric: ExternalMetric) -> dict[str, Input]:
-    """The files that a command names, such as a script, as inputs of its scores; the program where it has a path."""
+    """The files that a command names, such as a script, as inputs of its scores; the program where it has a path.
+
+    A word is a name, or has one after its first equals sign (`--model=FILE`). Of a folder all files count, unless they
+    are more than MAX_FILES.
+    """
     first, *rest = metric.command
-    names = dict.fromkeys([*([first] if "/" in first else []), *rest])
-    return {f"external {metric.name}: {name}": Input.of_file(Path(name)) for name in names if _is_file(name)}
+    words = [*([first] if "/" in first else []), *rest]
+    names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
+    found = {name: _files(name) for name in names if name}
+    return {f"external {metric.name}: {file}": Input.of_file(Path(file)) for files in found.values() for file in files}
 
 
 def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
@@ -297,8 +305,13 @@ def _mean(numbers: Sequence[float]) -> float:
         raise ExternalMetricError("printed numbers whose sum is too large") from None
 
 
-def _is_file(name: str) -> bool:
+def _files(name: str) -> list[str]:
+    """The files of a name: its own, or those of a folder in order; none where there is neither, or too many."""
     try:
-        return Path(name).is_file()
-    except OSError:
-        return False
+        if not Path(name).is_dir():
+            return [name] if Path(name).is_file() else []
+        walked = (os.path.join(folder, each) for folder, _, files in os.walk(name) for each in files)
+        found = list(islice(walked, MAX_FILES + 1))
+        return sorted(filter(os.path.isfile, found)) if len(found) <= MAX_FILES else []
+    except (OSError, ValueError):
+        return []

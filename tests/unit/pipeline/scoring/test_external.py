@@ -171,16 +171,18 @@ def test_a_signature_holds_the_command_and_the_contents_of_its_files(tmp_path: P
     script = tmp_path / "score.py"
     script.write_text("one")
     plain = ExternalMetric(name="comet", command=("python", str(script), "a|b\n c"))
-    found = signature(plain, 2)
+    references = [["a", "b"], ["c", "d"]]
+    found = signature(plain, references)
     assert found.startswith(f"external:comet|nrefs:2|command:python {script} 'a¦b c'|sha256:")
     assert len(found.split("|")) == 5
     assert list(files_of(plain)) == [f"external comet: {script}"]
     script.write_text("two!")
     others = [plain, ExternalMetric(name="comet", command=(*plain.command, "more"))]
     others.append(plain.model_copy(update={"higher_is_better": False}))
-    assert len({found, *(signature(each, 2) for each in others)}) == 4
-    assert [lower_is_better("comet", signature(each, 2)) for each in others] == [False, False, True]
-    assert len(signature(ExternalMetric(name="m", command=("x" * 10**5,)), 1)) < 300
+    assert len({found, *(signature(each, references) for each in others)}) == 4
+    assert [lower_is_better("comet", signature(each, references)) for each in others] == [False, False, True]
+    assert len(signature(ExternalMetric(name="m", command=("x" * 10**5,)), references)) < 300
+    assert "|nrefs:var|" in signature(plain, [["a", "b"], ["c", ""]]), "as the metrics beside it"
 
 
 def test_a_command_is_a_list_or_a_text_that_no_shell_reads() -> None:

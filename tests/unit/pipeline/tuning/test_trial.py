@@ -13,6 +13,7 @@ from typing import Any
 import optuna
 import pytest
 
+from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
@@ -214,13 +215,30 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
     left = iter(figures)
     monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
     monkeypatch.setattr(trial, "_prepare", lambda *given: None)
-    monkeypatch.setattr(trial, "_train", lambda *given: next(left))
+    monkeypatch.setattr(trial, "_train", lambda *given: (next(left), "tok:13a"))
     trials = played(tmp_path, repeats=2)
     with trials.claim() as claimed:
         assert claimed is not None
         outcome = trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
     assert (outcome.ended, outcome.reason, outcome.value) == expected
     assert trials.all()[0].value == expected[2]
+
+
+def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
+    left = iter([(3.0, "tok:13a"), (1.0, "tok:zh")])
+    monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
+    monkeypatch.setattr(trial, "_prepare", lambda *given: None)
+    monkeypatch.setattr(trial, "_train", lambda *given: next(left))
+    trials = played(tmp_path, metric="bleu", folds=2)
+    reason = "bleu has no mean, as it is tok:13a in 0000-fold-1 and tok:zh in 0000-fold-2; set evaluation.bleu_tokenize"
+    with trials.claim() as claimed:
+        assert claimed is not None
+        with pytest.raises(DataError, match=reason):
+            trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
+    assert trials.all()[0].value is None
 
 
 def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
