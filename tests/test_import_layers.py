@@ -45,6 +45,7 @@ FOLDERS = {
     ),
     "data": (
         *("dataset_report", "batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
+        *("foreign_tokenizers",),
         *(
             "typing_errors",
             "scripts",
