@@ -45,6 +45,7 @@ FOLDERS = {
     ),
     "data": (
         *("batching", "dataset", "corpora", "images", "formats", "synthetic", "artifact_tokenizers"),
+        *("foreign_tokenizers",),
         *(
             "arrays",
             "typing_errors",

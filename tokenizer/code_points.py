@@ -22,7 +22,7 @@ from tfm.tokenizer.languages import are_codes
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import Sampler
 from tfm.tokenizer.special import SPECIALS, UNK_ID, language_token
-from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_original_ids
 from tfm.tokenizer.words import FlatIds, Words, for_later_words
 
 CODE_POINTS = 0x110000
@@ -200,6 +200,12 @@ def _is_of_code_points(file: Path) -> bool:
 def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target in a folder; the same object twice where they share a vocabulary."""
     if (folder / SHARED).exists():
-        shared = load_tokenizer(folder / SHARED)
+        shared = _with_original_ids(load_tokenizer(folder / SHARED), folder, SHARED)
         return shared, shared
-    return load_tokenizer(folder / SOURCE), load_tokenizer(folder / TARGET)
+    source, target = (_with_original_ids(load_tokenizer(folder / name), folder, name) for name in (SOURCE, TARGET))
+    return source, target
+
+
+def _with_original_ids(tokenizer: Tokenizer, folder: Path, name: str) -> Tokenizer:
+    ids = load_original_ids(folder, name, tokenizer.vocab_size)
+    return tokenizer.with_original_ids(ids) if ids else tokenizer

@@ -5,6 +5,8 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tfm.tokenizer.special import BOS, EOS, PAD, UNK
+
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word", "codepoint"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
@@ -21,6 +23,10 @@ LEARNING_KEYS = (
     "sentinels",
 )
 """Keys by which a tokenizer is learned."""
+CONTROL_TOKENS = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
+"""For each control token, the key that names it in a tokenizer that is taken."""
+TAKING_KEYS = (*CONTROL_TOKENS.values(), "vocabulary", "pattern")
+"""Keys by which a tokenizer is taken."""
 GROWTH_KEYS = ("min_frequency",)
 """Keys among them by which a tokenizer is also grown."""
 OF_SOURCE = ("source_normalization", "source_lowercase")
@@ -81,7 +87,22 @@ class TokenizerConfig(BaseModel):
 
     file: str | None = Field(
         None,
-        description="an existing tokenizer.json to use instead of learning one; with shared = false for the source",
+        description="an existing tokenizer to use instead of learning one, a file or folder of another program; with "
+        "shared = false for the source",
+    )
+    pad_token: str | None = Field(None, description="what `file` calls padding; none: as it or a file beside it says")
+    unk_token: str | None = Field(None, description="what `file` calls what is unknown; none: the same")
+    bos_token: str | None = Field(None, description="what `file` begins a text with; none: the same")
+    eos_token: str | None = Field(None, description="what `file` ends a text with; none: the same")
+    vocabulary: str | None = Field(
+        None,
+        description="of `file`, where it has codes of subword-nmt or fastBPE: the pieces by their ids, one a line; "
+        "none: all pieces that the codes make",
+    )
+    pattern: str | None = Field(
+        None,
+        description="of `file`, where it has ranks of tiktoken: the regular expression that cuts texts, or the "
+        "encoding that has it (cl100k_base, ...); none: that of the published encoding with as many pieces",
     )
     grow: int | None = Field(
         None,
@@ -95,6 +116,10 @@ class TokenizerConfig(BaseModel):
         if self.file is None and self.grow is not None:
             raise ValueError("`grow` adds pieces to those of a tokenizer that there is: name its `file`")
         if self.file is None:
+            if idle := [name for name in TAKING_KEYS if getattr(self, name) is not None]:
+                raise ValueError(
+                    f"{', '.join(idle)}: only for a tokenizer that is taken. Name its `file`, or remove the key"
+                )
             return self
         if self.source_from is not None:
             raise ValueError("`file` and `source_from` both name the tokenizer of the source: remove one")

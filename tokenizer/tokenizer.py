@@ -22,6 +22,8 @@ from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.words import FlatIds, WordIds, WordPieces, Words, cuts_at_spaces, encode_lists, flat, model_of_words
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
+ORIGINAL_IDS = "original_ids.json"
+"""By the name of a tokenizer's file, of each id the id of the same piece where the tokenizer comes from; null: none."""
 MAX_BYTES = 64 * 2**20
 
 
@@ -29,8 +31,11 @@ class Tokenizer:
     """A vocabulary and its way of splitting text. Text that spells a control token is treated as text.
 
     The invariant: `decode(encode(text)) == normalize(text)`, unless a piece of the text is unknown.
+    original_ids: of a tokenizer from elsewhere, by our id the id there, for as many as have one; else empty.
     Raises ValueError if the control tokens do not have the ids 0 to 3, or the ids are not contiguous from 0.
     """
+
+    original_ids: tuple[int | None, ...] = ()
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         for number, special in enumerate(SPECIALS):
@@ -58,7 +63,7 @@ class Tokenizer:
         except OSError:
             raise
         except BaseException as error:
-            raise ValueError(f"{file}: is not a tokenizer that tfm can use ({_reason(error):.200})") from error
+            raise ValueError(f"{file}: is not a tokenizer that tfm can use ({library_reason(error):.200})") from error
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
@@ -68,7 +73,13 @@ class Tokenizer:
         except ValueError:
             raise
         except BaseException as error:
-            raise ValueError(_reason(error)) from error
+            raise ValueError(library_reason(error)) from error
+
+    def with_original_ids(self, original_ids: Sequence[int | None]) -> "Tokenizer":
+        """The same tokenizer, whose pieces have these ids where it comes from."""
+        other = copy.copy(self)
+        other.original_ids = tuple(original_ids)
+        return other
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
@@ -142,7 +153,7 @@ class Tokenizer:
             raise ValueError(f"cannot have more languages than its own: {', '.join(self.languages) or 'none'}")
         whole = tokenizers.Tokenizer.from_str(self._whole.to_str())
         add_languages(whole, languages)
-        return Tokenizer(whole)
+        return Tokenizer(whole).with_original_ids(self.original_ids)
 
     @cached_property
     def _word_pieces(self) -> WordPieces:
@@ -227,7 +238,7 @@ def _checked(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer
 
 
-def _reason(error: BaseException) -> str:
+def library_reason(error: BaseException) -> str:
     """The message of an error of `tokenizers`, a bare Exception or one of Rust's panics; raises any other."""
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error
@@ -242,8 +253,39 @@ def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
         target: the tokenizer of the target, which may be the same.
         folder: to write into.
     """
-    if source is target:
-        source.save(folder / SHARED)
-    else:
-        source.save(folder / SOURCE)
-        target.save(folder / TARGET)
+    files = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
+    for name, tokenizer in files.items():
+        tokenizer.save(folder / name)
+    original_ids = {name: list(each.original_ids) for name, each in files.items() if each.original_ids}
+    if original_ids:
+        (folder / ORIGINAL_IDS).write_text(json.dumps(original_ids) + "\n", encoding="utf-8")
+
+
+def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, ...]:
+    """Return the original ids of the pieces of a tokenizer; empty if none are kept.
+
+    Args:
+        folder: the folder of the tokenizer.
+        name: the file name of the tokenizer.
+        size: the number of its pieces.
+
+    Raises:
+        ValueError: the file has no such ids; the error names the file.
+    """
+    file = folder / ORIGINAL_IDS
+    if not file.exists():
+        return ()
+    if file.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{file}: is larger than any that tfm writes ({file.stat().st_size:,} bytes)")
+    try:
+        document = json.loads(file.read_bytes())
+        ids = document.get(name, []) if isinstance(document, dict) else None
+    except (ValueError, RecursionError):
+        ids = None
+    if (
+        not isinstance(ids, list)
+        or len(ids) > size
+        or any(each is not None and (type(each) is not int or each < 0) for each in ids)
+    ):
+        raise ValueError(f"{file}: has no ids of the pieces of {name}")
+    return tuple(ids)

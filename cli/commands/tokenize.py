@@ -15,7 +15,7 @@ def tokenize(
     recipe: RecipeFile = None,
     file: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Use a tokenizer.json of another program, and measure it on text."),
+        typer.Option("--from", metavar="PATH", help="Use a tokenizer of another program, and measure it on text."),
     ] = None,
     grow: Annotated[
         int | None,

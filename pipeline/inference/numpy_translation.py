@@ -27,7 +27,7 @@ from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
-from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -36,7 +36,7 @@ MAX_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
 MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
-FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET}
+FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET, ORIGINAL_IDS}
 """The files of a model that has nothing beside its tokenizers and weights."""
 MAX_WEIGHT_BYTES = 1 << 26
 """The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""

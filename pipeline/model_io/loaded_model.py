@@ -26,9 +26,9 @@ from tfm.pipeline.model_io.adapter import with_adapter_in
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import Shapes, shapes_in
 from tfm.pipeline.runtime.devices import resolve_device
-from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
 
-TOKENIZER_FILES = (SHARED, SOURCE, TARGET, IMAGES_FILE)
+TOKENIZER_FILES = (SHARED, SOURCE, TARGET, ORIGINAL_IDS, IMAGES_FILE)
 """The files by which a model reads its input, as a dataset and a model keep them; each has some of them."""
 
 

@@ -5,13 +5,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tfm.data.artifact_tokenizers import load_file, load_pair
+from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import preflight
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import by_words, describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
+from tfm.data.foreign_tokenizers.loading import files_of, load_foreign
 from tfm.data.image_config import without_images
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
@@ -20,10 +21,10 @@ from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
 from tfm.pipeline.runtime.progress import Reporter, showing_time
-from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, OF_SOURCE, OF_TARGET, TokenizerConfig
+from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, OF_SOURCE, OF_TARGET, TAKING_KEYS, TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
-from tfm.tokenizer.tokenizer import SOURCE, TARGET, Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
@@ -55,7 +56,7 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     if config.source_from is not None:
         inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
-        inputs["file"] = _file(Path(config.file))
+        inputs |= {name: _file(file) for name, file in files_of(config).items()}
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
     if _is_taken(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
@@ -89,7 +90,7 @@ def tokenize(
         splits = replace(splits, train=tuple(map(by_words, splits.train)), valid=tuple(map(by_words, splits.valid)))
     with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
         preflight(splits, online=data.online)
-        tokenizers = _take(config)
+        tokenizers = _take(config, reporter)
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
             trainers = _trainers(_with_room(config, len(data.target_languages)), _sides(config, data), data.languages)
@@ -127,13 +128,13 @@ def tokenize_files(
         )
     inputs = {str(file): _file(file) for file in files}
     if config.file is not None:
-        inputs["file"] = _file(Path(config.file))
+        inputs |= {name: _file(file) for name, file in files_of(config).items()}
     described = config.model_dump(mode="json", exclude=_described_without(config))
     stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
-        taken = _take(config)
+        taken = _take(config, reporter)
         unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
         tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(_learned(trainers, reporter))
@@ -209,7 +210,7 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     """Return the keys of the config that are left out of the plan: paths, settings of learning where a tokenizer is
     taken, and defaults without effect.
     """
-    without = {"source_from", "file", *(LEARNING_KEYS if _is_taken(config) else ())}
+    without = {"source_from", "file", "vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
     if config.grow is None:
         without |= {"grow"}
     elif config.shared:
@@ -217,15 +218,19 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
     without |= set() if config.sentinels else {"sentinels"}
     without |= {name for name in (*OF_SOURCE, *OF_TARGET) if getattr(config, name) is None}
+    without |= {name for name in TAKING_KEYS if getattr(config, name) is None}
     return without | ({"clusters"} if config.clusters is None else set())
 
 
-def _take(config: TokenizerConfig) -> dict[str, Tokenizer]:
-    """The tokenizers that are there already, by side."""
+def _take(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
+    """The tokenizers that are there already, by side; says what they are."""
     if config.grow is not None:
         return {}
     if config.file is not None:
-        return {"shared" if config.shared else "source": load_file(Path(config.file))}
+        taken = load_foreign(config)
+        roles = "".join(f"; {ours} is {theirs}" for ours, theirs in taken.control_tokens.items())
+        reporter.line(f"tokenizer: {config.file} is {taken.form}{roles}")
+        return {"shared" if config.shared else "source": taken.tokenizer}
     return {} if config.source_from is None else {"source": load_pair(Path(config.source_from))[0]}
 
 
@@ -247,7 +252,7 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
     if is_first and config.file is not None and config.grow is not None:
         place = Path(config.file)
         try:
-            return GrowthTrainer(load_file(place), config.grow, config.min_frequency)
+            return GrowthTrainer(load_foreign(config).tokenizer, config.grow, config.min_frequency)
         except ValueError as error:
             raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
@@ -312,9 +317,7 @@ def _file(file: Path) -> Input:
     try:
         return Input.of_file(file)
     except FileNotFoundError:
-        both = all((file.parent / name).exists() for name in (SOURCE, TARGET))
-        beside = f": the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for" if both else ""
-        raise DataError(f"no such file{beside}", file=file) from None
+        raise DataError("no such file", file=file) from None
 
 
 def _settings(corpus: Corpus) -> JSON:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfm.data.corpora.sources import resolve
+from tfm.data.foreign_tokenizers.loading import files_of
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
@@ -79,6 +80,6 @@ def _inputs_of(recipe: Recipe) -> dict[str, Input]:
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
     artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": recipe.training.init_from}
     inputs |= {key: Input.of_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
-    if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).is_file():
-        inputs["tokenizer.file"] = Input.of_file(Path(recipe.tokenizer.file))
+    if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).exists():
+        inputs |= {f"tokenizer.{name}": Input.of_file(file) for name, file in files_of(recipe.tokenizer).items()}
     return inputs | vectors_as_inputs(recipe.model)

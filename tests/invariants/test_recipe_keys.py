@@ -166,6 +166,12 @@ SHOWN: dict[str, str] = {
     "tokenizer.min_score": "tests/unit/tokenizer/test_likelihood.py",
     "tokenizer.clusters": "tests/unit/tokenizer/test_clusters.py",
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
+    **dict.fromkeys(
+        (f"tokenizer.{name}" for name in ("pad_token", "unk_token", "bos_token", "eos_token")),
+        "tests/unit/data/foreign_tokenizers/test_loading.py",
+    ),
+    "tokenizer.vocabulary": "tests/unit/data/foreign_tokenizers/test_forms.py",
+    "tokenizer.pattern": "tests/unit/data/foreign_tokenizers/test_forms.py",
     "tokenizer.grow": "tests/unit/pipeline/stages/test_grown_tokenizer.py",
     "tokenizer.lowercase": "tests/unit/tokenizer/test_tokenizer.py",
     "tokenizer.normalization": "tests/unit/tokenizer/test_tokenizer.py",

@@ -43,13 +43,13 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
         raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
     names = {number: pieces.get(number, unused_name(number)) for number in range(size)}
-    if [names[number] for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
+    if [names.get(number) for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
         return RenumberedTokenizer({**document, "post_processor": None}, list(range(size)), [])
     kept: dict[str, int] = {}
     for role in ROLE_PRECEDENCE:
         if roles.get(role) is not None and roles[role] not in kept.values():
             kept[role] = roles[role]
-    eos_id = roles[EOS]
+    eos_id = roles.get(EOS, 0)
     rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIALS]
     rest = [number for number in range(size) if number not in kept.values()]
     new_names = [*SPECIALS, *(_free(names[number], number) for number in rest)]
@@ -91,7 +91,7 @@ def _id(number: object) -> int:
 def _has_our_roles(roles: Mapping[str, int], size: int) -> bool:
     """Whether ids have the roles that we give them; what begins a text may have no row, as in a Marian of ours."""
     begins = roles.get(BOS, BOS_ID)
-    return roles[EOS] == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
+    return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
 
 
 def _free(name: str, number: int) -> str:

@@ -6,9 +6,10 @@ few are read: pieces with scores, and what is done to a text before.
 
 import base64
 import math
+import re
 import struct
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -18,8 +19,8 @@ from tfm.tokenizer.languages import is_named
 from tfm.tokenizer.special import UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
-NORMAL, USER_DEFINED = 1, 4
-UNIGRAM, BPE = 1, 2
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
 SPACE = "\u2581"
 MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
 """Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
@@ -31,12 +32,17 @@ MAX_VARINT = 10
 @dataclass(frozen=True)
 class SentencePiece:
     """scores: by piece of text; BPE makes the piece of the highest one first. charsmap: the normaliser, as it is
-    compiled. dummy_prefix: whether a text begins with a space. kind: UNIGRAM or BPE."""
+    compiled. dummy_prefix: whether a text begins with a space. kind: UNIGRAM, BPE or CHAR. types: by piece, in the
+    order of ids, what it is. byte_fallback: whether the bytes of an unknown character are pieces. extra_spaces: whether
+    several spaces in a row are kept, and those at both ends."""
 
     scores: Mapping[str, float]
     charsmap: bytes
     dummy_prefix: bool
     kind: int = UNIGRAM
+    types: Mapping[str, int] = field(default_factory=dict)
+    byte_fallback: bool = False
+    extra_spaces: bool = False
 
 
 def read_model(data: bytes) -> SentencePiece:
@@ -44,7 +50,8 @@ def read_model(data: bytes) -> SentencePiece:
     if len(data) > MAX_BYTES:
         raise ValueError(f"its SentencePiece model has {len(data):,} bytes, and {MAX_BYTES:,} at most are read")
     scores: dict[str, float] = {}
-    kind, charsmap, prefix = UNIGRAM, b"", True
+    types: dict[str, int] = {}
+    kind, charsmap, prefix, fallback, extra = UNIGRAM, b"", True, False, False
     try:
         for number, value in _fields(data):
             if number == 1:
@@ -55,27 +62,34 @@ def read_model(data: bytes) -> SentencePiece:
                     of_type = part if name == 3 else of_type
                 if len(piece) > MAX_PIECE or not math.isfinite(score):
                     raise ValueError("is no SentencePiece model: a piece is too long, or its score no number")
+                if piece in types or not NORMAL <= of_type <= BYTE:
+                    raise ValueError("is no SentencePiece model: a piece is there twice, or of no type")
+                types[piece] = of_type
                 if of_type in (NORMAL, USER_DEFINED):
                     scores[piece] = score
             elif number == 2:
                 settings = dict(_fields(value))
                 kind = settings.get(3, UNIGRAM)
-                if settings.get(24) or settings.get(35):
-                    raise ValueError("spaces behind words or bytes for unknown characters are not supported")
+                fallback = bool(settings.get(35))
+                if settings.get(24):
+                    raise ValueError("spaces behind words are not supported (treat_whitespace_as_suffix)")
             elif number == 3:
                 settings = dict(_fields(value))
                 charsmap = bytes(settings[2]) if isinstance(settings.get(2), bytes) else b""
                 prefix = bool(settings.get(3, 1))
-                if not settings.get(4, 1):
-                    raise ValueError("several spaces in a row that are kept are not supported")
+                extra = not settings.get(4, 1)
+                if not settings.get(5, 1):
+                    raise ValueError("spaces that stay spaces are not supported (escape_whitespaces = false)")
     except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, OverflowError) as error:
         raise ValueError("is no SentencePiece model") from error
-    if kind not in (UNIGRAM, BPE) or not scores:
-        raise ValueError("is no SentencePiece model of kind unigram or BPE")
-    return SentencePiece(scores, charsmap, prefix, kind)
+    if kind not in (UNIGRAM, BPE, CHAR) or not scores:
+        raise ValueError("is no SentencePiece model of kind unigram, BPE or char")
+    return SentencePiece(scores, charsmap, prefix, kind, types, fallback, extra)
 
 
-def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str], size: int = 0) -> dict[str, Any]:
+def as_document(
+    model: SentencePiece, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
+) -> dict[str, Any]:
     """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
 
     Args:
@@ -83,22 +97,18 @@ def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str
         pieces: the vocabulary, in the order of ids.
         roles: by the token there (</s>) ours: they are control tokens.
         size: how many ids there are, if more than pieces; the others are control tokens that no text has.
+        unknown: the piece that stands for what is unknown.
     """
     unused = range(len(pieces), size)
     pieces = [*pieces, *map(unused_name, unused)]
     codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_named(piece)}
     codes -= model.scores.keys()
-    known = {*model.scores, *roles, *codes}
+    in_bytes = {piece for piece in pieces if model.types.get(piece) == BYTE}
+    known = {*model.scores, *roles, *codes, *in_bytes}
     names = [piece if piece in known else OTHER + piece for piece in pieces]
-    steps: list[dict[str, Any]] = []
-    if model.charsmap:
-        compiled = base64.b64encode(model.charsmap).decode()
-        steps.append({"type": "Precompiled", "precompiled_charsmap": compiled})
-    steps.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
-    steps.append({"type": "Strip", "strip_left": True, "strip_right": True})
-    scheme = "always" if model.dummy_prefix else "never"
-    space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": True}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always" if model.dummy_prefix else "never"}
+    of_kind = {UNIGRAM: _unigram, BPE: _bpe, CHAR: _characters}[model.kind]
     return {
         "version": "1.0",
         "truncation": None,
@@ -108,34 +118,85 @@ def as_document(model: SentencePiece, pieces: list[str], roles: Mapping[str, str
             for number, piece in enumerate(pieces)
             if piece in roles or piece in codes or number in unused
         ],
-        "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": space,
+        "normalizer": {"type": "Sequence", "normalizers": _normalizers(model)},
+        "pre_tokenizer": _pre_tokenizer(model, space),
         "post_processor": None,
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [{"type": "Replace", "pattern": {"String": OTHER}, "content": ""}, space],
-        },
-        "model": _unigram(model, pieces, names) if model.kind == UNIGRAM else _bpe(model, names),
+        "decoder": {"type": "Sequence", "decoders": _decoders(model, space)},
+        "model": of_kind(model, pieces, names, unknown),
     }
 
 
-def _unigram(model: SentencePiece, pieces: list[str], names: list[str]) -> dict[str, Any]:
+def _normalizers(model: SentencePiece) -> list[dict[str, Any]]:
+    """What is done to a text before it is cut."""
+    steps: list[dict[str, Any]] = []
+    if model.charsmap:
+        compiled = base64.b64encode(model.charsmap).decode()
+        steps.append({"type": "Precompiled", "precompiled_charsmap": compiled})
+    if not model.extra_spaces:
+        steps.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+        steps.append({"type": "Strip", "strip_left": True, "strip_right": True})
+    elif model.dummy_prefix:
+        steps.append({"type": "Prepend", "prepend": " "})
+    return steps
+
+
+def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any]:
+    """What cuts a text before its pieces are looked for: at spaces, unless pieces go across them, and around symbols
+    that a user defined."""
+    if model.extra_spaces:
+        space = {**space, "prepend_scheme": "never"}
+    step = {**space, "split": not _cross_spaces(model)}
+    symbols = sorted((piece for piece in model.scores if model.types.get(piece) == USER_DEFINED), key=len, reverse=True)
+    steps = [_split("|".join(map(re.escape, symbols)))] if symbols else []
+    if model.byte_fallback and model.kind == UNIGRAM:
+        steps.append(_split("<(?=0x[0-9A-F]{2}>)"))  # a text that spells a byte is text
+    return {"type": "Sequence", "pretokenizers": [step, *steps]} if steps else step
+
+
+def _decoders(model: SentencePiece, space: dict[str, Any]) -> list[dict[str, Any]]:
+    """What joins pieces."""
+    steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": OTHER}, "content": ""}]
+    if model.byte_fallback:
+        steps.append({"type": "ByteFallback"})
+    if not _cross_spaces(model):
+        return [*steps, {**space, "split": True}]
+    steps += [{"type": "Replace", "pattern": {"String": SPACE}, "content": " "}, {"type": "Fuse"}]
+    return [*steps, {"type": "Strip", "content": " ", "start": 1, "stop": 0}] if model.dummy_prefix else steps
+
+
+def _cross_spaces(model: SentencePiece) -> bool:
+    """Whether pieces have a space that does not begin them."""
+    return any(SPACE in piece[1:] for piece in model.scores)
+
+
+def _split(pattern: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def _unigram(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     low = min(model.scores.values())
     vocab = [[name, model.scores.get(piece, low)] for name, piece in zip(names, pieces, strict=True)]
-    return {"type": "Unigram", "unk_id": pieces.index(UNK), "vocab": vocab, "byte_fallback": False}
+    fallback = model.byte_fallback
+    return {"type": "Unigram", "unk_id": pieces.index(unknown), "vocab": vocab, "byte_fallback": fallback}
 
 
-def _bpe(model: SentencePiece, names: list[str]) -> dict[str, Any]:
+def _bpe(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+    made = _characters(model, pieces, names, unknown)
+    return {**made, "merges": [list(cut) for cut in _merges(model, {*names})]}
+
+
+def _characters(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+    """Byte-pair encoding without a merge: symbols that a user defined are whole all the same."""
     nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
     return {
         "type": "BPE",
         **dict.fromkeys(nothing),
-        "unk_token": UNK,
+        "unk_token": unknown,
         "fuse_unk": True,
-        "byte_fallback": False,
-        "ignore_merges": False,
+        "byte_fallback": model.byte_fallback,
+        "ignore_merges": USER_DEFINED in model.types.values(),
         "vocab": {name: number for number, name in enumerate(names)},
-        "merges": [list(cut) for cut in _merges(model, {*names})],
+        "merges": [],
     }
 
 
@@ -153,6 +214,15 @@ def _merges(model: SentencePiece, names: Set[str]) -> list[tuple[str, str]]:
         raise ValueError(f"its SentencePiece model has more than {MAX_MERGES:,} ways to make a piece of two others")
     merges.sort(key=lambda cut: (-model.scores["".join(cut)], len(cut[0])))
     return merges
+
+
+def model_document(model: SentencePiece) -> dict[str, Any]:
+    """tokenizer.json of a model under its own numbers. Raises ValueError where nothing stands for what is unknown."""
+    unknown = [piece for piece, of_type in model.types.items() if of_type == UNKNOWN]
+    if len(unknown) != 1:
+        raise ValueError(f"its SentencePiece model has {len(unknown)} pieces for what is unknown, and not one")
+    control = [piece for piece, of_type in model.types.items() if of_type == CONTROL]
+    return as_document(model, [*model.types], {each: each for each in (*unknown, *control)}, unknown=unknown[0])
 
 
 def with_whole_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any]:

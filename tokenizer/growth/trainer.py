@@ -55,7 +55,7 @@ class GrowthTrainer:
         grow = GROWERS[self._document["model"]["type"]]
         grown = Tokenizer.from_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
         self.num_new = grown.vocab_size - self.old.vocab_size
-        return grown
+        return grown.with_original_ids(self.old.original_ids)
 
 
 def growth_problem(old: Tokenizer) -> str | None:

@@ -23,7 +23,7 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import are_two_of_marian,
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
-from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, Tokenizer
 
 
 def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
@@ -58,6 +58,8 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
         write_two_of_marian(folder, config, source, target)
     else:
         write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
+        if reads.original_ids:
+            _write(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
     if ABILITIES[config.task].writes:
         _write(folder / "generation_config.json", _generation(config, settings))
     how = _how(held_by, config, reads)

@@ -11,6 +11,7 @@ from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENI
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, without_line_breaks
 from tfm.tokenizer.foreign.m2m100 import with_languages
+from tfm.tokenizer.foreign.model_types import with_model_type
 from tfm.tokenizer.foreign.renumbered import (
     MAX_UNUSED,
     WHOLE_WORDS,
@@ -70,6 +71,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
         raise DataError(problem, file=folder.folder)
     document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
+    document = with_model_type(document)
     unknown = _unknown(_about(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _roles(settings, pieces_of(document), unknown), size)
     tokenizer = _tokenizer(found)

@@ -5,7 +5,6 @@ no text has either.
 """
 
 import json
-from typing import Any
 
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
@@ -16,6 +15,7 @@ from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, pieces_of, renumber
+from tfm.tokenizer.foreign.roles import around_text
 from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer
@@ -70,18 +70,7 @@ def _about(folder: Snapshot) -> Settings:
 
 def around(document: Settings) -> tuple[int | None, int]:
     """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
-    step = document.get("post_processor") or {}
-    steps = step["processors"] if step.get("type") == "Sequence" else [step]
-    before: list[Any] = []
-    after: list[Any] = []
-    for each in steps:
-        if each.get("type") in ("BertProcessing", "RobertaProcessing"):
-            before, after = [each["cls"][1]], [each["sep"][1]]
-        elif each.get("type") == "TemplateProcessing":
-            places = [part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in each["single"]]
-            ids = [each["special_tokens"][place]["ids"] if place is not None else [None] for place in places]
-            flat = [number for some in ids for number in some]
-            before, after = flat[: flat.index(None)], flat[flat.index(None) + 1 :]
+    before, after = around_text(document)
     if len(before) > 1 or len(after) != 1:
         raise ValueError(
             f"its tokenizer puts {len(before)} tokens before a text and {len(after)} after it; here there is one after "

@@ -18,7 +18,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter, showing_time
 from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.code_points import load_pair
-from tfm.tokenizer.config import OF_SOURCE, OF_TARGET, TokenizerConfig
+from tfm.tokenizer.config import OF_SOURCE, OF_TARGET, TAKING_KEYS, TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -203,7 +203,8 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    without = {"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels", *OF_SOURCE, *OF_TARGET}
+    without = {"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels"}
+    without |= {*OF_SOURCE, *OF_TARGET, *TAKING_KEYS}
     assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude=without)
     assert document["command"] == COMMAND
 
@@ -245,6 +246,31 @@ def test_a_tokenizer_from_elsewhere_is_taken_and_measured(data: DataConfig, tmp_
     assert open_artifact(tmp_path / "other").figures["shared"]["unknown_rate"] == 1 / 4
 
 
+@pytest.mark.parametrize("specials", [("[PAD]", "[UNK]", "[CLS]", "[SEP]"), ("<unk>", "<pad>", "<s>", "</s>")])
+def test_other_control_tokens_are_given_our_ids_and_named(
+    specials: Sequence[str], data: DataConfig, tmp_path: Path
+) -> None:
+    file = tmp_path / "x.json"
+    from_elsewhere(file, specials)
+    document = json.loads(file.read_text("utf-8"))
+    document["model"]["unk_token"] = next(each for each in specials if "unk" in each.lower())
+    file.write_text(json.dumps(document), "utf-8")
+    out, config = tmp_path / "tokenizer", TokenizerConfig(file=str(file))
+    heard = tokenize(data, out, config)
+    pad, unk = (next(each for each in specials if name in each.lower()) for name in ("pad", "unk"))
+    ends = [each for each in specials if each not in (pad, unk)]
+    named = f"<pad> is {pad}; <unk> is {unk}; <s> is {ends[0]}; </s> is {ends[1]}"
+    assert any(f"{file} is a tokenizer.json; {named}" in line for line in heard.lines)
+    source, target = load_pair(out)
+    assert source is target
+    assert source.encode("The cat sat.") == [4, 5, 6, 9]
+    assert source.original_ids == (*map(specials.index, (pad, unk, *ends)), *range(4, 10))
+    assert "up to date" in tokenize(data, out, config).lines[0]
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"eos_token": "."}), "utf-8")
+    assert "file: special_tokens_map.json" in tokenize(data, out, config).lines[0]
+    assert load_pair(out)[0].original_ids[3] == 9
+
+
 def test_a_taken_tokenizer_of_the_source_goes_with_a_learned_one_of_the_target(
     data: DataConfig, tmp_path: Path
 ) -> None:
@@ -259,11 +285,6 @@ def test_a_taken_tokenizer_of_the_source_goes_with_a_learned_one_of_the_target(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            ("[PAD]", "[UNK]", "[CLS]", "[SEP]"),
-            r"x\.json: .*control token <pad> has id None; expected 0.*the first <pad> 0",
-        ),
-        (("<unk>", "<pad>", "<s>", "</s>"), r"control token <pad> has id 1; expected 0"),
         ({"far": 99}, r"its 11 pieces do not have the ids 0 to 10"),
         ("{", r"x\.json: is not a tokenizer that tfm can use"),
         (None, r"x\.json: no such file"),
@@ -273,9 +294,7 @@ def test_what_of_a_tokenizer_from_elsewhere_does_not_fit_is_said(
     content: object, message: str, data: DataConfig, tmp_path: Path
 ) -> None:
     file = tmp_path / "x.json"
-    if isinstance(content, tuple):
-        from_elsewhere(file, content)
-    elif isinstance(content, dict):
+    if isinstance(content, dict):
         from_elsewhere(file, **content)
     elif isinstance(content, str):
         file.write_text(content)

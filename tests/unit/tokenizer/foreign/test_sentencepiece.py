@@ -2,31 +2,34 @@
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from tests.ten_scripts import lines_of
 from tests.tiny_model import TEXTS
-from tfm.tokenizer.foreign.renumbered import OTHER
+from tfm.tokenizer.foreign.renumbered import OTHER, pieces_of, renumber
 from tfm.tokenizer.foreign.sentencepiece import (
     SentencePiece,
     as_document,
     have_same_ids,
+    model_document,
     read_model,
     with_whole_model,
 )
 from tfm.tokenizer.growth.trainer import growth_problem
-from tfm.tokenizer.special import EOS, PAD, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 HARD = ("a dog  runs", " ﬁne ①½ Ｄｏｇ ", "the\u00a0sea\tis cold!", "e\u0301t\u00e9 snow", "", "   ", "dogs▁and")
 
 
-def trained(**settings: Any) -> tuple[bytes, Any]:
+def trained(texts: Sequence[str] = (), **settings: Any) -> tuple[bytes, Any]:
     package: Any = pytest.importorskip("sentencepiece", reason="needs the extra `dev`")
     made = io.BytesIO()
     package.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS * 4),
+        sentence_iterator=iter(texts or TEXTS * 4),
         model_writer=made,
         **{"vocab_size": 60, "hard_vocab_limit": False, "minloglevel": 2} | settings,
     )
@@ -104,9 +107,49 @@ def test_damage_and_other_kinds_are_refused() -> None:
     for wrong in (b"", b"not a model", data[:-3], data[:50], b"\xff" * 30):
         with pytest.raises(ValueError, match="is no SentencePiece model"):
             read_model(wrong)
-    with pytest.raises(ValueError, match="of kind unigram or BPE"):
-        read_model(trained(model_type="char")[0])
-    with pytest.raises(ValueError, match="several spaces"):
-        read_model(trained(remove_extra_whitespaces=False)[0])
-    with pytest.raises(ValueError, match="bytes for unknown"):
-        read_model(trained(byte_fallback=True, vocab_size=330)[0])
+    with pytest.raises(ValueError, match="of kind unigram, BPE or char"):
+        read_model(trained(model_type="word")[0])
+    with pytest.raises(ValueError, match="spaces behind words"):
+        read_model(trained(treat_whitespace_as_suffix=True)[0])
+
+
+BYTES = {"byte_fallback": True, "character_coverage": 0.985, "vocab_size": 900}
+KEPT = {"remove_extra_whitespaces": False}
+SYMBOLS = {"user_defined_symbols": ["don", "世界", "</s>x", "<sep>"]}
+IDENTITY = {"normalization_rule_name": "identity"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"model_type": "bpe"},
+        {"model_type": "char"},
+        BYTES,
+        BYTES | {"model_type": "bpe"},
+        BYTES | KEPT | IDENTITY | {"model_type": "bpe"},  # as Llama's
+        KEPT | {"add_dummy_prefix": False},
+        {"split_by_whitespace": False, "model_type": "bpe"},
+        SYMBOLS,
+        SYMBOLS | {"model_type": "bpe"},
+        {"control_symbols": ["<mask>"], "unk_piece": "[UNK]", "pad_id": 3, "bos_id": 0, "unk_id": 1, "eos_id": 2},
+    ],
+)
+def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any]) -> None:
+    data, theirs = trained(lines_of(800, seed=1), **({"vocab_size": 700, "character_coverage": 0.999} | settings))
+    document = model_document(read_model(data))
+    size = theirs.get_piece_size()
+    assert [*pieces_of(document)] == [*range(size)]
+    control = {PAD: theirs.pad_id(), UNK: theirs.unk_id(), BOS: theirs.bos_id(), EOS: theirs.eos_id()}
+    found = renumber(document, {role: number for role, number in control.items() if number >= 0}, size)
+    ours = Tokenizer.from_json(json.dumps(found.document))
+    spaces = ("", " ", "  a", "a  b   c ", "<0x41> <sep>don")
+    for line in (*lines_of(1000, seed=2), *spaces):
+        wanted = theirs.encode(line)
+        assert [found.rows[number] for number in ours.encode(line)] == wanted, line
+        assert control[UNK] in wanted or ours.decode(ours.encode(line)) == theirs.decode(wanted)
+
+
+def test_a_model_without_one_unknown_piece_is_refused() -> None:
+    with pytest.raises(ValueError, match="has 0 pieces for what is unknown"):
+        model_document(SentencePiece({"a": 0.0}, b"", True, types={"a": 1}))

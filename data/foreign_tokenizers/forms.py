@@ -1,0 +1,239 @@
+"""The forms in which programs keep tokenizers, told from the content of a file, and how each is read."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import DataError, format_names
+from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder, as_text
+from tfm.data.json_documents import parse_json
+from tfm.data.safe_files import read_bounded
+from tfm.tokenizer.code_points import MODEL
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.foreign.byte_level import END_OF_TEXT, OF_ROBERTA, byte_level_document, letters
+from tfm.tokenizer.foreign.codes import END, codes_document, read_codes, read_vocabulary, unnumbered_pieces
+from tfm.tokenizer.foreign.sentencepiece import model_document, read_model
+from tfm.tokenizer.foreign.tiktoken import LINE, pattern_of, ranks_document, read_ranks
+from tfm.tokenizer.foreign.wordpiece import has_upper_case, wordpiece_document
+from tfm.tokenizer.tokenizer import MAX_BYTES, SOURCE, TARGET
+
+ABOUT = ("special_tokens_map.json", "tokenizer_config.json")
+VOCAB, MERGES = "vocab.json", "merges.txt"
+NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB, "vocab.txt")
+"""What stands for the tokenizer of a folder, the first one first; else the only file with one of these `ENDS`."""
+ENDS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
+OF_WORDPIECE = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
+OF_BYTE_LEVEL = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+Document = dict[str, Any]
+Unnumbered = tuple[Mapping[str, float], Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tokenizer's file. data: its content. form: a key of `FORMS`. about: what files beside it say of control
+    tokens and of what is done to texts. beside: by name those that are read."""
+
+    file: Path
+    data: bytes
+    form: str
+    about: Mapping[str, Any]
+    beside: Mapping[str, Path]
+
+    @property
+    def is_code_points(self) -> bool:
+        """Whether it is a tokenizer of ours without a vocabulary."""
+        if self.form != "tokenizer.json":
+            return False
+        model = parse_json(self.data).get("model")
+        return isinstance(model, Mapping) and model.get("type") == MODEL
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of its text. Raises DataError if it is not UTF-8."""
+        return _lines(self.data, self.file)
+
+
+@dataclass(frozen=True)
+class Form:
+    """name: as messages call it. read: makes tokenizer.json, and of pieces without an id their scores and all merges.
+    key: the recipe's key that is for this form alone. beside: files that are read with it, if they are there.
+    has_ids: whether its pieces have ids of their own."""
+
+    name: str
+    read: Callable[[Source, TokenizerConfig], tuple[Document, Unnumbered | None]]
+    key: str | None = None
+    beside: Sequence[str] = ABOUT
+    has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
+
+
+def source_of(config: TokenizerConfig) -> Source:
+    """The tokenizer that `config.file` names. Raises DataError where there is none, or none that is known."""
+    assert config.file is not None
+    place = Path(config.file)
+    folder, name = _find(place)
+    try:
+        data = folder.read(name) if place.is_dir() else read_bounded(place, max_bytes=MAX_BYTES, follow_symlinks=True)
+    except FileNotFoundError:
+        raise DataError("no such file", file=place) from None
+    file = folder.folder / name
+    form = _form(data, name, file, folder)
+    about: dict[str, Any] = {}
+    beside: dict[str, Path] = {}
+    for each in FORMS[form].beside:
+        if each != name and folder.has(each):
+            beside[each] = folder.locate(each)
+            about |= folder.read_document(each) if each in ABOUT else {}
+    if config.vocabulary is not None:
+        beside["vocabulary"] = Path(config.vocabulary)
+    return Source(file, data, form, about, beside)
+
+
+def _find(place: Path) -> tuple[ReceivedFolder, str]:
+    """The folder and the name of the file that a file or folder stands for."""
+    if not place.is_dir():
+        both = place.name == "tokenizer.json" and not place.exists()
+        if both and all((place.parent / name).exists() for name in (SOURCE, TARGET)):
+            problem = f"no such file: the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for"
+            raise DataError(problem, file=place)
+        return ReceivedFolder(place.parent), place.name
+    folder = ReceivedFolder(place)
+    names = [name for name in NAMES if folder.has(name)]
+    if not names:
+        there = sorted(each.name for each in os.scandir(place))
+        names = [name for name in there if name.endswith(ENDS)]
+        if len(names) != 1:
+            found = f"several: name one ({format_names(names)})" if names else f"none: {format_names(there) or 'empty'}"
+            raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=place)
+    return folder, names[0]
+
+
+def _form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
+    """Which form a file has. Raises DataError where it has none that is known."""
+    if data[:2] in (b"\x1f\x8b", b"PK", b"BZ") or data[:4] in (b"\x28\xb5\x2f\xfd", b"\xfd7zX"):
+        raise DataError("is compressed: unpack it, and give the file in it", file=file)
+    if data[:1] == b"\n" and b"\x15" in data[:2000]:
+        return "sentencepiece"
+    if data.lstrip()[:1] == b"{" or (name.endswith(".json") and data.strip()):
+        try:
+            return VOCAB if _is_vocabulary(parse_json(data)) else "tokenizer.json"
+        except ValueError as error:
+            raise DataError(f"is not a tokenizer that tfm can use: it {error}", file=file) from None
+    lines = [line for line in _lines(data, file)[:100] if line.strip()]
+    if not lines:
+        raise DataError("is empty", file=file)
+    if LINE.fullmatch(lines[0].strip()):
+        return "tiktoken"
+    columns = {len(line.strip("\r ").split(" ")) for line in lines if not line.startswith("#version")}
+    if columns == {1}:
+        return "vocab.txt"
+    if columns <= {2, 3} and columns:
+        is_byte_level = name == MERGES or (END not in "".join(lines) and folder.has(VOCAB))
+        return MERGES if is_byte_level else "codes"
+    raise DataError(
+        f"has none of the forms of tokenizers that tfm reads: {', '.join(form.name for form in FORMS.values())}",
+        file=file,
+    )
+
+
+def _is_vocabulary(document: Mapping[str, Any]) -> bool:
+    return bool(document) and all(type(each) is int for each in document.values())
+
+
+def _lines(data: bytes, file: Path) -> list[str]:
+    lines = as_text(data, file).split("\n")
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def _of_document(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+    return parse_json(source.data), None
+
+
+def _of_sentencepiece(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+    return model_document(read_model(source.data)), None
+
+
+def _of_wordpiece(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+    lines = source.lines
+    about = {"do_lower_case": not has_upper_case(lines), **_checked(source, OF_WORDPIECE, len(lines))}
+    unknown = about["unk_token"] = config.unk_token or about.get("unk_token") or "[UNK]"
+    if unknown not in lines:
+        raise ValueError(
+            f"it is a list of pieces, a line each, as BERT's vocab.txt, and lacks {unknown}: name the piece for "
+            "what is unknown (tokenizer.unk_token)"
+        )
+    return wordpiece_document(lines, about), None
+
+
+def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+    other = MERGES if source.form == VOCAB else VOCAB
+    if other not in source.beside:
+        raise ValueError(f"it is one of the two files {VOCAB} and {MERGES}: put {other} beside it")
+    data = read_bounded(source.beside[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
+    vocab = parse_json(source.data if source.form == VOCAB else data)
+    lines = source.lines if source.form == MERGES else _lines(data, source.file.parent / other)
+    if not _is_vocabulary(vocab):
+        raise ValueError(f"{VOCAB} has not a number for each piece")
+    about = _checked(source, OF_BYTE_LEVEL, len(vocab))
+    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*letters(), " "}:
+        raise ValueError(f"{MERGES} has {min(odd)!r}, which is none of the letters that GPT-2 has for bytes")
+    if any(END in line for line in lines):
+        raise ValueError(
+            f"{MERGES} ends words with {END}, as those of CLIP and of the first GPT do: load it with transformers, "
+            "save it, and give the tokenizer.json that this writes"
+        )
+    control = {**OF_ROBERTA, "eos_token": END_OF_TEXT, **{key: each for key, each in about.items() if each is not None}}
+    return byte_level_document(vocab, lines, about, control), None
+
+
+def _checked(source: Source, classes: Sequence[str], size: int) -> dict[str, Any]:
+    """What is said beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
+    tokenizers, or adds tokens."""
+    about = {key: each.get("content") if isinstance(each, dict) else each for key, each in source.about.items()}
+    name = str(about.get("tokenizer_class") or classes[0]).removesuffix("Fast")
+    numbers = source.about.get("added_tokens_decoder") or {}
+    is_larger = not all(str(number).isdecimal() and int(number) < size for number in numbers)
+    adds = "added_tokens.json" in source.beside or is_larger
+    if name not in classes or adds:
+        what = "has added tokens" if adds else f"is of the class {name:.80}"
+        raise ValueError(
+            f"the vocabulary {what}: load it with transformers, save it, and give the tokenizer.json that this writes"
+        )
+    for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "do_basic_tokenize"):
+        if not isinstance(about.get(key), bool | None):
+            raise ValueError(f"{key} = {about[key]!r:.60} beside it is not true or false")
+    return about
+
+
+def _of_codes(source: Source, config: TokenizerConfig) -> tuple[Document, Unnumbered | None]:
+    codes = read_codes(source.lines)
+    if config.vocabulary is None:
+        return codes_document(codes, None), None
+    file = Path(config.vocabulary)
+    try:
+        names = read_vocabulary(_lines(read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
+    except FileNotFoundError:
+        raise DataError("no such file (tokenizer.vocabulary)", file=file) from None
+    except ValueError as error:
+        raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
+    unnumbered = unnumbered_pieces(codes, names)
+    return codes_document(codes, names), (unnumbered, codes) if unnumbered else None
+
+
+def _of_ranks(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+    ranks = read_ranks(source.lines)
+    return ranks_document(ranks, pattern_of(len(ranks), config.pattern)), None
+
+
+FORMS: Mapping[str, Form] = {
+    "tokenizer.json": Form("a tokenizer.json", _of_document),
+    "sentencepiece": Form("a SentencePiece model", _of_sentencepiece),
+    "vocab.txt": Form("BERT's vocab.txt", _of_wordpiece, beside=(*ABOUT, "added_tokens.json")),
+    VOCAB: Form("GPT-2's vocab.json with merges.txt", _of_byte_level, beside=(*ABOUT, "added_tokens.json", MERGES)),
+    MERGES: Form("GPT-2's merges.txt with vocab.json", _of_byte_level, beside=(*ABOUT, "added_tokens.json", VOCAB)),
+    "codes": Form(
+        "codes of subword-nmt or fastBPE", _of_codes, "vocabulary", (), lambda config: config.vocabulary is not None
+    ),
+    "tiktoken": Form("a rank file of tiktoken", _of_ranks, "pattern", ()),
+}

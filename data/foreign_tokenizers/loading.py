@@ -1,0 +1,95 @@
+"""A tokenizer that another program made, taken over: its file or folder, in any form that is known, to a `Tokenizer`.
+
+docs/tokenizers.md lists the forms. Which one a file has, its content says, not its name.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import DataError
+from tfm.data.foreign_tokenizers.forms import FORMS, Source, source_of
+from tfm.tokenizer import code_points
+from tfm.tokenizer.config import CONTROL_TOKENS, TokenizerConfig
+from tfm.tokenizer.foreign.model_types import with_model_type
+from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, pieces_of, renumber
+from tfm.tokenizer.foreign.roles import KEYS, roles_of
+from tfm.tokenizer.foreign.unnumbered import with_unnumbered
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+REFUSED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+"""What an unexpected value leads to."""
+
+
+@dataclass(frozen=True)
+class ForeignTokenizer:
+    """tokenizer: our control tokens have the ids 0 to 3. form: what its file is, as messages call it. control_tokens:
+    by ours those there; empty where the file has ours. A role without a token there is a piece that no text has."""
+
+    tokenizer: Tokenizer
+    form: str
+    control_tokens: Mapping[str, str]
+
+
+def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
+    """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
+    source = source_of(config)
+    if source.is_code_points:
+        return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
+    try:
+        return _renumbered(source, config)
+    except REFUSED as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise DataError(f"is not a tokenizer that tfm can use: {reason:.400}", file=source.file) from error
+
+
+def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
+    form = FORMS[source.form]
+    for key in ("vocabulary", "pattern"):
+        if getattr(config, key) is not None and key != form.key:
+            raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}: omit it")
+    document, unnumbered = form.read(source, config)
+    document = with_model_type(document)
+    given = {role: token for role, key in CONTROL_TOKENS.items() if (token := getattr(config, key)) is not None}
+    pieces = pieces_of(document)
+    is_ours = [pieces.get(number) for number in range(len(SPECIALS))] == [*SPECIALS]
+    if is_ours and not given:
+        return ForeignTokenizer(Tokenizer.from_json(json.dumps({**document, "post_processor": None})), form.name, {})
+    size = max(pieces, default=-1) + 1
+    if not pieces or size > len(pieces) + MAX_UNUSED:
+        raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
+    roles = roles_of(document, _tokens(source), given)
+    found = renumber(document, roles, size)
+    made = found.document
+    if unnumbered is not None:
+        made = with_unnumbered(made, *unnumbered)
+    tokenizer = Tokenizer.from_json(json.dumps(made))
+    unmapped = {*found.unmapped_ids}
+    if form.has_ids(config):
+        ids = [None if new in unmapped else old for new, old in enumerate(found.rows)]
+        tokenizer = tokenizer.with_original_ids(ids)
+    kept = {role: pieces[found.rows[new]] for new, role in enumerate(SPECIALS) if new not in unmapped}
+    return ForeignTokenizer(tokenizer, form.name, kept)
+
+
+def _tokens(source: Source) -> dict[str, str]:
+    """What files beside a tokenizer call its control tokens, by their keys."""
+    found: dict[str, str] = {}
+    for key in (key for keys in KEYS.values() for key in keys):
+        value = source.about.get(key)
+        spelled: Any = value.get("content") if isinstance(value, Mapping) else value
+        if spelled is not None and not (isinstance(spelled, str) and spelled):
+            raise ValueError(f"{key} = {json.dumps(value, ensure_ascii=False):.60} beside it is not a token")
+        if spelled is not None:
+            found[key] = spelled
+    return found
+
+
+def files_of(config: TokenizerConfig) -> dict[str, Path]:
+    """Every file that `load_foreign` reads, by what it is called in a manifest. Raises DataError where it is none that
+    is known, or is not there."""
+    source = source_of(config)
+    return {"file": source.file, **{f"file: {name}": path for name, path in source.beside.items()}}

@@ -1,0 +1,92 @@
+"""The files of a folder that somebody else may have sent: which are read, from where, and how much.
+
+Only files inside the folder are read. A symbolic link may lead to another file inside it; in a cache of the Hugging
+Face Hub, `models--X/snapshots/REVISION`, also into `models--X/blobs`, where that cache keeps the contents.
+"""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+from tfm.data.errors import DataError
+from tfm.data.json_documents import read_json
+from tfm.data.safe_files import open_regular, path_inside, read_bounded
+from tfm.tokenizer.tokenizer import MAX_BYTES
+
+NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
+
+
+class ReceivedFolder:
+    """A folder as `save_pretrained` writes it, or as the Hub's cache keeps it.
+
+    `MAX_BYTES` bounds each file that is read whole: no larger tokenizer could be loaded later.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._roots = _blobs_beside(os.path.realpath(folder))
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything of this name, of whatever kind."""
+        return os.path.lexists(self.folder / name)
+
+    def locate(self, name: object, given_by: str | None = None) -> Path:
+        """Find the regular file that a name stands for, all links resolved.
+
+        Args:
+            name: the path inside the folder.
+            given_by: the file that gives this name; none: it is a name of a program.
+
+        Raises:
+            DataError: it lies elsewhere, is no regular file, or a link to nothing.
+        """
+        shown = self.folder / str(given_by or name)
+        try:
+            path = path_inside(self.folder, name, file=shown, roots=self._roots)
+        except DataError:
+            if given_by is not None:
+                raise
+            raise DataError(
+                "is a link out of its folder, and tfm reads no file from elsewhere: put the file itself here",
+                file=self.folder / str(name),
+            ) from None
+        place = Path(os.path.realpath(path))
+        try:
+            open_regular(place, shown=path).close()
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            problem = "is a link to nothing" if os.path.islink(path) else f"there is no file {str(name)!r:.80}"
+            raise DataError(problem, file=self.folder) from None
+        return place
+
+    def read(self, name: str) -> bytes:
+        """The content of a file. Raises DataError as `locate` does, or if it is too large."""
+        return read_bounded(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
+
+    def read_text(self, name: str) -> str:
+        """The same as text. Raises DataError if it is not UTF-8."""
+        return as_text(self.read(name), self.folder / name)
+
+    def read_document(self, name: str) -> dict[str, Any]:
+        """The JSON object in a file; empty if there is no such file."""
+        if not self.has(name):
+            return {}
+        return read_json(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
+
+
+def as_text(data: bytes, file: Path) -> str:
+    """The text of a file's bytes. Raises DataError if it is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError("is not UTF-8", file=file, byte=error.start) from None
+
+
+def _blobs_beside(root: str) -> tuple[str, ...]:
+    """The folder of contents that belongs to a snapshot in a cache of the Hub; none for other folders."""
+    revisions, _ = os.path.split(root)
+    repository, name = os.path.split(revisions)
+    is_cached = name == "snapshots" and os.path.basename(repository).startswith("models--")
+    return (os.path.join(repository, "blobs"),) if is_cached else ()

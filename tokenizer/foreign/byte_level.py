@@ -1,0 +1,45 @@
+"""GPT-2's vocab.json and merges.txt as tokenizer.json: byte-pair encoding of the bytes of a text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfm.tokenizer.foreign.wordpiece import CONTROL, with_control_tokens
+
+OF_ROBERTA = dict(zip(CONTROL, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
+"""What control tokens are called where nothing says so."""
+END_OF_TEXT = "<|endoftext|>"
+
+
+def byte_level_document(
+    vocab: Mapping[str, int], lines: Sequence[str], about: Mapping[str, Any], control: Mapping[str, Any]
+) -> dict[str, Any]:
+    """tokenizer.json of a vocabulary and its merges.
+
+    Args:
+        vocab: what vocab.json has.
+        lines: those of merges.txt.
+        about: see `byte_level_steps`.
+        control: names of control tokens, by the keys of `CONTROL`.
+    """
+    merges = [line.split(" ") for line in lines if line and not line.startswith("#version")]
+    model: dict[str, Any] = {"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": None, "dropout": None}
+    model |= {"continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False}
+    return with_control_tokens(model, control) | byte_level_steps(about)
+
+
+def byte_level_steps(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What is done to a text before, and to pieces after: its bytes, and its words with the space before."""
+    step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
+    return {
+        "normalizer": None,
+        "pre_tokenizer": {**step, "add_prefix_space": bool(about.get("add_prefix_space", False))},
+        "decoder": {**step, "add_prefix_space": True},
+    }
+
+
+def letters() -> list[str]:
+    """The letter that stands for each byte in a piece (Radford et al. 2019): printable ones for themselves, the others
+    for those from U+0100 on, in their order."""
+    plain = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    others = iter(range(256, 512))
+    return [chr(byte if byte in plain else next(others)) for byte in range(256)]

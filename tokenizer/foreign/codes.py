@@ -1,0 +1,112 @@
+"""Codes of subword-nmt (Sennrich et al. 2016) and of fastBPE, two pieces to join a line, as tokenizer.json.
+
+Both cut each word between spaces into letters, the last one with `</w>`, and join the pair of the earliest line again
+and again. Written, a piece inside a word has `@@` behind it, and the last one nothing: so vocabularies have them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tfm.tokenizer.special import UNK
+
+END, CONTINUES = "</w>", "@@"
+MAX_CODES, MAX_PIECE = 2_000_000, 1000
+"""Bounds on the lines of a file and the characters of a piece."""
+VERSION = re.compile(r"#version: *(\S+)")
+CONTROL = ("<unk>", "<s>", "</s>", "<pad>", "<eos>", "<bos>", "<blank>", "<mask>")
+"""Entries of vocabularies that are no pieces of texts."""
+Code = tuple[str, str]
+
+
+def read_codes(lines: Sequence[str]) -> list[Code]:
+    """The pairs of a file of codes, in their order, each once.
+
+    Lines have two pieces, or two and how often they occurred, as fastBPE writes them. Raises ValueError, which names
+    the line, where one has not, or joins pieces that no line before it makes, so that the order of joins would depend
+    on the program.
+    """
+    found: dict[Code, None] = {}
+    made: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        version = VERSION.match(line) if number == 1 else None
+        if version is not None and version[1] != "0.2":
+            raise ValueError(f"it has codes of subword-nmt {version[1]}, and only those of 0.2 are read")
+        if version is not None or not line.strip("\r\n "):
+            continue
+        parts = line.strip("\r\n ").split(" ")
+        if len(parts) == 3 and parts[2].isdecimal():
+            parts = parts[:2]
+        if len(parts) != 2 or not all(0 < len(each) <= MAX_PIECE for each in parts) or number > MAX_CODES:
+            raise ValueError(f"line {number} has no two pieces to join, with a space between them")
+        if END in parts:
+            raise ValueError(
+                f"line {number} joins {END} itself, as codes of subword-nmt 0.1 do, and only those of 0.2 are read: "
+                "learn them with a newer version"
+            )
+        for each in parts:
+            if len(each.removesuffix(END)) > 1 and each not in made:
+                raise ValueError(f"line {number} joins {each!r:.80}, which no line before it makes")
+        found[parts[0], parts[1]] = None
+        made.add(parts[0] + parts[1])
+    if not found:
+        raise ValueError("it has no codes")
+    return [*found]
+
+
+def read_vocabulary(lines: Iterable[str]) -> list[str]:
+    """The pieces of a vocabulary, in the order of its lines, spelled as codes have them.
+
+    A line has a piece, and maybe how often it occurred. Raises ValueError where two lines have one piece.
+    """
+    found: dict[str, None] = {}
+    for number, line in enumerate(lines, 1):
+        entry = line.strip("\r\n ")
+        piece, _, count = entry.rpartition(" ")
+        entry = piece if piece and count.isdecimal() else entry
+        if not entry or " " in entry or len(entry) > MAX_PIECE or number > MAX_CODES:
+            raise ValueError(f"line {number} has no piece, or one with a space in it")
+        inside = entry.endswith(CONTINUES) and entry != CONTINUES
+        piece = entry.removesuffix(CONTINUES) if inside else entry if entry in CONTROL else entry + END
+        if piece in found:
+            raise ValueError(f"line {number} has the piece {entry!r:.80} again")
+        found[piece] = None
+    return [*found]
+
+
+def codes_document(codes: Sequence[Code], vocabulary: Sequence[str] | None) -> dict[str, Any]:
+    """tokenizer.json of codes. vocabulary: its pieces, by their ids; none: all letters that codes have, as the first
+    and inner ones of a word and as its last, then the pieces that they make.
+
+    Pieces that the vocabulary lacks are in no text; see `unnumbered_pieces`.
+    """
+    names = [*_pieces(codes)] if vocabulary is None else [*vocabulary]
+    there = {*names}
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    model: dict[str, Any] = dict.fromkeys(("dropout", "continuing_subword_prefix"))
+    model |= {"type": "BPE", "unk_token": UNK if UNK in there else None, "end_of_word_suffix": END, "fuse_unk": False}
+    model |= {"byte_fallback": False, "ignore_merges": False}
+    model["vocab"] = {name: number for number, name in enumerate(names)}
+    model["merges"] = [[*code] for code in codes if {*code, "".join(code)} <= there]
+    return {
+        **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
+        "version": "1.0",
+        "added_tokens": [{"id": model["vocab"][name], "content": name, **plain} for name in CONTROL if name in there],
+        "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False},
+        "decoder": {"type": "BPEDecoder", "suffix": END},
+        "model": model,
+    }
+
+
+def unnumbered_pieces(codes: Sequence[Code], vocabulary: Sequence[str]) -> dict[str, float]:
+    """The pieces that codes make or join and the vocabulary does not have, with scores that nothing uses."""
+    there = {*vocabulary}
+    return {piece: 0.0 for piece in _pieces(codes) if piece not in there}
+
+
+def _pieces(codes: Sequence[Code]) -> Iterator[str]:
+    """Every piece of codes once: letters in the order of Unicode, inner ones first, then in the order of codes."""
+    alphabet = sorted({letter for code in codes for each in code for letter in each.removesuffix(END)})
+    yield from dict.fromkeys(
+        (*alphabet, *(letter + END for letter in alphabet), *(left + right for left, right in codes))
+    )

@@ -1,0 +1,76 @@
+"""Which pieces of a tokenizer from elsewhere begin and end texts, pad them, and stand for what is unknown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tfm.tokenizer.foreign.renumbered import pieces_of
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+
+KEYS = {
+    PAD: ("pad_token",),
+    UNK: ("unk_token",),
+    BOS: ("bos_token", "cls_token"),
+    EOS: ("eos_token", "sep_token"),
+}
+"""By our control token its keys in special_tokens_map.json and tokenizer_config.json, the first one first."""
+NAMES = {
+    PAD: ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>"),
+    UNK: ("<unk>", "[UNK]", "<|unk|>"),
+    BOS: ("<s>", "[CLS]", "<bos>", "[BOS]", "<|startoftext|>", "<|begin_of_text|>"),
+    EOS: ("</s>", "[SEP]", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>"),
+}
+"""What published tokenizers call them."""
+
+
+def roles_of(document: Mapping[str, Any], about: Mapping[str, str], given: Mapping[str, str]) -> dict[str, int]:
+    """The ids there by our control token; a role that no piece has is left out.
+
+    Args:
+        document: tokenizer.json, whose model has a type.
+        about: what files beside it say, by their keys; a token that the tokenizer lacks counts as none.
+        given: by our control token what somebody says, which counts before all else.
+
+    Raises:
+        ValueError: a given token is no piece.
+    """
+    numbers = {piece: number for number, piece in pieces_of(document).items()}
+    for role, token in given.items():
+        if token not in numbers:
+            raise ValueError(f"it has no piece {token!r:.80}, which tokenizer.{KEYS[role][0]} names")
+    before, after = around_text(document)
+    ends = {BOS: before[-1:], EOS: after[:1]}
+    found: dict[str, int] = {}
+    for role in SPECIALS:
+        tokens = [given.get(role), *_unknown(document, role), *(about.get(key) for key in KEYS[role]), *NAMES[role]]
+        known = [numbers[token] for token in tokens if token in numbers] + ends.get(role, [])
+        if known:
+            found[role] = known[0]
+    return found
+
+
+def _unknown(document: Mapping[str, Any], role: str) -> list[str]:
+    """The piece that the model itself gives in place of what it does not know."""
+    model = document["model"]
+    if role != UNK:
+        return []
+    if isinstance(model["vocab"], list):
+        number = model.get("unk_id")
+        return [model["vocab"][number][0]] if isinstance(number, int) and 0 <= number < len(model["vocab"]) else []
+    return [model["unk_token"]] if isinstance(model.get("unk_token"), str) else []
+
+
+def around_text(document: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+    """The ids of the tokens that a tokenizer.json puts before and after each text."""
+    step = document.get("post_processor") or {}
+    steps = step["processors"] if step.get("type") == "Sequence" else [step]
+    before: list[Any] = []
+    after: list[Any] = []
+    for each in steps:
+        if each.get("type") in ("BertProcessing", "RobertaProcessing"):
+            before, after = [each["cls"][1]], [each["sep"][1]]
+        elif each.get("type") == "TemplateProcessing":
+            places = [part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in each["single"]]
+            ids = [each["special_tokens"][place]["ids"] if place is not None else [None] for place in places]
+            flat = [number for some in ids for number in some]
+            before, after = flat[: flat.index(None)], flat[flat.index(None) + 1 :]
+    return before, after

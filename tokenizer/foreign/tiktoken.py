@@ -1,0 +1,127 @@
+"""Rank files of tiktoken as tokenizer.json: on each line the bytes of a piece in base64, and its rank, which is its id.
+
+Of all neighbours whose bytes together are a piece those of the lowest rank are joined, again and again. What words are,
+the file does not say: a pattern does, which the program has by the name of the encoding.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfm.tokenizer.foreign.byte_level import letters
+
+LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
+MAX_BYTES, MAX_MERGES = 8 * 2**20, 3_000_000
+"""Bounds on the bytes of all pieces together and on the ways to make a piece of two others: several times those of
+o200k_base, the largest that is published."""
+MAX_PIECE = 1000
+_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_O200K = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENDING}|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENDING}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_LLAMA3 = rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|{_WORDS}|\s*[\r\n]+|\s+(?!\S)|\s+"
+PATTERNS: Mapping[str, str] = {
+    "gpt2": _GPT2,
+    "r50k_base": _GPT2,
+    "p50k_base": _GPT2,
+    "cl100k_base": rf"'(?i:[sdmt]|ll|ve|re)|{_WORDS}|\s+\z|\s*[\r\n]|\s+(?!\S)|\s",
+    "o200k_base": _O200K,
+    "llama3": _LLAMA3,
+    "qwen": _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
+}
+"""The pattern of each published encoding."""
+SIZES = {
+    50_256: "gpt2",
+    50_257: "gpt2",
+    50_280: "p50k_base",
+    100_256: "cl100k_base",
+    199_998: "o200k_base",
+    128_000: "llama3",
+    151_643: "qwen",
+}
+"""By how many pieces a file has, the encoding whose file it is."""
+
+
+def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
+    """The rank of each piece. Raises ValueError, which names the line, where one has none, or one that was there."""
+    found: dict[bytes, int] = {}
+    ranks: set[int] = set()
+    size = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        match = LINE.fullmatch(line.strip())
+        try:
+            piece = base64.b64decode(match[1], validate=True) if match is not None else b""
+        except binascii.Error:
+            piece = b""
+        if match is None or not 0 < len(piece) <= MAX_PIECE:
+            raise ValueError(f"line {number} is not a piece in base64 and its rank")
+        rank, size = int(match[2]), size + len(piece)
+        if piece in found or rank in ranks:
+            raise ValueError(f"line {number} has a piece or a rank of a line before it again")
+        if size > MAX_BYTES:
+            raise ValueError(f"its pieces have more than {MAX_BYTES:,} bytes")
+        found[piece] = rank
+        ranks.add(rank)
+    if missing := [byte for byte in range(256) if bytes([byte]) not in found]:
+        raise ValueError(f"it has no piece for the byte {missing[0]}, so that there are texts that it cannot spell")
+    return found
+
+
+def pattern_of(num_ranks: int, given: str | None) -> str:
+    """The pattern that cuts texts.
+
+    Args:
+        num_ranks: how many pieces a file has.
+        given: an encoding by its name, or the pattern itself; none: it follows from how many pieces there are.
+
+    Raises:
+        ValueError: no published encoding has so many, and none is given.
+    """
+    if given is None and num_ranks not in SIZES:
+        raise ValueError(
+            f"it is a rank file of tiktoken with {num_ranks:,} pieces, as no encoding that is known has, and it does "
+            f"not say how texts are cut: set tokenizer.pattern to {', '.join(PATTERNS)}, or to the pattern itself"
+        )
+    name = SIZES[num_ranks] if given is None else given
+    return PATTERNS.get(name, name)
+
+
+def ranks_document(ranks: Mapping[bytes, int], pattern: str) -> dict[str, Any]:
+    """tokenizer.json of a rank file. Raises ValueError where there are too many ways to make a piece of others."""
+    spelled = letters()
+    names = {piece: "".join(spelled[byte] for byte in piece) for piece in ranks}
+    merges: list[list[str]] = []
+    for piece in sorted(ranks, key=ranks.__getitem__):
+        cuts = [(piece[:place], piece[place:]) for place in range(1, len(piece))]
+        there = [cut for cut in cuts if cut[0] in ranks and cut[1] in ranks]
+        there.sort(key=lambda cut: (ranks[cut[0]], ranks[cut[1]]))
+        merges += ([names[left], names[right]] for left, right in there)
+        if len(merges) > MAX_MERGES:
+            raise ValueError(f"it has more than {MAX_MERGES:,} ways to make a piece of two others")
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    nothing = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+    return {
+        **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, step]},
+        "decoder": {**step, "use_regex": True},
+        "model": {
+            "type": "BPE",
+            **dict.fromkeys(nothing),
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": True,
+            "vocab": {names[piece]: rank for piece, rank in ranks.items()},
+            "merges": merges,
+        },
+    }

@@ -1,0 +1,52 @@
+"""BERT's vocab.txt, a piece a line, as tokenizer.json: `##` continues a word."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+CONTROL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+OF_BERT = dict(zip(CONTROL, ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"), strict=True))
+"""What control tokens are called where nothing says so."""
+
+
+def wordpiece_document(lines: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer.json of the lines of a vocab.txt. about: see `bert_steps`, and names of control tokens."""
+    vocab = {piece: number for number, piece in enumerate(lines)}
+    unknown = about.get("unk_token", OF_BERT["unk_token"])
+    model = {"type": "WordPiece", "unk_token": unknown, "vocab": vocab}
+    model |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    return with_control_tokens(model, OF_BERT | dict(about)) | bert_steps(about)
+
+
+def with_control_tokens(model: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer.json of a model and its control tokens, those of `CONTROL` that it has."""
+    vocab = model["vocab"]
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    control = dict.fromkeys(about[key] for key in (*CONTROL, "bos_token", "eos_token") if about.get(key) in vocab)
+    added = [{"id": vocab[piece], "content": piece, **plain} for piece in control]
+    nothing: dict[str, Any] = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor"))
+    return {**nothing, "version": "1.0", "model": model, "added_tokens": added}
+
+
+def bert_steps(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What BERT does to a text before, and to pieces after, by its settings in tokenizer_config.json.
+
+    Raises ValueError where it would do neither.
+    """
+    if not about.get("do_basic_tokenize", True):
+        raise ValueError("do_basic_tokenize = false is not supported")
+    return {
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": about.get("tokenize_chinese_chars", True),
+            "strip_accents": about.get("strip_accents"),
+            "lowercase": about.get("do_lower_case", True),
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+    }
+
+
+def has_upper_case(lines: Sequence[str]) -> bool:
+    """Whether pieces of text have letters in upper case, so that texts are not to be lower-cased."""
+    return any(piece != piece.lower() for piece in lines if (piece[:1], piece[-1:]) not in (("[", "]"), ("<", ">")))
