@@ -52,7 +52,7 @@ class CorpusConfig(BaseModel):
     imagefolder: `path` is a folder of images, `target` a column of its tables (label). idx: `path` is a file of images,
     `target` one of labels. Images are sources too in huggingface with `image`, a column, and in the built-in `scenes`;
     `size` and `skip` then count images.
-    Every file may end in .gz. Without a source the corpus is of texts, which are targets.
+    Every file may be compressed (gz, bz2, xz, zst, zip). Without a source the corpus is of texts, which are targets.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

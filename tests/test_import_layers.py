@@ -50,6 +50,7 @@ FOLDERS = {
             "scripts",
             "live_input",
             "lines",
+            "compression",
             "json_documents",
             "safe_files",
             "config",

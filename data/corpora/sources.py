@@ -28,7 +28,7 @@ from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
-from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_gzip
+from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
 from tfm.tokenizer.labels import WITHIN
 
@@ -167,7 +167,7 @@ def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, 
 
 
 def _parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
-    with open_maybe_gzip(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
+    with open_maybe_compressed(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
         yield from rows_of_tables(tables, corpus, str(path), class_names)
 
@@ -229,7 +229,7 @@ def _path(corpus: CorpusConfig) -> str:
 
 
 def _sha256(path: Path) -> str:
-    with open_maybe_gzip(path, packed=True) as file:
+    with open_maybe_compressed(path, packed=True) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
