@@ -1,8 +1,15 @@
-"""Keys of a corpus that say how a file of cells is written, and which formats have none."""
+"""Keys of a corpus that say how a file is written or what of it is read, and which formats have none."""
 
+import re
 from typing import Any
 
-KEYS = {"delimiter": ("csv",), "quoting": ("tsv", "csv"), "header": ("tsv", "csv")}
+KEYS = {
+    "delimiter": ("csv",),
+    "quoting": ("tsv", "csv"),
+    "header": ("tsv", "csv"),
+    "filters": ("tmx", "xliff", "po"),
+    "inline_tags": ("tmx", "xliff"),
+}
 """By key the formats that it is for."""
 
 
@@ -14,6 +21,9 @@ def problem_of_table(corpus: Any) -> str | None:
             return f'`{key}` is for format {of}, not for "{corpus.format}": remove it'
     if corpus.delimiter is not None and (len(corpus.delimiter) != 1 or corpus.delimiter in '\r\n"\\ '):
         return f"`delimiter` is one character between cells, and {corpus.delimiter!r} is none"
+    for each in corpus.filters or ():
+        if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
+            return f'`filters`: "{each}" is none; write NAME=VALUE or NAME!=VALUE'
     sides = (corpus.source, corpus.target, *(corpus.references or ()))
     named = [each for each in sides if each is not None and not each.isdecimal()]
     if corpus.format == "conll" and (wrong := [each for each in named if each not in ("source", "target")]):

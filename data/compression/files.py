@@ -7,6 +7,7 @@ import bz2
 import gzip
 import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,13 @@ def _open_zstd(packed: BufferedReader, path: Path) -> BufferedIOBase:
 
 
 def _open_zip(packed: BufferedReader, path: Path) -> BufferedIOBase:
-    archive = zipfile.ZipFile(cast(BufferedReader, ShortReads(packed)))
+    try:
+        return _only_member(zipfile.ZipFile(cast(BufferedReader, ShortReads(packed))), path)
+    except (ValueError, LookupError, RuntimeError, struct.error) as error:  # of damaged lists and names
+        raise zipfile.BadZipFile(str(error)) from None
+
+
+def _only_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
     members = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         names = format_names(each.filename for each in members)
@@ -66,7 +73,7 @@ COMPRESSIONS: Mapping[str, Compression] = {
 }
 """By the ending of names."""
 ENDINGS = tuple(COMPRESSIONS)
-ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 def without_ending(name: str) -> str:

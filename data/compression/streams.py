@@ -64,6 +64,8 @@ class ShortReads(RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
+        if whence == 0 and offset < 0:
+            raise ValueError("a file of it is before its beginning")
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:

@@ -28,6 +28,9 @@ from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
+from tfm.data.formats.translations.po import read_po
+from tfm.data.formats.translations.tmx import read_tmx
+from tfm.data.formats.translations.xliff import read_xliff
 from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
 from tfm.tokenizer.labels import WITHIN
@@ -249,6 +252,9 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "parquet": partial(_of_files, _parquet),
     "labelled": partial(_columns, read_labelled),
     "conllu": partial(_of_words, read_conllu),
+    "tmx": partial(_of_files, partial(read_tmx, remark=remark)),
+    "xliff": partial(_of_files, partial(read_xliff, remark=remark)),
+    "po": partial(_of_files, partial(read_po, remark=remark)),
     "conll": partial(_of_words, partial(read_conll, remark=remark)),
     "huggingface": _huggingface,
     "generated": _generated,
