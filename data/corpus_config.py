@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
-from tfm.data.table_keys import problem_of_table
+from tfm.data.table_keys import table_problem
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
@@ -18,6 +18,9 @@ Format = Literal[
     "labelled",
     "conllu",
     "conll",
+    "tmx",
+    "xliff",
+    "po",
     "huggingface",
     "generated",
     "imagefolder",
@@ -32,6 +35,7 @@ Quoting = Literal["raw", "double", "backslash"]
 COLUMNS: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
     "conllu": ("form", "upos", "lemma", "xpos", "deprel", "source", "target"),
+    "po": ("msgid", "msgstr", "source", "target"),
 }
 # What says which texts of a built-in corpus are wanted; those that are not here have one kind.
 PARAMETERS: dict[str, tuple[str, ...]] = {"addition": ("length", "mix"), "programs": ("length", "nesting", "mix")}
@@ -46,13 +50,14 @@ class CorpusConfig(BaseModel):
     several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0).
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
     of a sentence, the target one of its columns (upos). conll: a word a line, its columns by number; the source is the
-    first, the target the last.
+    first, the target the last. tmx: `source` and `target` are codes of languages. xliff, po: a segment and its
+    translation; in xliff `source` and `target` may be codes of languages.
     huggingface: `path` is a dataset's folder, its NAME or NAME:CONFIGURATION, `split` its split. generated:
     `path` names the built-in corpus, `split` which of its splits, `size` how many pairs.
     imagefolder: `path` is a folder of images, `target` a column of its tables (label). idx: `path` is a file of images,
     `target` one of labels. Images are sources too in huggingface with `image`, a column, and in the built-in `scenes`;
     `size` and `skip` then count images.
-    Every file may end in .gz. Without a source the corpus is of texts, which are targets.
+    Every file may be compressed (gz, bz2, xz, zst, zip). Without a source the corpus is of texts, which are targets.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,6 +97,14 @@ class CorpusConfig(BaseModel):
     )
     header: bool | None = Field(
         None, description="csv, tsv: whether the first row names the columns; none: unless they are named by numbers"
+    )
+    filters: tuple[str, ...] | None = Field(
+        None,
+        description="tmx, xliff, po: the properties that a segment must have (state=final), or must not (state!=new); "
+        "po: without one of fuzzy, messages that are fuzzy are left out",
+    )
+    inline_tags: bool | None = Field(
+        None, description="tmx, xliff: whether tags within segments are text; else they and their codes are left out"
     )
     split: str | None = None
     size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
@@ -179,7 +192,7 @@ class CorpusConfig(BaseModel):
             )
         return code
 
-    @field_validator("epochs", "classes", mode="before")
+    @field_validator("epochs", "classes", "filters", mode="before")
     @classmethod
     def _range(cls, given: object) -> object:
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
@@ -204,7 +217,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _images_fit(self) -> "CorpusConfig":
-        if (problem := image_corpus_problem(self) or problem_of_table(self)) is not None:
+        if (problem := image_corpus_problem(self) or table_problem(self)) is not None:
             raise ValueError(problem)
         return self
 
@@ -241,7 +254,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _references_are_there(self) -> "CorpusConfig":
-        if self.references and self.format in ("labelled", "conllu", "conll", "generated"):
+        if self.references and self.format in ("labelled", "conllu", "conll", "tmx", "xliff", "po", "generated"):
             raise ValueError(f'`references`: format "{self.format}" has one for each segment')
         if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
             raise ValueError(f'`lists`: format "{self.format}" has no lists')

@@ -22,20 +22,6 @@ KEYS_NOT_FOR_IMAGES: Mapping[str, str] = {
 }
 
 
-UNSET_IMAGE_KEYS: tuple[dict[str, Any], ...] = (
-    *({"images": None}, {"image": None}, {"classes": []}),
-    *({"delimiter": None}, {"quoting": None}, {"header": None}),
-)
-"""Values of these keys in a dumped config that sets none of them."""
-
-
-def without_images(dumped: Any) -> Any:
-    """Remove the keys of images that are not set from a dumped config, so that older artifacts stay fresh."""
-    if isinstance(dumped, dict):
-        return {key: without_images(each) for key, each in dumped.items() if {key: each} not in UNSET_IMAGE_KEYS}
-    return [without_images(each) for each in dumped] if isinstance(dumped, list) else dumped
-
-
 class ImagesConfig(BaseModel):
     """Images in place of source texts: one shape for all, and what is varied in training.
 

@@ -1,10 +1,11 @@
-"""Lines of text files, plain or .gz, in UTF-8. They end at "\\n" and nowhere else, so that aligned files stay so."""
+"""Lines of text files, plain or compressed, in UTF-8.
+
+They end at "\\n" and nowhere else, so that aligned files stay so.
+"""
 
 import errno
-import gzip
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from unicodedata import normalize
 
+from tfm.data.compression.files import uncompressed
 from tfm.data.errors import DataError
 
 BLOCK_BYTES = 1 << 20
@@ -64,7 +66,7 @@ def check_lines(path: Path) -> int:
 
 def line_blocks(path: Path) -> Iterator[bytes]:
     """The bytes of a file, uncompressed, in blocks of whole lines; only the last may lack its line end."""
-    with open_maybe_gzip(path) as file:
+    with open_maybe_compressed(path) as file:
         rest: list[bytes] = []
         line = 1
         while block := file.read(BLOCK_BYTES):
@@ -132,17 +134,19 @@ def check_no_pipe(path: Path) -> Path:
 
 
 @contextmanager
-def open_maybe_gzip(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
-    """The bytes of a file, uncompressed if its name ends in .gz; packed: as they are."""
+def open_maybe_compressed(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
+    """The bytes of a file, uncompressed if it is compressed; packed: as they are."""
     try:
         with open(path, "rb") as plain:
-            yield gzip.GzipFile(fileobj=plain) if path.suffix == ".gz" and not packed else plain
+            if packed:
+                yield plain
+                return
+            with uncompressed(plain, path) as stream:
+                yield stream
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
     except IsADirectoryError:
         raise DataError("is a folder, not a file", file=path) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"not a complete gzip file: {error}", file=path) from None
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise DataError(f"is not the name of a file: {error.strerror}", file=str(path)[:200]) from None

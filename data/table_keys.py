@@ -1,19 +1,40 @@
-"""Keys of a corpus that say how a file of cells is written, and which formats have none."""
+"""Keys of a corpus that say how a file is written or what of it is read, and which formats have none."""
 
+import re
 from typing import Any
 
-KEYS = {"delimiter": ("csv",), "quoting": ("tsv", "csv"), "header": ("tsv", "csv")}
-"""By key the formats that it is for."""
+KEYS = {
+    "delimiter": ("csv",),
+    "quoting": ("tsv", "csv"),
+    "header": ("tsv", "csv"),
+    "filters": ("tmx", "xliff", "po"),
+    "inline_tags": ("tmx", "xliff"),
+}
+"""The formats that each key is for."""
+UNSET: tuple[dict[str, Any], ...] = ({"images": None}, {"image": None}, {"classes": []}, *({key: None} for key in KEYS))
+"""Keys with the values that they have in a dumped config that does not set them; configs once had none of them."""
 
 
-def problem_of_table(corpus: Any) -> str | None:
-    """What of the keys of a corpus (a CorpusConfig) does not go with its format; None if all does."""
+def without_unset(dumped: Any) -> Any:
+    """Remove keys that are not set from a dumped config, so that artifacts that were made before there were these keys
+    stay fresh.
+    """
+    if isinstance(dumped, dict):
+        return {key: without_unset(value) for key, value in dumped.items() if {key: value} not in UNSET}
+    return [without_unset(value) for value in dumped] if isinstance(dumped, list) else dumped
+
+
+def table_problem(corpus: Any) -> str | None:
+    """The problem of a corpus (a CorpusConfig) whose keys do not go with its format; None if they do."""
     for key, formats in KEYS.items():
         if getattr(corpus, key) is not None and corpus.format not in formats:
             of = " and ".join(formats)
             return f'`{key}` is for format {of}, not for "{corpus.format}": remove it'
     if corpus.delimiter is not None and (len(corpus.delimiter) != 1 or corpus.delimiter in '\r\n"\\ '):
         return f"`delimiter` is one character between cells, and {corpus.delimiter!r} is none"
+    for each in corpus.filters or ():
+        if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
+            return f'`filters`: "{each}" is none; write NAME=VALUE or NAME!=VALUE'
     sides = (corpus.source, corpus.target, *(corpus.references or ()))
     named = [each for each in sides if each is not None and not each.isdecimal()]
     if corpus.format == "conll" and (wrong := [each for each in named if each not in ("source", "target")]):

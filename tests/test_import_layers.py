@@ -52,6 +52,7 @@ FOLDERS = {
             "scripts",
             "live_input",
             "lines",
+            "compression",
             "json_documents",
             "safe_files",
             "config",

@@ -14,7 +14,7 @@ Pair = tuple[Path, Path]
 def preprocess(
     recipe: RecipeFile = None,
     train: Annotated[
-        Pair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned training files; also .gz.")
+        Pair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned training files, maybe compressed.")
     ] = None,
     valid: Annotated[Pair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned validation files.")] = None,
     test: Annotated[Pair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned test files.")] = None,

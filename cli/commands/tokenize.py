@@ -10,7 +10,8 @@ from tfm.cli.options import Out, RecipeFile, Sets, argv, config_section, reject_
 
 def tokenize(
     corpora: Annotated[
-        list[Path] | None, typer.Argument(metavar="[CORPUS...]", help="Text files, one sentence per line; also .gz.")
+        list[Path] | None,
+        typer.Argument(metavar="[CORPUS...]", help="Text files, one sentence per line, maybe compressed."),
     ] = None,
     recipe: RecipeFile = None,
     file: Annotated[

@@ -45,7 +45,7 @@ def captions(corpus: Corpus, read_table: TableReader, *, online: bool = False) -
 
 
 def identity(corpus: CorpusConfig, label: str, read_table: TableReader, *, online: bool = False) -> Identity:
-    """What a corpus of files is made of, as `corpora.sources.content_fingerprints` has it."""
+    """The contents of a corpus of files, as `corpora.sources.content_fingerprints` returns them."""
     path = Path(str(corpus.path))
     if corpus.format == "imagefolder":
         return [(str(path), path, _digest((name, _of_file(file)) for name, file in files_of(path)))]

@@ -13,7 +13,7 @@ from tfm.data.corpora.table_cells import cell_references, cell_text, column_name
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import Names, name_of
-from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines, open_maybe_gzip
+from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines, open_maybe_compressed
 
 READ_AT_ONCE = 1 << 20
 _BETWEEN = re.compile(r"[\s,]*")
@@ -43,11 +43,11 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None
 
 
 def _array_in(path: Path) -> tuple[int, bool] | None:
-    """Where the array of a file begins, in characters, and whether an object is around it; None: a line is an object.
+    """The character at which the array of a file begins, and whether an object is around it; None: a line is an object.
 
     The array is all of the file (`[{...}]`), or in an object behind short values (`{"version": 1, "data": [{...}]}`).
     """
-    with open_maybe_gzip(path) as stream:
+    with open_maybe_compressed(path) as stream:
         head = stream.read(READ_AT_ONCE)
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "ignore")
     if (match := re.match(r"\s*\[", text)) is not None:
@@ -85,7 +85,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
     begin: where its `[` is. is_wrapped: whether the array is in an object.
     """
     text, place, number, is_whole, is_inside = "", 0, 1, False, False
-    with open_maybe_gzip(path) as stream:
+    with open_maybe_compressed(path) as stream:
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         while not is_whole:
             block = stream.read(READ_AT_ONCE)

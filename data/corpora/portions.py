@@ -117,7 +117,7 @@ class Portion:
     def of(self, corpus: "Corpus", pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Which pairs of one of its corpora belong to the portion: decided by their source, or else their target.
 
-        Lines of running text are decided by their place, so that `pairs` are read twice. Of other texts without a
+        Lines of running text are decided by their place, so that `pairs` are read twice. In other texts without a
         source an empty one, which is a line break, goes with the text before it.
         """
         if corpus.has_source:

@@ -10,7 +10,7 @@ from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.image_config import IMAGE_FORMATS
 from tfm.data.lines import check_lines
 
-LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu", "conll")
+LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu", "conll", "po")
 
 
 def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:

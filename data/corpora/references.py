@@ -32,7 +32,7 @@ def write_further(folder: Path, rows: Sequence[Row]) -> None:
 
 
 def read_further(folder: Path, num_rows: int) -> list[list[str]]:
-    """What `write_further` wrote: the lines of each further reference. Raises DataError if their number is wrong."""
+    """The lines of each further reference, as `write_further` wrote them. Raises DataError if their number is wrong."""
     found: list[list[str]] = []
     while (file := folder / f"reference.{len(found) + 2}.txt").exists():
         found.append(list(open_lines(file)))

@@ -1,4 +1,4 @@
-"""What readers find in files that a user should know and that is no error: a delimiter that was recognised, lines that
+"""Remarks of readers on files, which are no errors but should be known: a delimiter that was recognised, lines that
 were skipped.
 
 Readers are generators far below the stages; a stage collects what they remark while it reads.

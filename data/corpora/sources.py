@@ -28,7 +28,10 @@ from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
-from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_gzip
+from tfm.data.formats.translations.po import read_po
+from tfm.data.formats.translations.tmx import read_tmx
+from tfm.data.formats.translations.xliff import read_xliff
+from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
 from tfm.tokenizer.labels import WITHIN
 
@@ -53,7 +56,7 @@ Identity: TypeAlias = tuple[str, Path | None, str]
 def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     """The (source, target) texts of a corpus in order, read as they are asked for; without a source it is "".
 
-    Of images these are the name of an image and a caption, for each of its captions.
+    For images these are the name of an image and a caption, for each of its captions.
 
     online: whether a Hugging Face dataset may be downloaded. Raises DataError naming file, line and byte.
     """
@@ -80,7 +83,7 @@ def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
 
 
 def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identity]:
-    """What a corpus is made of, as (label, file or None, fingerprint): the same fingerprints mean the same text."""
+    """The contents of a corpus, as (label, file or None, fingerprint): the same fingerprints mean the same text."""
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
     if corpus.format == "generated":
@@ -167,7 +170,7 @@ def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, 
 
 
 def _parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
-    with open_maybe_gzip(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
+    with open_maybe_compressed(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
         yield from rows_of_tables(tables, corpus, str(path), class_names)
 
@@ -229,7 +232,7 @@ def _path(corpus: CorpusConfig) -> str:
 
 
 def _sha256(path: Path) -> str:
-    with open_maybe_gzip(path, packed=True) as file:
+    with open_maybe_compressed(path, packed=True) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -249,6 +252,9 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "parquet": partial(_of_files, _parquet),
     "labelled": partial(_columns, read_labelled),
     "conllu": partial(_of_words, read_conllu),
+    "tmx": partial(_of_files, partial(read_tmx, remark=remark)),
+    "xliff": partial(_of_files, partial(read_xliff, remark=remark)),
+    "po": partial(_of_files, partial(read_po, remark=remark)),
     "conll": partial(_of_words, partial(read_conll, remark=remark)),
     "huggingface": _huggingface,
     "generated": _generated,

@@ -23,7 +23,7 @@ class SplitRoles:
 
 
 def classify_splits(names: Iterable[str]) -> SplitRoles:
-    """What names are for. The one `train` is training data; of validation data the first is used."""
+    """The splits that names stand for. The one `train` is training data; of validation data the first is used."""
     others = sorted(name for name in names if name != TRAIN_NAME)
     tests = [name for name in others if _TEST.search(name)]
     tests.sort(key=lambda name: name != "test")
@@ -34,10 +34,11 @@ def classify_splits(names: Iterable[str]) -> SplitRoles:
 
 
 def family_of(names: Iterable[str]) -> str:
-    """What the names of all splits of a corpus begin with: "ptb." of ptb.train, ptb.valid, ptb.test; "" where a split
+    """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "" where a split
     is called train.
 
-    Of several it is the one that the others begin with too (ptb.train beside ptb.char.train); else there is none.
+    If there are several, it is the one that the others begin with too (ptb.train beside ptb.char.train); otherwise there
+    is none.
     """
     known = set(names)
     found = sorted((name.removesuffix(TRAIN_NAME) for name in known if name.endswith(f".{TRAIN_NAME}")), key=len)

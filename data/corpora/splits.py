@@ -121,7 +121,7 @@ def _complete(
 ) -> Splits:
     """Cut the splits that are missing off the end of [0, 1); what is left is training data.
 
-    Of running text they are cut out of a place that follows from the seed, the test set behind the validation set.
+    In running text they are cut out of a place that follows from the seed, the test set behind the validation set.
     """
     valid_low = 1.0 - (0.0 if valid else config.ratios[1]) - (0.0 if tests else config.ratios[2])
     test_low = 1.0 - (0.0 if tests else config.ratios[2])
@@ -235,7 +235,8 @@ def _train_files(config: DataConfig) -> str:
 def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
     """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder, by NAME; without a source only the latter.
 
-    Of those without a source only what looks like a split. Beside them, in words, what does and lacks its other side.
+    Files without a source count only if they look like a split. The second value names, in words, files that look like a
+    split and lack their other side.
     """
     endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}

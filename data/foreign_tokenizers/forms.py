@@ -22,7 +22,7 @@ from tfm.tokenizer.tokenizer import MAX_BYTES, SOURCE, TARGET
 ABOUT = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB, MERGES = "vocab.json", "merges.txt"
 NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB, "vocab.txt")
-"""What stands for the tokenizer of a folder, the first one first; else the only file with one of these `ENDS`."""
+"""Files with the tokenizer of a folder, in order of preference; else the only file with one of these `ENDS`."""
 ENDS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
 OF_WORDPIECE = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 OF_BYTE_LEVEL = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
@@ -188,7 +188,7 @@ def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, N
 
 
 def _checked(source: Source, classes: Sequence[str], size: int) -> dict[str, Any]:
-    """What is said beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
+    """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
     tokenizers, or adds tokens."""
     about = {key: each.get("content") if isinstance(each, dict) else each for key, each in source.about.items()}
     name = str(about.get("tokenizer_class") or classes[0]).removesuffix("Fast")

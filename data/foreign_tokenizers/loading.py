@@ -21,7 +21,7 @@ from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 REFUSED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
-"""What an unexpected value leads to."""
+"""Errors that an unexpected value leads to."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
 
 
 def _tokens(source: Source) -> dict[str, str]:
-    """What files beside a tokenizer call its control tokens, by their keys."""
+    """The names of control tokens in files beside a tokenizer, by their keys."""
     found: dict[str, str] = {}
     for key in (key for keys in KEYS.values() for key in keys):
         value = source.about.get(key)

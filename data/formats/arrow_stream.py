@@ -62,7 +62,7 @@ def _batch(data: memoryview) -> int:
 
 
 def _field(data: memoryview, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table lies, from the table on; 0 where it is not there."""
+    """The offset of a field of a flatbuffer's table, from the table on; 0 where it is not there."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, vtable)
     place = 4 + 2 * number

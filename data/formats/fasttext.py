@@ -12,7 +12,7 @@ IS_LABEL = {"text": False, "label": True, "source": False, "target": True}
 
 
 def read_labelled(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Of each line that is not blank its text or its label, as `columns` ask. Raises DataError naming file and line."""
+    """The text or label of each line that is not blank, as `columns` ask. Raises DataError naming file and line."""
     for number, line in enumerate(open_lines(path), 1):
         if not line.strip():
             continue

@@ -1,7 +1,7 @@
 """Folders as the Hugging Face Hub has them: which data files are of which split.
 
-The card (README.md) may name them, else their own names and folders say it, by the rules of `datasets`. What a card or
-a listing names is read only if it lies inside the folder; nothing is looked up in a network, and no script is run.
+The card (README.md) may name them, else their own names and folders say it, by the rules of `datasets`. A file that
+a card or a listing names is read only if it lies inside the folder; no network is used, and no script is run.
 """
 
 import os
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tfm.data.compression.files import without_ending
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import Names, names_in_card
 from tfm.data.formats.yaml_documents import Node, parse_yaml
@@ -228,7 +229,7 @@ def match_path(parts: Sequence[str], patterns: Sequence[str]) -> bool:
 
 def _kind_of(name: str) -> str | None:
     """How a file is read, by its ending; None if it is not."""
-    plain = name.lower().removesuffix(".gz")
+    plain = without_ending(name.lower())
     return KINDS.get(plain.rpartition(".")[2]) if "." in plain.rpartition("/")[2] else None
 
 
@@ -238,7 +239,7 @@ def _of_one_kind(folder: Path, named: Mapping[str, Sequence[str]], separator: st
     if not counts:
         endings = ", ".join(f".{ending}" for ending in KINDS)
         raise DataError(
-            f"holds no data files ({endings}; of text also .gz); of other formats, name the files in data.train, "
+            f"holds no data files ({endings}; also compressed); of other formats, name the files in data.train, "
             'and of images set format = "imagefolder"',
             file=folder,
         )

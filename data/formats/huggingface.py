@@ -138,7 +138,7 @@ def digest(dataset: Any, columns: Collection[str]) -> str:
 
 @contextmanager
 def corruption_as_data_error(path: Path | str, what: str) -> Iterator[None]:
-    """Within, what Arrow raises at a damaged file is a DataError."""
+    """Turn errors of Arrow at a damaged file into a DataError while the body runs."""
     try:
         yield
     except CORRUPT_FILE_ERRORS as error:

@@ -36,6 +36,8 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
             more than `check_unpacked` allows.
         pyarrow.ArrowException: it is no Parquet file.
     """
+    if not stream.seekable():
+        raise ValueError("it is compressed so that it can be read from its beginning alone: unpack it")
     file_bytes = stream.seek(0, os.SEEK_END)
     groups = row_groups(stream)
     file = pq.ParquetFile(stream)

@@ -1,4 +1,4 @@
-"""IDX files, the format of MNIST: images in one file, their labels as numbers in another; each may end in .gz.
+"""IDX files, the format of MNIST: images in one file, their labels as numbers in another; each may be compressed.
 
 A header of big-endian numbers (two zero bytes, the type of an item, how many dimensions there are, the dimensions of 4
 bytes each), and the items (yann.lecun.com/exdb/mnist).
@@ -13,7 +13,7 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import MAX_PIXELS
-from tfm.data.lines import check_no_pipe, open_maybe_gzip
+from tfm.data.lines import check_no_pipe, open_maybe_compressed
 
 UNSIGNED_BYTE = 8
 READ_BLOCK_BYTES = 1 << 20  # bytes
@@ -48,7 +48,7 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
 
 def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
     """The dimensions of a file's items in its header: their number and, of images, height and width."""
-    with open_maybe_gzip(path) as file:
+    with open_maybe_compressed(path) as file:
         head = file.read(4 + 4 * expected)
     if len(head) < 4 or head[:2] != b"\0\0":
         raise DataError("is not an IDX file: it does not begin with two zero bytes", file=path)
@@ -65,7 +65,7 @@ def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
 def _items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes]:
     """The items of a file, each of `size` bytes; no more is held in memory than READ_BLOCK_BYTES, or one item."""
     at_once = max(1, READ_BLOCK_BYTES // size)
-    with open_maybe_gzip(path) as file:
+    with open_maybe_compressed(path) as file:
         file.read(4 + 4 * dimensions)
         for begin in range(0, count, at_once):
             wanted = min(at_once, count - begin) * size

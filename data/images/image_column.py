@@ -15,7 +15,7 @@ from tfm.data.formats.class_labels import name_of, names_in_features
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.lines import one_line, open_maybe_gzip
+from tfm.data.lines import one_line, open_maybe_compressed
 from tfm.data.safe_files import path_inside
 
 IMAGES_AT_ONCE = 16
@@ -81,7 +81,7 @@ def _tables(split: huggingface.Split, wanted: Sequence[str], path: str) -> Itera
         if split.kind == "arrow":
             yield from read_arrow(file)
             continue
-        with open_maybe_gzip(file) as stream:
+        with open_maybe_compressed(file) as stream:
             yield from read_parquet(cast(BinaryIO, stream), lambda names: [each for each in wanted if each in names])
 
 

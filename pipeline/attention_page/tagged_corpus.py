@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfm.data.compression.files import without_ending
 from tfm.data.errors import DataError
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
@@ -34,7 +35,7 @@ class Sentence:
 
 def is_tagged(file: Path) -> bool:
     """Whether a file is CoNLL-U, by its name."""
-    return file.name.removesuffix(".gz").endswith(".conllu")
+    return without_ending(file.name).endswith(".conllu")
 
 
 def is_built_in(file: Path) -> bool:

@@ -27,10 +27,11 @@ from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, 
 from tfm.data.dataset.unseen_labels import format_message, unseen
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.errors import DataError
-from tfm.data.image_config import ImagesConfig, without_images
+from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageWriter, load_images
+from tfm.data.table_keys import without_unset
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
@@ -68,7 +69,7 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
     left_out = {"online"} if has_stretches(splits) else {"online", "running_text"}
-    described = without_images(data.model_dump(mode="json", exclude=left_out))
+    described = without_unset(data.model_dump(mode="json", exclude=left_out))
     config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 

@@ -13,8 +13,8 @@ from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import by_words, describe, open_lines, pairs, resolve
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import files_of, load_foreign
-from tfm.data.image_config import without_images
 from tfm.data.lines import chunk_rows
+from tfm.data.table_keys import without_unset
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
@@ -324,5 +324,5 @@ def _settings(corpus: Corpus) -> JSON:
     """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = without_images(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
+    settings: dict[str, JSON] = without_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

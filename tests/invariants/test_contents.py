@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,22 @@ def write_image_column(folder: Path, word: str) -> None:
     pq.write_table(table, folder / "train.parquet", compression="none")
 
 
+def in_lines(text: str) -> Callable[[Path, str], None]:
+    def write(folder: Path, word: str) -> None:
+        folder.mkdir(parents=True)
+        (folder / "a").write_text(text.replace("{}", word) + "\n", "utf-8")
+
+    return write
+
+
+def write_zip(folder: Path, word: str) -> None:
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr("a", f"{word}\tx\n")
+
+
+TMX = '<tmx><tu><tuv lang="en"><seg>{}</seg></tuv><tuv lang="de"><seg>x</seg></tuv></tu></tmx>'
+XLIFF = "<xliff><unit><segment><source>{}</source><target>x</target></segment></unit></xliff>"
 HUB: dict[str, Any] = {"format": "huggingface", "path": "{}", "split": "train"}
 CORPORA: dict[str, tuple[Callable[[Path, str], None], dict[str, Any]]] = {
     "text": (write_text, {"source": "{}/train.source", "target": "{}/train.target"}),
@@ -157,6 +174,11 @@ CORPORA: dict[str, tuple[Callable[[Path, str], None], dict[str, Any]]] = {
     "saved dataset": (write_saved, HUB),
     "labelled": (write_labelled, {"format": "labelled", "path": "{}/a.txt"}),
     "conllu": (write_conllu, {"format": "conllu", "path": "{}/a.conllu", "target": "upos"}),
+    "conll": (in_lines("{} NN"), {"format": "conll", "path": "{}/a"}),
+    "tmx": (in_lines(TMX), {"format": "tmx", "path": "{}/a", "source": "en", "target": "de"}),
+    "xliff": (in_lines(XLIFF), {"format": "xliff", "path": "{}/a"}),
+    "po": (in_lines('msgid "{}"\nmsgstr "x"'), {"format": "po", "path": "{}/a"}),
+    "zip": (write_zip, {"format": "tsv", "path": "{}/a.zip", "source": "0", "target": "1"}),
     "images": (write_images, {"format": "imagefolder", "path": "{}", "target": "target"}),
     "captions": (write_captions, {"format": "imagefolder", "path": "{}", "target": "target"}),
     "idx": (write_idx, {"format": "idx", "path": "{}/images.idx", "target": "{}/labels.idx"}),

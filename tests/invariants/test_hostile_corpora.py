@@ -1,13 +1,16 @@
 """Corpora, hub folders, images and recipes from somebody who means harm: read inside their folder, within bounds."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import socket
 import struct
 import subprocess
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -407,7 +410,7 @@ def test_toml_that_means_harm_is_refused_at_once(text: str, tmp_path: Path) -> N
 # Special files, names and keys
 
 
-FORMATS = ("text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu")
+FORMATS = ("text", "tsv", "csv", "jsonl", "parquet", "labelled", "conllu", "conll", "tmx", "xliff", "po")
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -465,6 +468,17 @@ def limited(**corpus: Any) -> str:
     return "\n".join(text)
 
 
+def zipped(content: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", content)
+    return stream.getvalue()
+
+
+def zstd(content: bytes) -> bytes:
+    return pa.compress(content, codec="zstd", asbytes=True)  # type: ignore[no-any-return]
+
+
 def repeated(size: int, count: int) -> pa.Array:
     """A text `count` times, in the memory of one."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count), pa.int32()), pa.array(["x" * size]))
@@ -475,6 +489,29 @@ def columns(side: pa.Array) -> pa.Table:
 
 
 MEGABYTE = 10**6
+XML_BOMBS = {
+    "tmx laughs": (
+        b'<!DOCTYPE tmx [<!ENTITY a "ha"><!ENTITY b "' + b"&a;" * 1000 + b'">]><tmx><body>&b;</body></tmx>',
+        "declares or uses the entity",
+    ),
+    "tmx files": (
+        b'<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx>&a;</tmx>',
+        "declares or uses the entity",
+    ),
+    "tmx parameters": (b'<!DOCTYPE tmx [<!ENTITY % a SYSTEM "http://127.0.0.1:9/">%a;]><tmx/>', "declares or uses"),
+    "xliff other DTD": (b'<!DOCTYPE xliff SYSTEM "http://127.0.0.1:9/"><xliff>&a;</xliff>', "declares or uses"),
+    "tmx depth": (b"<tmx>" + b"<a>" * 2**24, "nested more than 100 deep"),
+    "tmx text": (b"<tmx><tu><tuv><seg>" + b"a" * 2**28, "segment longer than"),
+    "xliff tags": (b"<xliff><trans-unit><source>" + b"<g>x</g>" * 2**25, "segment longer than"),
+    "xliff attribute": (b'<xliff a="' + b"a" * 2**28, "tag or comment longer than"),
+    "tmx comment": (b"<tmx><!--" + b"a" * 2**28, "tag or comment longer than"),
+    "tmx variants": (b"<tmx><tu>" + b"<tuv><seg>a</seg></tuv>" * 2**23, "a unit with more than"),
+    "tmx properties": (
+        b"<tmx><tu>" + b"".join(b'<prop type="%d">a</prop>' % i for i in range(20_000)),
+        "a unit with more",
+    ),
+    "xliff names": (b"<xliff>" + b"".join(b"<a%d/>" % number for number in range(2**18)), "different names"),
+}
 
 
 def bombs(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -512,11 +549,24 @@ def bombs(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
         ("many short lines", b"a\tb\n" * 2**21, str(2**21), {"format": "tsv", "source": "0", "target": "1"}),
         ("a row of many lines", b'source,target\n"' + b'\n","' * 2**25, "quotation mark", {"format": "csv"}),
         ("a sentence of many words", b"1\ta\tb\tX\tY\t_\t0\troot\t_\t_\n" * 2**20, "blank line", {"format": "conllu"}),
+        *((name, content, expected, {"format": name.split()[0], "source": "a", "target": "b"})
+          for name, (content, expected) in XML_BOMBS.items()),
+        ("a long message", b'msgid "a"\nmsgstr ""\n' + b'"bbbbbbbb"\n' * 2**24, "is longer than", {"format": "po"}),
         ("many lists", b'{"source": [' + b"[]," * (2**22) + b"[]]}\n", "holds", {"format": "jsonl"}),
     ):  # fmt: skip
         file = folder / f"{name}.gz"
         file.write_bytes(gzip.compress(line, 1))
         found[name] = expected, {**about, "path": str(file)}
+    for ending, pack in {".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd, ".zip": zipped}.items():
+        file = folder / f"long line{ending}"
+        file.write_bytes(pack(b"x" * 2**29))
+        found[file.name] = "is longer than", {"format": "jsonl", "path": str(file)}
+    many = io.BytesIO()
+    with zipfile.ZipFile(many, "w") as archive:
+        for number in range(100_000):
+            archive.writestr(f"{number}{'x' * 100}", b"")
+    (folder / "many.zip").write_bytes(many.getvalue())
+    found["many.zip"] = "not a complete zip archive", {"format": "jsonl", "path": str(folder / "many.zip")}
     return found
 
 
@@ -528,7 +578,8 @@ def bomb_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str,
 BOMBS = (
     "texts", "texts without a schema of Arrow", "long texts", "plain texts", "lists", "many short items", "structs",
     "prefixes", "packed Arrow", "one long line", "many short lines", "a row of many lines", "a sentence of many words",
-    "many lists",
+    "many lists", "a long message", "long line.bz2", "long line.xz", "long line.zst", "long line.zip", "many.zip",
+    *XML_BOMBS,
 )  # fmt: skip
 
 

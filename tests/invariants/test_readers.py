@@ -1,12 +1,19 @@
 """Whatever bytes a reader is given: what it says is right, or an error of ours that names the file."""
 
+import ast
+import bz2
 import gzip
+import io
 import json
+import lzma
 import random
+import re
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import datasets
 import pyarrow as pa
@@ -39,6 +46,42 @@ CONLLU = """# text = d'accord
 2	accord	accord	NOUN	_	_	0	root	_	_
 
 1	Über	über	ADV	_	_	0	root	_	_
+"""
+TMX = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en"/><body>
+<tu tuid="1"><prop type="x">y</prop><tuv xml:lang="EN"><seg>A <bpt i="1">&lt;b&gt;</bpt>dog<ept i="1"/>.</seg></tuv>
+<tuv xml:lang="de-AT"><seg>Ein <hi>Hund</hi>
+&amp; so.</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>alone</seg></tuv></tu><tu><tuv lang="de"><seg>ü</seg></tuv><tuv lang="en"><seg/></tuv></tu>
+</body></tmx>
+"""
+XLIFF = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file source-language="en" target-language="de">
+<body><trans-unit id="1" approved="yes"><source>A <g id="1">dog</g><x id="2"/></source><target>Ein Hund</target>
+<alt-trans><source>no</source><target>nein</target></alt-trans></trans-unit>
+<trans-unit id="2"><source>new</source></trans-unit>
+<trans-unit id="3" approved="yes"><source>ü</source><target>x</target>
+</trans-unit></body></file></xliff>
+"""
+PO = """msgid ""
+msgstr "Content-Type: text/plain; charset=UTF-8\\n"
+
+#: a.c:1
+msgid "A \\"dog\\"\\n"
+msgstr ""
+"Ein Hund"
+"e\\t"
+
+#, c-format, fuzzy
+msgid "b"
+msgstr "B"
+
+msgctxt "menu"
+msgid "über"
+msgstr "over"
+#~ msgid "old"
+#~ msgstr "alt"
 """
 ROWS = [{"source": "ein Haus", "target": "a house"}, {"source": "über", "target": "über, all"}] * 3
 
@@ -126,6 +169,81 @@ def check_conll(file: Path, content: bytes, found: list[tuple[str, str]]) -> Non
     assert " ".join(target for _, target in found).split() == [part for row in words for part in row[-1].split()]
 
 
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def xml_text(element: ElementTree.Element) -> str:
+    """The text of a segment without its codes."""
+    parts = [element.text or ""]
+    for child in element:
+        is_code = child.tag.rpartition("}")[2] in ("bpt", "ept", "ph", "it", "ut")
+        parts += ["" if is_code else xml_text(child), child.tail or ""]
+    return "".join(parts)
+
+
+def elements(content: bytes, name: str) -> list[ElementTree.Element] | None:
+    """All elements of a name; None if a prefix lacks its declaration, which our readers do not ask for."""
+    try:
+        return ElementTree.fromstring(content).findall(f".//{{*}}{name}")
+    except ElementTree.ParseError as error:
+        if "prefix" in str(error):
+            return None
+        raise
+
+
+def one_line(text: str) -> str:
+    return re.sub(r"\r*\n", " ", text)
+
+
+def check_tmx(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    expected: list[tuple[str, ...]] = []
+    if (units := elements(content, "tu")) is None:
+        return
+    for unit in units:
+        segments = []
+        for each in unit.findall("{*}tuv"):
+            code = each.get(LANGUAGE) if LANGUAGE in each.attrib else each.get("lang", "")
+            segments += [((code or "").lower().replace("_", "-"), segment) for segment in each.findall("{*}seg")]
+        of_code = {code: [segment for said, segment in segments if said == code] for code in ("en", "de")}
+        longer = {code: [seg for said, seg in segments if said.startswith(f"{code}-")] for code in of_code}
+        if all(of_code[code] or longer[code] for code in of_code):
+            expected.append(tuple(one_line(xml_text((of_code[code] or longer[code])[0])) for code in of_code))
+    assert found == expected
+
+
+def check_xliff(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    expected: list[tuple[str, ...]] = []
+    if (units := elements(content, "trans-unit")) is None:
+        return
+    for unit in units:
+        source, target = (unit.findall(f"{{*}}{side}")[-1:] for side in ("source", "target"))
+        texts = [one_line(xml_text(side[0])) if side else "" for side in (source, target)]
+        if all(texts) and unit.get("approved") == "yes":
+            expected.append(tuple(texts))
+    assert found == expected
+
+
+def check_po(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
+    text = "\n".join(lines_of(content))
+    entries: list[dict[str, str]] = [{}]
+    keyword = ""
+    for flags, said, quoted in re.findall(r'^(#.*)$|^\s*?(msg\w+)?\s*?(".*")\s*?$', text, re.MULTILINE):
+        if "msgstr" in entries[-1] and (flags or said in ("msgid", "msgctxt")):
+            entries.append({})
+        if flags.startswith("#,"):
+            entries[-1]["flags"] = entries[-1].get("flags", "") + flags[2:] + ","
+        elif not flags:
+            keyword = said or keyword
+            entries[-1][keyword] = entries[-1].get(keyword, "") + ast.literal_eval(quoted)
+    assert found == [
+        (one_line(entry["msgid"]), one_line(entry["msgstr"]))
+        for entry in entries
+        if entry.get("msgstr")
+        and (entry["msgid"] or "msgctxt" in entry)
+        and "fuzzy" not in map(str.strip, entry.get("flags", "").split(","))
+    ]
+
+
 def parquet() -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(ROWS), sink)
@@ -149,6 +267,9 @@ FORMATS = {
     "escaped": Format("csv", b'source;target\n"a \\"b\\"";"a;\nhouse"\n\nzwei;two\n', {"format": "csv"}, check_csv),
     "csv": Format("csv", b'source,target\n"ein ""Haus""","a\nhouse"\nzwei,two\n', {}, check_csv),
     "jsonl": Format("jsonl", "".join(json.dumps(row) + "\n" for row in ROWS).encode(), {}, check_jsonl),
+    "tmx": Format("tmx", TMX.encode(), {"source": "en", "target": "de"}, check_tmx),
+    "xliff": Format("xlf", XLIFF.encode(), {"filters": ["approved=yes"]}, check_xliff),
+    "po": Format("po", PO.encode(), {}, check_po),
     "parquet": Format("parquet", parquet(), {}, check_parquet),
     "labelled": Format("txt", b"1 ein Haus\n__label__gut so , so\n\n0\n", {}, check_labelled),
     "conll": Format("txt", "-DOCSTART- O\n\nAnna B-PER\nBerg I-PER\n. O\n\n\nÜber O\n".encode(), {}, check_conll),
@@ -156,10 +277,35 @@ FORMATS = {
 }
 
 
-def read_corpus(name: str, content: bytes, folder: Path, *, packed: bool = False) -> None:
+def zipped(content: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("corpus", content)
+    return stream.getvalue()
+
+
+def only_member(content: bytes) -> bytes:
+    archive = zipfile.ZipFile(io.BytesIO(content))
+    return archive.read(*archive.namelist())
+
+
+def from_zstd(content: bytes) -> bytes:
+    return pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()  # type: ignore[no-any-return]
+
+
+PACK: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
+    ".gz": (gzip.compress, gzip.decompress),
+    ".bz2": (bz2.compress, bz2.decompress),
+    ".xz": (lzma.compress, lambda content: lzma.decompress(content) if content else b""),
+    ".zst": (lambda content: pa.compress(content, codec="zstd", asbytes=True), from_zstd),
+    ".zip": (zipped, only_member),
+}
+
+
+def read_corpus(name: str, content: bytes, folder: Path, *, packed: str = "") -> None:
     """Read bytes as a corpus: its pairs are right, or the error is ours and names the file."""
     form = FORMATS[name]
-    file = folder / f"corpus.{form.ending}{'.gz' if packed else ''}"
+    file = folder / f"corpus.{form.ending}{packed}"
     file.write_bytes(content)
     places = {"source": str(file), "target": str(file)} if name == "text" else {"path": str(file), **form.config}
     error = None
@@ -173,7 +319,7 @@ def read_corpus(name: str, content: bytes, folder: Path, *, packed: bool = False
         assert len(error) < 800
         return
     assert all("\n" not in text for pair in found for text in pair)
-    form.check(file, gzip.decompress(content) if packed else content, found)
+    form.check(file, PACK[packed][1](content) if packed else content, found)
 
 
 @pytest.mark.promise("bytes")
@@ -182,18 +328,19 @@ def test_a_corpus_is_read_rightly_or_refused(name: str, tmp_path: Path, record_p
     draw = random.Random(name)
     for _ in range(150):
         read_corpus(name, mutated(FORMATS[name].valid, draw), tmp_path)
-        read_corpus(name, mutated(gzip.compress(FORMATS[name].valid), draw), tmp_path, packed=True)
+        ending = draw.choice([*PACK])
+        read_corpus(name, mutated(PACK[ending][0](FORMATS[name].valid), draw), tmp_path, packed=ending)
     record_property("inputs", 300)
 
 
 @pytest.mark.slow
 @pytest.mark.promise("bytes")
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", ["", *PACK])
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_corpus_of_any_bytes(name: str, packed: bool, tmp_path: Path, record_property: Any) -> None:
+def test_a_corpus_of_any_bytes(name: str, packed: str, tmp_path: Path, record_property: Any) -> None:
     draw, valid = random.Random(f"{name} {packed}"), FORMATS[name].valid
     for _ in range(10_000):
-        read_corpus(name, mutated(gzip.compress(valid) if packed else valid, draw), tmp_path, packed=packed)
+        read_corpus(name, mutated(PACK[packed][0](valid) if packed else valid, draw), tmp_path, packed=packed)
     record_property("inputs", 10_000)
 
 

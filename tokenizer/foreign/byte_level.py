@@ -6,7 +6,7 @@ from typing import Any
 from tfm.tokenizer.foreign.wordpiece import CONTROL, with_control_tokens
 
 OF_ROBERTA = dict(zip(CONTROL, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
-"""What control tokens are called where nothing says so."""
+"""Default names of control tokens."""
 END_OF_TEXT = "<|endoftext|>"
 
 
@@ -28,7 +28,7 @@ def byte_level_document(
 
 
 def byte_level_steps(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What is done to a text before, and to pieces after: its bytes, and its words with the space before."""
+    """The steps before a text is split, and after pieces are joined: its bytes, and its words with the space before."""
     step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
     return {
         "normalizer": None,

@@ -18,7 +18,7 @@ OTHER = "\ue000"
 MAX_UNUSED = 2**17
 """How many rows a model may have beyond the pieces of its tokenizer; published ones have some hundreds."""
 ROLE_PRECEDENCE = (EOS, BOS, UNK, PAD)
-"""Of several roles that one token has, the first of these keeps it."""
+"""The order in which roles get a token that has several."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _token(number: int, name: str, old_token: Mapping[str, Any] | None) -> dict[
 
 
 def with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
-    """What splits texts, and then behind the first character of each text that spells a control token: that is text."""
+    """The pre-tokenizer that also splits behind the first character of a text that spells a control token."""
     spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
     cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}
     return {"type": "Sequence", "pretokenizers": [cut] if step is None else [step, cut]}

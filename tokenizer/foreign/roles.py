@@ -19,7 +19,7 @@ NAMES = {
     BOS: ("<s>", "[CLS]", "<bos>", "[BOS]", "<|startoftext|>", "<|begin_of_text|>"),
     EOS: ("</s>", "[SEP]", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>"),
 }
-"""What published tokenizers call them."""
+"""Their names in published tokenizers."""
 
 
 def roles_of(document: Mapping[str, Any], about: Mapping[str, str], given: Mapping[str, str]) -> dict[str, int]:

@@ -127,7 +127,7 @@ def as_document(
 
 
 def _normalizers(model: SentencePiece) -> list[dict[str, Any]]:
-    """What is done to a text before it is cut."""
+    """The normalizer of a text, before it is split."""
     steps: list[dict[str, Any]] = []
     if model.charsmap:
         compiled = base64.b64encode(model.charsmap).decode()
@@ -141,7 +141,7 @@ def _normalizers(model: SentencePiece) -> list[dict[str, Any]]:
 
 
 def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any]:
-    """What cuts a text before its pieces are looked for: at spaces, unless pieces go across them, and around symbols
+    """The pre-tokenizer of a text: at spaces, unless pieces go across them, and around symbols
     that a user defined."""
     if model.extra_spaces:
         space = {**space, "prepend_scheme": "never"}
@@ -154,7 +154,7 @@ def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any
 
 
 def _decoders(model: SentencePiece, space: dict[str, Any]) -> list[dict[str, Any]]:
-    """What joins pieces."""
+    """The decoder, which joins pieces."""
     steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": OTHER}, "content": ""}]
     if model.byte_fallback:
         steps.append({"type": "ByteFallback"})

@@ -10,7 +10,7 @@ from typing import Any
 import tokenizers
 
 MAX_GROWTH = 10_000
-"""Of characters by one. Published tokenizers have up to 1,000: by NFKD one becomes 18, and by lower case 3."""
+"""The maximum of characters that all steps make of one; published tokenizers have up to 1,000 (NFKD: 18)."""
 INNER = ("normalizers", "decoders", "pretokenizers")
 FORMS = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "Lowercase": 3, "BertNormalizer": 4, "ByteLevel": 4}
 MAX_COUNTED_REPEATS = 16
@@ -101,7 +101,7 @@ def _has_no_bound(repetition: re.Match[str]) -> bool:
 
 
 def _end_of_class(pattern: str, place: int) -> int:
-    """Where a class of characters ends, which may hold others."""
+    """The index at which a class of characters ends, which may hold others."""
     depth = 1
     while depth and place < len(pattern):
         skipped = 2 if pattern[place] == "\\" else 1

@@ -1,7 +1,7 @@
 """Rank files of tiktoken as tokenizer.json: on each line the bytes of a piece in base64, and its rank, which is its id.
 
-Of all neighbours whose bytes together are a piece those of the lowest rank are joined, again and again. What words are,
-the file does not say: a pattern does, which the program has by the name of the encoding.
+Among all neighbors whose bytes together are a piece, those of the lowest rank are joined, again and again. A pattern,
+which the file does not have, splits a text into words first; programs find it by the name of the encoding.
 """
 
 import base64

@@ -5,7 +5,7 @@ from typing import Any
 
 CONTROL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OF_BERT = dict(zip(CONTROL, ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"), strict=True))
-"""What control tokens are called where nothing says so."""
+"""Default names of control tokens."""
 
 
 def wordpiece_document(lines: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def with_control_tokens(model: Mapping[str, Any], about: Mapping[str, Any]) -> d
 
 
 def bert_steps(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What BERT does to a text before, and to pieces after, by its settings in tokenizer_config.json.
+    """The steps of BERT before a text is split, and after pieces are joined, by its settings in tokenizer_config.json.
 
     Raises ValueError where it would do neither.
     """

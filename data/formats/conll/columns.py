@@ -13,7 +13,7 @@ from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 DOCUMENT = "-DOCSTART-"
 FIRST, LAST = "source", "target"
-"""What columns are called unless their number is given: the word is in the first one, its label in the last."""
+"""Names of columns whose number is not given: the word is in the first one, its label in the last."""
 
 
 def read_conll(

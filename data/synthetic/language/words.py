@@ -89,7 +89,7 @@ river | der Fluss Flüsse | place at-an view other
 """
 
 # Adjectives: English | German (and its stem before endings) | tags of the nouns it suits | quality.
-# What has one color, size or age is not said to have another.
+# What has one colour, size or age is not said to have another.
 ADJECTIVES = """
 old | alt | adult animal thing paper furniture vehicle building place transport | age
 young | jung | adult animal | age

@@ -14,7 +14,7 @@ COLOURS = {
     "orange": (240, 130, 20),
 }
 SHAPES = ("circle", "square", "triangle", "diamond", "cross", "ring")
-# Each color and each shape once, so that both are seen in training, but never the one with the other.
+# Each colour and each shape once, so that both are seen in training, but never the one with the other.
 HELD_OUT = {
     ("red", "triangle"),
     ("green", "ring"),
@@ -24,9 +24,9 @@ HELD_OUT = {
     ("orange", "diamond"),
 }
 COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
-JITTER = 12  # of a center, in eighths of a pixel
-SHADE = 15  # of a color, in its 256 steps
-BACKGROUNDS = (200, 250)  # grays
+JITTER = 12  # of a centre, in eighths of a pixel
+SHADE = 15  # of a colour, in its 256 steps
+BACKGROUNDS = (200, 250)  # greys
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> st
 def files_of(metric: ExternalMetric) -> dict[str, Input]:
     """The files that a command names, such as a script, as inputs of its scores; the program where it has a path.
 
-    A word is a name, or has one after its first equals sign (`--model=FILE`). Of a folder all files count, unless they
+    A word is a name, or has one after its first equals sign (`--model=FILE`). All files of a folder count, unless they
     are more than MAX_FILES.
     """
     first, *rest = metric.command

@@ -1,0 +1,109 @@
+"""Files as they are compressed: gzip, bzip2, xz, zstandard, and zip archives of one file; read without unpacking them.
+
+Which it is, the ending of the name says or else the first bytes, which no text in UTF-8 begins with.
+"""
+
+import bz2
+import gzip
+import lzma
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedIOBase, BufferedReader, RawIOBase
+from pathlib import Path
+from typing import cast
+
+from tfm.data.compression.streams import ShortReads, XzStream
+from tfm.data.errors import DataError, format_names
+
+ENCRYPTED = 0x1
+MAX_MAGIC_BYTES = 10
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A kind of compressed file: what it is called, how it begins (a pattern), and how its bytes are read."""
+
+    name: str
+    magic: bytes
+    open: Callable[[BufferedReader, Path], BufferedIOBase]
+
+
+def _open_zstd(packed: BufferedReader, path: Path) -> BufferedIOBase:
+    import pyarrow as pa
+
+    if not pa.Codec.is_available("zstd"):
+        raise DataError(
+            "is compressed by zstandard, which this pyarrow lacks: `pip install --upgrade pyarrow`", file=path
+        )
+    return BufferedReader(cast(RawIOBase, pa.CompressedInputStream(packed, "zstd")))
+
+
+def _open_zip(packed: BufferedReader, path: Path) -> BufferedIOBase:
+    try:
+        return _only_member(zipfile.ZipFile(cast(BufferedReader, ShortReads(packed))), path)
+    except (ValueError, LookupError, RuntimeError, struct.error) as error:  # of damaged lists and names
+        raise zipfile.BadZipFile(str(error)) from None
+
+
+def _only_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
+    members = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        names = format_names(each.filename for each in members)
+        holds = f"{len(members):,} files ({names})" if members else "no file"
+        raise DataError(f"is a zip archive that holds {holds}, not one: unpack it and name the files", file=path)
+    (member,) = members
+    if member.flag_bits & ENCRYPTED:
+        raise DataError("is an encrypted zip archive: unpack it", file=path)
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataError("is a zip archive that is compressed in an unusual way: unpack it", file=path)
+    return cast(BufferedIOBase, archive.open(member))
+
+
+COMPRESSIONS: Mapping[str, Compression] = {
+    ".gz": Compression("gzip file", rb"\x1f\x8b", lambda packed, _: gzip.GzipFile(fileobj=packed)),
+    ".bz2": Compression("bzip2 file", rb"BZh[1-9](1AY&SY|\x17rE8P)", lambda packed, _: bz2.BZ2File(packed)),
+    ".xz": Compression("xz file", rb"\xfd7zXZ\0", lambda packed, _: BufferedReader(XzStream(packed))),
+    ".zst": Compression("zstandard file", rb"\x28\xb5\x2f\xfd", _open_zstd),
+    ".zip": Compression("zip archive", rb"PK\x03\x04", _open_zip),
+}
+"""By the ending of names."""
+ENDINGS = tuple(COMPRESSIONS)
+ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+def without_ending(name: str) -> str:
+    """The name of a file without the ending that says how it is compressed."""
+    return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
+
+
+@contextmanager
+def uncompressed(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
+    """The bytes of an open file, uncompressed if they are compressed.
+
+    Args:
+        packed: the file, at its beginning.
+        path: its name, for its ending and for messages.
+
+    Raises:
+        DataError: it is damaged, or a zip archive of several files.
+    """
+    kind = COMPRESSIONS.get(path.suffix)
+    if kind is None:
+        head = packed.peek(MAX_MAGIC_BYTES)
+        kind = next((each for each in COMPRESSIONS.values() if re.match(each.magic, head)), None)
+    if kind is None:
+        yield packed
+        return
+    try:
+        yield kind.open(packed, path)
+    except ERRORS as error:
+        raise DataError(f"not a complete {kind.name}: {error}", file=path) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise DataError(f"not a complete {kind.name}: {error}", file=path) from None

@@ -1,0 +1,75 @@
+"""Streams of bytes that read what somebody sent in bounded memory: xz files, and archives."""
+
+import lzma
+from io import BufferedReader, RawIOBase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_XZ_MEMORY = 2**28
+"""Bytes that a decoder of xz may take for its dictionary; `xz -9` asks for 65 MiB."""
+MAX_READ_BYTES = 2**22
+"""Bytes that are read of an archive at once, so that its list of files is no longer."""
+READ_BLOCK_BYTES = 2**16
+
+
+class XzStream(RawIOBase):
+    """The bytes of one or several xz streams, in bounded memory (`lzma.LZMAFile` takes as much as a file asks for)."""
+
+    def __init__(self, packed: BufferedReader):
+        self._packed = packed
+        self._decoder: lzma.LZMADecompressor | None = None
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Fill the buffer, or a part of it; 0 bytes at the end."""
+        view = memoryview(buffer).cast("B")
+        while True:
+            if self._decoder is None or self._decoder.eof:
+                rest = (b"" if self._decoder is None else self._decoder.unused_data) or self._packed.read1(
+                    READ_BLOCK_BYTES
+                )
+                if not rest.strip(b"\0"):  # streams may be padded with zeros
+                    if not rest:
+                        return 0
+                    self._decoder = None
+                    continue
+                self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
+                self._rest = rest.lstrip(b"\0")
+            block = self._rest
+            if not block and self._decoder.needs_input:
+                block = self._packed.read1(READ_BLOCK_BYTES)
+                if not block:
+                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+            self._rest = b""
+            if found := self._decoder.decompress(block, len(view)):
+                view[: len(found)] = found
+                return len(found)
+
+
+class ShortReads(RawIOBase):
+    """A file of which no more than MAX_READ_BYTES is read at once, whatever is asked for."""
+
+    def __init__(self, file: BufferedReader):
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence == 0 and offset < 0:
+            raise ValueError("a file of it is before its beginning")
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(MAX_READ_BYTES if size < 0 else min(size, MAX_READ_BYTES))

@@ -1,0 +1,105 @@
+"""Catalogs of messages in PO, GNU gettext's format (www.gnu.org/software/gettext/manual/html_node/PO-Files.html)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.formats.translations.units import Remark, Unit, rows_of_units
+from tfm.data.lines import MAX_LINE_BYTES, open_lines
+
+KEYWORD = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-9]{1,2}\])?\s*"((?:[^"\\]|\\.)*+)"\s*')
+ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\\": "\\", '"': '"'}
+CHARSET = re.compile(r"charset=([\w.-]+)", re.IGNORECASE)
+KNOWN_CHARSETS = ("utf-8", "utf8", "ascii", "us-ascii", "charset")
+FUZZY = "fuzzy"
+
+
+@dataclass
+class Entry:
+    """A message while it is read: its strings by keyword, its flags, and the line where it begins."""
+
+    line: int = 0
+    strings: dict[str, list[str]] = field(default_factory=dict)
+    flags: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+def read_po(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+    """The messages (`msgid`) of a file and their translations (`msgstr`); of one with plurals a pair for each form.
+
+    Properties to filter by are `msgctxt` and flags (`fuzzy=yes`); fuzzy ones are left out unless a filter names them.
+    Obsolete messages (`#~`) are not read.
+    """
+    filters = corpus.filters or ()
+    if not any(re.match(rf"{FUZZY}!?=", each) for each in filters):
+        corpus = corpus.model_copy(update={"filters": (*filters, f"{FUZZY}!=yes")})
+    return rows_of_units((unit for entry in _entries(path) for unit in _units(entry, path)), path, corpus, remark)
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    entry, keyword = Entry(), ""
+    for number, line in enumerate(open_lines(path), 1):
+        if not line.strip():
+            continue
+        match, is_comment = KEYWORD.fullmatch(line), line.startswith("#")
+        if match is None and not is_comment:
+            raise DataError("is no line of PO: a keyword and text in quotation marks", file=path, line=number)
+        said = match[1] if match is not None else None
+        if keyword.startswith("msgstr") and (is_comment or said in ("msgctxt", "msgid")):
+            yield entry
+            entry, keyword = Entry(), ""
+        if line.startswith("#,"):
+            entry.flags += [flag.strip() for flag in line[2:].split(",")]
+        if match is None:
+            continue
+        entry.line = entry.line or number
+        keyword = said or keyword
+        if not keyword:
+            raise DataError("is text without a keyword (msgid, msgstr) before it", file=path, line=number)
+        if said in entry.strings:
+            raise DataError(f"has {said} twice in one message", file=path, line=number)
+        entry.size += len(line)
+        if entry.size > MAX_LINE_BYTES:
+            raise DataError(f"its message is longer than {MAX_LINE_BYTES:,} characters", file=path, line=number)
+        entry.strings.setdefault(keyword, []).append(_unescaped(match[2], path, number))
+    if entry.strings:
+        yield entry
+
+
+def _unescaped(text: str, path: Path, number: int) -> str:
+    def character(match: re.Match[str]) -> str:
+        octal, hexadecimal, letter = match.groups()
+        code = int(octal, 8) if octal else int(hexadecimal or "0", 16)
+        if (letter is not None and letter not in ESCAPES) or code > 0x7F:
+            raise DataError(f"{match[0]!r} stands for no character", file=path, line=number)
+        return ESCAPES[letter] if letter is not None else chr(code)
+
+    return ESCAPE.sub(character, text) if "\\" in text else text
+
+
+def _units(entry: Entry, path: Path) -> Iterator[Unit]:
+    """A unit for each form of a message: the first of its translations is of one thing, further ones of several."""
+    texts = {keyword: "".join(parts) for keyword, parts in entry.strings.items()}
+    forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
+    if "msgid" not in texts or not forms:
+        problem = f"its message has no {'translation (msgstr)' if 'msgid' in texts else 'msgid'}"
+        raise DataError(problem, file=path, line=entry.line)
+    if not texts["msgid"] and "msgctxt" not in texts:
+        _check_charset(forms[0], path)
+        return
+    properties = dict.fromkeys(entry.flags, "yes") | {"msgctxt": texts.get("msgctxt", "")}
+    plural = texts.get("msgid_plural", texts["msgid"])
+    messages = [texts["msgid"] if len(forms) > 1 else plural, *[plural] * (len(forms) - 1)]
+    for message, form in zip(messages, forms, strict=True):
+        yield Unit([(("source", "msgid"), message), (("target", "msgstr"), form or None)], properties)
+
+
+def _check_charset(header: str, path: Path) -> None:
+    charset = CHARSET.search(header)
+    if charset is not None and charset[1].lower() not in KNOWN_CHARSETS:
+        remedy = "convert it to UTF-8 by `msgconv -t UTF-8`"
+        raise DataError(f"is in {charset[1][:40]} by its header: {remedy}", file=path)

@@ -1,0 +1,82 @@
+"""The text of segments: what stands between their inline tags, and these if they are kept."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from tfm.data.errors import DataError
+from tfm.data.formats.translations.xml_events import Event, read_events
+from tfm.data.lines import MAX_LINE_BYTES
+
+CODES = ("bpt", "ept", "ph", "it", "ut")
+"""Elements of TMX and XLIFF whose content is code of the original document, not text."""
+
+
+def read_segments(path: Path, is_segment: Callable[[Event], bool], *, keeps_tags: bool) -> Iterator[Event]:
+    """The events of an XML file, with a single one of the kind `segment` for each segment.
+
+    Args:
+        path: the file.
+        is_segment: whether the beginning of an element is that of a segment.
+        keeps_tags: whether elements within a segment are in its text as tags (`<g id="1">text</g>`); else they and the
+            codes in them are left out.
+
+    Yields:
+        Elements outside of segments that begin and end, and segments with their text.
+
+    Raises:
+        DataError: a segment is longer than a line may be; or as `read_events` does.
+    """
+    segment: Segment | None = None
+    depth = 0
+    for event in read_events(path):
+        if segment is not None and len(event.around) == depth:
+            yield Event("segment", event.element, event.around, segment.text)
+            segment = None
+        elif segment is not None:
+            segment.add(event)
+        elif event.kind == "start" and is_segment(event):
+            segment, depth = Segment(path, keeps_tags=keeps_tags), len(event.around)
+        elif event.kind != "text":
+            yield event
+
+
+class Segment:
+    """A segment while it is read."""
+
+    def __init__(self, path: Path, *, keeps_tags: bool):
+        self._path = path
+        self._keeps_tags = keeps_tags
+        self._parts: list[str] = []
+        self._size = 0
+        self._num_codes = 0
+
+    def add(self, event: Event) -> None:
+        """Add what an event within the segment says."""
+        name, attributes = event.element
+        if event.kind == "text":
+            if self._keeps_tags or not self._num_codes:
+                self._write(event.text)
+            return
+        if name in CODES:
+            self._num_codes += 1 if event.kind == "start" else -1
+        if not self._keeps_tags:
+            return
+        tag = "".join([f"<{name}", *(f" {key}={quoteattr(value)}" for key, value in attributes.items())])
+        if event.kind == "start":
+            self._write(tag + ">")
+        elif self._parts[-1] == tag + ">":  # nothing is in it
+            self._parts[-1] = tag + "/>"
+        else:
+            self._write(f"</{name}>")
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._parts)
+
+    def _write(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > MAX_LINE_BYTES:
+            raise DataError(f"has a segment longer than {MAX_LINE_BYTES:,} characters", file=self._path)
+        self._parts.append(text)

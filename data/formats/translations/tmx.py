@@ -1,0 +1,48 @@
+"""Translation memories in TMX: units (`tu`) with a segment in each of several languages (`tuv`).
+
+The format is TMX 1.4b, of LISA (www.gala-global.org/tmx-14b).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.formats.translations.segments import read_segments
+from tfm.data.formats.translations.units import Remark, Unit, rows_of_units
+from tfm.data.formats.translations.xml_events import Event
+
+MAX_TEXTS = 10_000
+"""Texts and properties of a unit."""
+
+
+def read_tmx(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+    """The segments of a file in two languages, which `source` and `target` of the corpus name.
+
+    Properties to filter by are the attributes of a unit (`creationid`) and its `prop` by their type.
+    """
+    return rows_of_units(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+
+
+def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:
+    unit = Unit([], {})
+    for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):
+        name, attributes = event.element
+        if not event.around and name != "tmx":
+            raise DataError(f"is XML, but no TMX: its first element is {name[:40]!r}", file=path)
+        if event.kind == "start" and name == "tu":
+            unit = Unit([], dict(attributes))
+        elif event.kind == "segment" and name == "prop":
+            unit.properties[attributes.get("type", "")] = event.text
+        elif event.kind == "segment":
+            variant = event.around[-1].attributes
+            unit.texts.append(((variant.get("xml:lang", variant.get("lang", "")),), event.text))
+        elif event.kind == "end" and name == "tu":
+            yield unit
+        if len(unit.texts) + len(unit.properties) > MAX_TEXTS:
+            raise DataError(f"has a unit with more than {MAX_TEXTS:,} texts", file=path)
+
+
+def _is_segment(event: Event) -> bool:
+    name, parent = event.element.name, event.around[-1].name if event.around else ""
+    return (name, parent) in (("seg", "tuv"), ("prop", "tu"))

@@ -1,0 +1,53 @@
+"""Translations in XLIFF 1.2 (`trans-unit`) and 2.0 (`segment`), as tools for translators exchange them.
+
+Formats: docs.oasis-open.org/xliff/v1.2/os/xliff-core.html, docs.oasis-open.org/xliff/xliff-core/v2.0.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.formats.translations.segments import read_segments
+from tfm.data.formats.translations.units import Remark, Unit, rows_of_units
+from tfm.data.formats.translations.xml_events import Event
+
+UNITS = ("trans-unit", "segment")
+"""The elements whose children are a source and a target, in 1.2 and 2.0."""
+SIDES = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
+"""By side: what says its language, an attribute of `file` in 1.2 and of the first element in 2.0."""
+
+
+def read_xliff(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+    """The sources and targets of a file; `source` and `target` of the corpus are these, or the codes of languages.
+
+    Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,
+    `state`). A unit without a target, or with an empty one, is not translated.
+    """
+    return rows_of_units(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+
+
+def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:
+    texts: dict[str, str] = {}
+    of_target: dict[str, str] = {}
+    for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):
+        name, attributes = event.element
+        if not event.around and name != "xliff":
+            raise DataError(f"is XML, but no XLIFF: its first element is {name[:40]!r}", file=path)
+        if event.kind == "segment":
+            texts[name] = event.text
+            of_target = {**attributes} if name == "target" else of_target
+        elif event.kind == "start" and name in UNITS:
+            texts, of_target = {}, {}
+        elif event.kind == "end" and name in UNITS:
+            layers = (*(each.attributes for each in event.around), attributes, of_target)
+            properties = {key: value for layer in layers for key, value in layer.items()}
+            yield Unit([(_names(side, properties), texts.get(side) or None) for side in SIDES], properties)
+
+
+def _names(side: str, properties: dict[str, str]) -> tuple[str, ...]:
+    return side, *(properties[key] for key in SIDES[side] if key in properties)
+
+
+def _is_segment(event: Event) -> bool:
+    return event.element.name in SIDES and bool(event.around) and event.around[-1].name in UNITS

@@ -1,0 +1,88 @@
+"""XML files from somebody else as events: read block by block, without entities of their own, in bounded memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.parsers import expat
+
+from tfm.data.errors import DataError
+from tfm.data.lines import MAX_LINE_BYTES, open_maybe_compressed
+
+READ_BLOCK_BYTES = 2**16
+MAX_DEPTH = 100
+MAX_NAMES = 10_000
+"""Different names of elements and attributes."""
+
+
+class Element(NamedTuple):
+    """An element: its name without a prefix, and its attributes with theirs."""
+
+    name: str
+    attributes: Mapping[str, str]
+
+
+class Event(NamedTuple):
+    """An element that begins (start) or ends (end), or a piece of text.
+
+    element: that begins or ends; of text the one around it. around: the elements around it, from the outermost; the
+    list changes when the next event is read. text: is empty for elements.
+    """
+
+    kind: str
+    element: Element
+    around: Sequence[Element]
+    text: str = ""
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of an XML file, which may be in any encoding that it declares.
+
+    Raises:
+        DataError: naming the line; it is no XML, declares entities, or is nested or named without end.
+    """
+    found: list[tuple[str, str | Element]] = []
+    names: dict[str, str] = {}
+    parser = expat.ParserCreate(intern=names)
+    parser.buffer_text = True
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        found.append(("start", Element(name.rpartition(":")[2], attributes)))
+
+    def refuse(name: str, *_: object) -> None:
+        raise ValueError(f"declares or uses the entity {name[:40]!r}, which is not read: write its text in its place")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: found.append(("end", ""))
+    parser.CharacterDataHandler = lambda text: found.append(("text", text))
+    parser.EntityDeclHandler = refuse
+    parser.SkippedEntityHandler = refuse
+    around: list[Element] = []
+    num_bytes = 0
+    with open_maybe_compressed(path) as stream:
+        while True:
+            block = stream.read(READ_BLOCK_BYTES)
+            num_bytes += len(block)
+            try:
+                parser.Parse(block, not block)
+            except expat.ExpatError as error:
+                raise DataError(f"not XML: {expat.ErrorString(error.code)}", file=path, line=error.lineno) from None
+            except (ValueError, LookupError) as error:
+                raise DataError(str(error), file=path, line=parser.CurrentLineNumber) from None
+            if num_bytes - parser.CurrentByteIndex > MAX_LINE_BYTES:
+                raise DataError(f"has a tag or comment longer than {MAX_LINE_BYTES:,} bytes", file=path)
+            if len(names) > MAX_NAMES:
+                raise DataError(f"has more than {MAX_NAMES:,} different names of elements", file=path)
+            for kind, what in found:
+                if isinstance(what, Element):
+                    if len(around) >= MAX_DEPTH:
+                        problem = f"its elements are nested more than {MAX_DEPTH} deep"
+                        raise DataError(problem, file=path, line=parser.CurrentLineNumber)
+                    yield Event(kind, what, around)
+                    around.append(what)
+                elif kind == "end":
+                    yield Event(kind, around.pop(), around)
+                else:
+                    yield Event(kind, around[-1], around, what)
+            found.clear()
+            if not block:
+                return

@@ -1,0 +1,160 @@
+"""Compressed files: the same lines however they are compressed, and errors that say which file it is."""
+
+import bz2
+import gzip
+import io
+import lzma
+import random
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tfm.data.compression import streams
+from tfm.data.compression.files import ENDINGS, without_ending
+from tfm.data.corpora.sources import content_fingerprints, pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.data.lines import check_lines, open_lines
+
+
+def zipped(content: bytes, name: str = "train.en", **about: int) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", about.get("compression", zipfile.ZIP_DEFLATED)) as archive:
+        archive.writestr("__MACOSX/._train.en", b"\0")
+        archive.writestr("folder/", b"")
+        archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def _with_a_fault(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + b"\xff\0\xff" + content[middle + 3 :]
+
+
+PACK: Mapping[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pa.compress(content, codec="zstd", asbytes=True),  # type: ignore[no-any-return]
+    ".zip": zipped,
+}
+TEXT = "".join(f"Zeile {number} über\u2028{random.Random(number).random()}\n" for number in range(20_000)).encode()
+
+
+@pytest.mark.parametrize("name", ["text.en{}", "text.en"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_lines_are_the_same_by_ending_and_by_content(ending: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / name.format(ending)
+    file.write_bytes(PACK[ending](TEXT))
+    assert list(open_lines(file)) == TEXT.decode().removesuffix("\n").split("\n")
+    assert check_lines(file) == 20_000
+    file.write_bytes(PACK[ending](b""))
+    assert list(open_lines(file)) == []
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
+def test_streams_one_after_another_are_one_file(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"text{ending}"
+    parts = [b"a\n" * 40_000, b"", b"b\n" * 40_000, random.Random(1).randbytes(200_000).hex().encode()]
+    file.write_bytes(b"".join(map(PACK[ending], parts)) + (b"\0" * 8 if ending == ".xz" else b""))
+    assert "\n".join(open_lines(file)).encode() == b"".join(parts)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_cut_off_or_no_such_file_is_named(ending: str, tmp_path: Path) -> None:
+    whole, file = PACK[ending](TEXT), tmp_path / f"text.en{ending}"
+    for damaged in (whole[:-9], whole[: len(whole) // 2], b"plain text\n", _with_a_fault(whole)):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=rf"text\.en\{ending}: not a complete (\w+ file|zip archive): .") as error:
+            check_lines(file)
+        assert "\n" not in str(error.value)
+
+
+def test_an_archive_of_several_files_is_refused_by_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("train.en", "a\n")
+        archive.writestr("train\n.de", "b\n")
+    with pytest.raises(DataError, match=r"holds 2 files \(train\.en, train\\n\.de\), not one: unpack it"):
+        list(open_lines(file))
+    with zipfile.ZipFile(file, "w"):
+        pass
+    with pytest.raises(DataError, match="holds no file, not one"):
+        list(open_lines(file))
+
+
+def test_archives_that_are_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.zip"
+    file.write_bytes(zipped(b"a\n" * 100, compression=zipfile.ZIP_BZIP2))
+    with pytest.raises(DataError, match="in an unusual way: unpack it"):
+        list(open_lines(file))
+    content = bytearray(zipped(b"a\n"))
+    place = content.rindex(b"PK\1\2")
+    struct.pack_into("<H", content, place + 8, 1)
+    file.write_bytes(content)
+    with pytest.raises(DataError, match="is an encrypted zip archive"):
+        list(open_lines(file))
+
+
+def test_an_archive_with_an_endless_list_is_refused_in_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MAX_READ_BYTES", 200)
+    file = tmp_path / "a.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(10):
+            archive.writestr(f"file {number}", "a\n")
+    with pytest.raises(DataError, match="not a complete zip archive"):
+        list(open_lines(file))
+
+
+def test_an_xz_file_that_asks_for_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.xz"
+    file.write_bytes(lzma.compress(b"a\n" * 100, preset=9))
+    assert check_lines(file) == 100
+    monkeypatch.setattr(streams, "MAX_XZ_MEMORY", 2**24)
+    with pytest.raises(DataError, match=r"a\.xz: not a complete xz file: Memory usage limit exceeded"):
+        check_lines(file)
+
+
+def test_zstandard_that_pyarrow_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.zst"
+    file.write_bytes(PACK[".zst"](b"a\n"))
+    monkeypatch.setattr(pa, "Codec", SimpleNamespace(is_available=lambda _: False))
+    with pytest.raises(DataError, match="is compressed by zstandard, which this pyarrow lacks: `pip install"):
+        list(open_lines(file))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "parquet"])
+def test_every_format_may_be_compressed(kind: str, ending: str, tmp_path: Path) -> None:
+    contents = {
+        "tsv": b"source\ttarget\na\tb\n",
+        "csv": b"source;target\na;b\n",
+        "jsonl": b'{"version": 1, "data": [\n{"source": "a", "target": "b"}]}',
+    }
+    if kind == "parquet":
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), sink)
+        contents[kind] = sink.getvalue().to_pybytes()
+    file = tmp_path / f"a.{kind}{ending}"
+    file.write_bytes(PACK[ending](contents[kind]))
+    corpus = CorpusConfig.model_validate({"format": kind, "path": str(file)})
+    assert content_fingerprints(corpus)[0][1] == file
+    if kind == "parquet" and ending in (".xz", ".zst"):
+        with pytest.raises(DataError, match="it is compressed so that it can be read from its beginning alone"):
+            list(pairs(corpus))
+    else:
+        assert list(pairs(corpus)) == [("a", "b")]
+
+
+def test_endings_of_names() -> None:
+    assert [without_ending(f"a.en{ending}") for ending in ENDINGS] == ["a.en"] * len(ENDINGS)
+    assert without_ending("a.gz.en") == "a.gz.en"
+    assert without_ending("a.en.zst.gz") == "a.en.zst"
