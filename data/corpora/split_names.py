@@ -37,8 +37,8 @@ def family_of(names: Iterable[str]) -> str:
     """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "" where a split
     is called train.
 
-    If there are several, it is the one that the others begin with too (ptb.train beside ptb.char.train); otherwise there
-    is none.
+    If there are several, it is the one that the others begin with too (ptb.train beside ptb.char.train); otherwise
+    there is none.
     """
     known = set(names)
     found = sorted((name.removesuffix(TRAIN_NAME) for name in known if name.endswith(f".{TRAIN_NAME}")), key=len)

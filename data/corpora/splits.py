@@ -235,8 +235,8 @@ def _train_files(config: DataConfig) -> str:
 def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
     """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder, by NAME; without a source only the latter.
 
-    Files without a source count only if they look like a split. The second value names, in words, files that look like a
-    split and lack their other side.
+    Files without a source count only if they look like a split. The second value names, in words, files that look like
+    a split and lack their other side.
     """
     endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}
