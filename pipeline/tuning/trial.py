@@ -38,6 +38,11 @@ PRUNE_ATTR = "behind"
 """The attribute of a trial that is to be pruned."""
 
 
+OF_TEXTS = ("nrefs", "count", "labels", "documents", "without-words", "blank")
+"""Parts of signatures that say how many texts of which kind there are: they differ between folds, and between outputs,
+and by all of them trials have the same folds."""
+
+
 class _TrialPruned(Exception):
     """Raised within a training that falls behind the others."""
 
@@ -141,8 +146,9 @@ def _run(
             raise  # no fault of what is tried
         account.begin(one.name, is_first=number == 0)
         try:
-            value, signatures[one.name] = _train(trials, one, account, command, log)
+            value, signature = _train(trials, one, account, command, log)
             values.append(value)
+            signatures[one.name] = definition(signature)
         except _TrialPruned:
             return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
         except RecipeError as error:  # what is seen only when the model is built
@@ -155,6 +161,11 @@ def _run(
             return Outcome(FAILED, f"its {trials.config.metric} of validation is {values[-1]}", None)
     claimed.trial.set_user_attr("values", values)
     return Outcome(FINISHED, "", math.fsum(values) / len(values))
+
+
+def definition(signature: str) -> str:
+    """A signature without what it counts of the texts of a fold."""
+    return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in OF_TEXTS)
 
 
 def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:

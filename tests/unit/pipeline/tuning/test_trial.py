@@ -213,9 +213,10 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
 ) -> None:
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
     left = iter(figures)
+    counts = iter((5, 6))
     monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
     monkeypatch.setattr(trial, "_prepare", lambda *given: None)
-    monkeypatch.setattr(trial, "_train", lambda *given: (next(left), "tok:13a"))
+    monkeypatch.setattr(trial, "_train", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
     trials = played(tmp_path, repeats=2)
     with trials.claim() as claimed:
         assert claimed is not None
@@ -228,7 +229,7 @@ def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
-    left = iter([(3.0, "tok:13a"), (1.0, "tok:zh")])
+    left = iter([(3.0, "nrefs:1|tok:13a"), (1.0, "nrefs:var|tok:zh")])
     monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
     monkeypatch.setattr(trial, "_prepare", lambda *given: None)
     monkeypatch.setattr(trial, "_train", lambda *given: next(left))
