@@ -1,7 +1,7 @@
 """The forms in which programs keep tokenizers, told from the content of a file, and how each is read."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe
 ENDS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
 OF_WORDPIECE = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 OF_BYTE_LEVEL = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+MAX_PIECES = 2**20
+"""The largest vocabularies that are published have somewhat less."""
 Document = dict[str, Any]
 Unnumbered = tuple[Mapping[str, float], Sequence[Sequence[str]]]
 
@@ -142,12 +144,18 @@ def _is_vocabulary(document: Mapping[str, Any]) -> bool:
 
 
 def _lines(data: bytes, file: Path) -> list[str]:
+    if data.count(b"\n") > MAX_PIECES:
+        raise DataError(f"has more than {MAX_PIECES:,} lines, which no tokenizer that tfm reads has", file=file)
     lines = as_text(data, file).split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
 def _of_document(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
-    return parse_json(source.data), None
+    document = parse_json(source.data)
+    vocab = document["model"].get("vocab")
+    if isinstance(vocab, Collection) and len(vocab) > MAX_PIECES:
+        raise ValueError(f"it has {len(vocab):,} pieces, and {MAX_PIECES:,} at most are read")
+    return document, None
 
 
 def _of_sentencepiece(source: Source, config: TokenizerConfig) -> tuple[Document, None]:

@@ -92,4 +92,5 @@ def files_of(config: TokenizerConfig) -> dict[str, Path]:
     """Every file that `load_foreign` reads, by what it is called in a manifest. Raises DataError where it is none that
     is known, or is not there."""
     source = source_of(config)
-    return {"file": source.file, **{f"file: {name}": path for name, path in source.beside.items()}}
+    named = {name if name == "vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
+    return {"file": source.file, **named}

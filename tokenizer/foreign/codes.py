@@ -11,8 +11,8 @@ from typing import Any
 from tfm.tokenizer.special import UNK
 
 END, CONTINUES = "</w>", "@@"
-MAX_CODES, MAX_PIECE = 2_000_000, 1000
-"""Bounds on the lines of a file and the characters of a piece."""
+MAX_PIECE = 1000
+"""Characters."""
 VERSION = re.compile(r"#version: *(\S+)")
 CONTROL = ("<unk>", "<s>", "</s>", "<pad>", "<eos>", "<bos>", "<blank>", "<mask>")
 """Entries of vocabularies that are no pieces of texts."""
@@ -37,7 +37,7 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
         parts = line.strip("\r\n ").split(" ")
         if len(parts) == 3 and parts[2].isdecimal():
             parts = parts[:2]
-        if len(parts) != 2 or not all(0 < len(each) <= MAX_PIECE for each in parts) or number > MAX_CODES:
+        if len(parts) != 2 or not all(0 < len(each) <= MAX_PIECE for each in parts):
             raise ValueError(f"line {number} has no two pieces to join, with a space between them")
         if END in parts:
             raise ValueError(
@@ -64,7 +64,7 @@ def read_vocabulary(lines: Iterable[str]) -> list[str]:
         entry = line.strip("\r\n ")
         piece, _, count = entry.rpartition(" ")
         entry = piece if piece and count.isdecimal() else entry
-        if not entry or " " in entry or len(entry) > MAX_PIECE or number > MAX_CODES:
+        if not entry or " " in entry or len(entry) > MAX_PIECE:
             raise ValueError(f"line {number} has no piece, or one with a space in it")
         inside = entry.endswith(CONTINUES) and entry != CONTINUES
         piece = entry.removesuffix(CONTINUES) if inside else entry if entry in CONTROL else entry + END

@@ -79,13 +79,19 @@ def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
         found = {number: piece for number, (piece, _) in enumerate(vocab)}
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
-    return found | {_id(each["id"]): each["content"] for each in document.get("added_tokens") or []}
+    return found | {_id(each["id"]): _name(each["content"]) for each in document.get("added_tokens") or []}
 
 
 def _id(number: object) -> int:
     if type(number) is not int or number < 0:
         raise ValueError(f"its tokenizer has a piece whose id is {number!r:.40}")
     return number
+
+
+def _name(content: object) -> str:
+    if not isinstance(content, str):
+        raise ValueError(f"its tokenizer has an added token that is no text, {content!r:.40}")
+    return content
 
 
 def _has_our_roles(roles: Mapping[str, int], size: int) -> bool:

@@ -13,10 +13,11 @@ from typing import Any
 from tfm.tokenizer.foreign.byte_level import letters
 
 LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
-MAX_BYTES, MAX_MERGES = 8 * 2**20, 3_000_000
+MAX_BYTES, MAX_MERGES = 8 * 2**20, 1_000_000
 """Bounds on the bytes of all pieces together and on the ways to make a piece of two others: several times those of
 o200k_base, the largest that is published."""
-MAX_PIECE = 1000
+MAX_PIECE = 500
+"""Bytes; published pieces have up to 128."""
 _GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"

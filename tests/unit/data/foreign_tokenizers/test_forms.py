@@ -253,6 +253,14 @@ def test_ranks_that_are_none_are_refused(lines: str, reason: str, tmp_path: Path
         taken(tmp_path, pattern="gpt2")
 
 
+def test_ranks_with_too_many_ways_to_make_a_piece_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfm.tokenizer.foreign.tiktoken.MAX_MERGES", 20)
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"a" * n: 254 + n for n in range(2, 8)}
+    (tmp_path / "x.tiktoken").write_text(as_ranks(ranks))
+    with pytest.raises(DataError, match="more than 20 ways to make a piece of two others"):
+        taken(tmp_path, pattern=".+")
+
+
 # BERT and GPT-2
 
 
