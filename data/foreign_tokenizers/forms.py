@@ -185,7 +185,7 @@ def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, N
         raise ValueError(f"{VOCAB} has not a number for each piece")
     about = _checked(source, OF_BYTE_LEVEL, len(vocab))
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*letters(), " "}:
-        raise ValueError(f"{MERGES} has {min(odd)!r}, which is none of the letters that GPT-2 has for bytes")
+        raise ValueError(f"{MERGES} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
         raise ValueError(
             f"{MERGES} ends words with {END}, as those of CLIP and of the first GPT do: load it with transformers, "

@@ -50,7 +50,7 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     form = FORMS[source.form]
     for key in ("vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
-            raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}: omit it")
+            raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
     document, unnumbered = form.read(source, config)
     document = with_model_type(document)
     given = {role: token for role, key in CONTROL_TOKENS.items() if (token := getattr(config, key)) is not None}

@@ -321,7 +321,7 @@ def test_a_vocab_json_with_merges_is_read_as_transformers_reads_it(tmp_path: Pat
     with pytest.raises(DataError, match=r"ends words with </w>, as those of CLIP"):
         taken(tmp_path)
     (tmp_path / "merges.txt").write_text("é ж\n", "utf-8")
-    with pytest.raises(DataError, match=r"merges\.txt has 'ж', which is none of the letters"):
+    with pytest.raises(DataError, match=r"merges\.txt has 'ж', which is not a letter"):
         taken(tmp_path)
 
 
