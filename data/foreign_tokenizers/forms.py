@@ -87,8 +87,8 @@ def source_of(config: TokenizerConfig) -> Source:
         if each != name and folder.has(each):
             beside[each] = folder.locate(each)
             about |= folder.read_document(each) if each in ABOUT else {}
-    if config.vocabulary is not None:
-        beside["vocabulary"] = Path(config.vocabulary)
+    if config.codes_vocabulary is not None:
+        beside["codes_vocabulary"] = Path(config.codes_vocabulary)
     return Source(file, data, form, about, beside)
 
 
@@ -216,13 +216,13 @@ def _checked(source: Source, classes: Sequence[str], size: int) -> dict[str, Any
 
 def _of_codes(source: Source, config: TokenizerConfig) -> tuple[Document, Unnumbered | None]:
     codes = read_codes(source.lines)
-    if config.vocabulary is None:
+    if config.codes_vocabulary is None:
         return codes_document(codes, None), None
-    file = Path(config.vocabulary)
+    file = Path(config.codes_vocabulary)
     try:
         names = read_vocabulary(_lines(read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
     except FileNotFoundError:
-        raise DataError("no such file (tokenizer.vocabulary)", file=file) from None
+        raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
         raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
     unnumbered = unnumbered_pieces(codes, names)
@@ -241,7 +241,11 @@ FORMS: Mapping[str, Form] = {
     VOCAB: Form("GPT-2's vocab.json with merges.txt", _of_byte_level, beside=(*ABOUT, "added_tokens.json", MERGES)),
     MERGES: Form("GPT-2's merges.txt with vocab.json", _of_byte_level, beside=(*ABOUT, "added_tokens.json", VOCAB)),
     "codes": Form(
-        "codes of subword-nmt or fastBPE", _of_codes, "vocabulary", (), lambda config: config.vocabulary is not None
+        "codes of subword-nmt or fastBPE",
+        _of_codes,
+        "codes_vocabulary",
+        (),
+        lambda config: config.codes_vocabulary is not None,
     ),
     "tiktoken": Form("a rank file of tiktoken", _of_ranks, "pattern", ()),
 }

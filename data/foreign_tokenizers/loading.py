@@ -48,7 +48,7 @@ def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
 
 def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     form = FORMS[source.form]
-    for key in ("vocabulary", "pattern"):
+    for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}: omit it")
     document, unnumbered = form.read(source, config)
@@ -92,5 +92,5 @@ def files_of(config: TokenizerConfig) -> dict[str, Path]:
     """Every file that `load_foreign` reads, by what it is called in a manifest. Raises DataError where it is none that
     is known, or is not there."""
     source = source_of(config)
-    named = {name if name == "vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
+    named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
     return {"file": source.file, **named}

@@ -182,7 +182,7 @@ def _is_taken(config: TokenizerConfig) -> bool:
 
 def _described_without(config: TokenizerConfig) -> set[str]:
     """What of the config says where something lies, how to learn what is taken, or, by default, nothing."""
-    without = {"source_from", "file", "vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
+    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
     if config.grow is None:
         without |= {"grow"}
     elif config.shared:

@@ -169,7 +169,7 @@ SHOWN: dict[str, str] = {
         (f"tokenizer.{name}" for name in ("pad_token", "unk_token", "bos_token", "eos_token")),
         "tests/unit/data/foreign_tokenizers/test_loading.py",
     ),
-    "tokenizer.vocabulary": "tests/unit/data/foreign_tokenizers/test_forms.py",
+    "tokenizer.codes_vocabulary": "tests/unit/data/foreign_tokenizers/test_forms.py",
     "tokenizer.pattern": "tests/unit/data/foreign_tokenizers/test_forms.py",
     "tokenizer.grow": "tests/unit/pipeline/stages/test_grown_tokenizer.py",
     "tokenizer.lowercase": "tests/unit/tokenizer/test_tokenizer.py",

@@ -112,7 +112,7 @@ def test_a_vocabulary_numbers_the_pieces_of_codes(with_counts: bool, tmp_path: P
     control = [("<s>", 0), ("<pad>", 0), ("</s>", 0), ("<unk>", 0)]
     lines = [f"{piece} {count}" if with_counts else piece for piece, count in [*control, *kept]]
     (tmp_path / "vocab").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    found = load_foreign(TokenizerConfig(file=str(tmp_path / "codes"), vocabulary=str(tmp_path / "vocab")))
+    found = load_foreign(TokenizerConfig(file=str(tmp_path / "codes"), codes_vocabulary=str(tmp_path / "vocab")))
     ours, numbers = found.tokenizer, {piece: number for number, (piece, _) in enumerate([*control, *kept])}
     assert found.control_tokens == {PAD: "<pad>", UNK: "<unk>", BOS: "<s>", EOS: "</s>"}
     assert ours.vocab_size == len(numbers)
@@ -137,9 +137,9 @@ def test_codes_of_other_versions_or_without_order_are_refused(tmp_path: Path) ->
     for content, reason in (("a 1\na 2\n", "line 2 has the piece 'a' again"), ("a b c\n", "line 1 has no piece")):
         (tmp_path / "vocab").write_text(content)
         with pytest.raises(DataError, match=f"vocab: is no vocabulary of subword-nmt: {reason}"):
-            taken(tmp_path / "codes", vocabulary=str(tmp_path / "vocab"))
-    with pytest.raises(DataError, match=r"no such file \(tokenizer\.vocabulary\)"):
-        taken(tmp_path / "codes", vocabulary=str(tmp_path / "none"))
+            taken(tmp_path / "codes", codes_vocabulary=str(tmp_path / "vocab"))
+    with pytest.raises(DataError, match=r"no such file \(tokenizer\.codes_vocabulary\)"):
+        taken(tmp_path / "codes", codes_vocabulary=str(tmp_path / "none"))
 
 
 @pytest.mark.skipif(not WILD.exists(), reason="needs ../shared/data/wild")

@@ -70,7 +70,7 @@ def test_ids_there_are_kept_with_the_tokenizer_wherever_it_is_written(tmp_path: 
     save_pair(ours, ours.with_languages("deu"), both)
     source, target = load_pair(both)
     assert source.original_ids == target.original_ids == ours.original_ids
-    for wrong in ([], [[]], {"source.json": [-1]}, {"source.json": [0] * 10_000}, {"source.json": ["0"]}):
+    for wrong in ([], [[]], {"source.json": [-1]}, {"source.json": [0] * 10_000}, {"source.json": ["0"]}, {"source.json": [[]]}):
         (both / ORIGINAL_IDS).write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match="has no ids of the pieces"):
             load_pair(both)
@@ -169,7 +169,7 @@ def test_folders_without_one_tokenizer_are_refused(tmp_path: Path) -> None:
 
 def test_keys_of_other_forms_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path, document_of(KINDS["words"]()))
-    for key in ("vocabulary", "pattern"):
+    for key in ("codes_vocabulary", "pattern"):
         with pytest.raises(DataError, match=rf"is a tokenizer\.json, which has no use for tokenizer\.{key}"):
             taken(file, **{key: "x"})
     with pytest.raises(ValueError, match="pattern: of a tokenizer that is taken"):
