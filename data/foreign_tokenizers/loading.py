@@ -18,7 +18,7 @@ from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, pieces_of, renumber
 from tfm.tokenizer.foreign.roles import KEYS, roles_of
 from tfm.tokenizer.foreign.unnumbered import with_unnumbered
 from tfm.tokenizer.special import SPECIALS
-from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.tokenizer import MAX_BYTES, Tokenizer
 
 REFUSED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """What an unexpected value leads to."""
@@ -66,7 +66,10 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     made = found.document
     if unnumbered is not None:
         made = with_unnumbered(made, *unnumbered)
-    tokenizer = Tokenizer.from_json(json.dumps(made))
+    text = json.dumps(made, ensure_ascii=False, indent=2)
+    if (size := len(text.encode())) > MAX_BYTES:
+        raise ValueError(f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_BYTES:,} at most")
+    tokenizer = Tokenizer.from_json(text)
     unmapped = {*found.unmapped_ids}
     if form.has_ids(config):
         ids = [None if new in unmapped else old for new, old in enumerate(found.rows)]

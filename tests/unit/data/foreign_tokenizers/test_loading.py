@@ -70,7 +70,14 @@ def test_ids_there_are_kept_with_the_tokenizer_wherever_it_is_written(tmp_path: 
     save_pair(ours, ours.with_languages("deu"), both)
     source, target = load_pair(both)
     assert source.original_ids == target.original_ids == ours.original_ids
-    for wrong in ([], [[]], {"source.json": [-1]}, {"source.json": [0] * 10_000}, {"source.json": ["0"]}, {"source.json": [[]]}):
+    for wrong in (
+        [],
+        [[]],
+        {"source.json": [-1]},
+        {"source.json": [0] * 10_000},
+        {"source.json": ["0"]},
+        {"source.json": [[]]},
+    ):
         (both / ORIGINAL_IDS).write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match="has no ids of the pieces"):
             load_pair(both)
