@@ -190,3 +190,17 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "theirs" / "special_tokens_map.json").symlink_to(secret)
     with pytest.raises(DataError, match="is a link out of its folder"):
         taken(file)
+
+
+def test_a_snapshot_in_a_cache_of_the_hub_is_taken_as_it_lies(tmp_path: Path) -> None:
+    repository = tmp_path / "models--x--y"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / "abc"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    beside = {"tokenizer_config": {"pad_token": "the"}}
+    write(tmp_path / "theirs", document_of(KINDS["words"]()), **beside)
+    for number, name in enumerate(("tokenizer.json", "tokenizer_config.json")):
+        (tmp_path / "theirs" / name).rename(blobs / str(number))
+        (snapshot / name).symlink_to(Path("../../blobs") / str(number))
+    for place in (snapshot, snapshot / "tokenizer.json"):
+        assert load_foreign(TokenizerConfig(file=str(place))).control_tokens[PAD] == "the"
