@@ -12,13 +12,13 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.forms import FORMS, Source, source_of
 from tfm.tokenizer import code_points
-from tfm.tokenizer.config import CONTROL_TOKENS, TokenizerConfig
+from tfm.tokenizer.config import CONTROL_TOKENS, TAKING_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import with_model_type
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, pieces_of, renumber
 from tfm.tokenizer.foreign.roles import KEYS, roles_of
 from tfm.tokenizer.foreign.unnumbered import with_unnumbered
 from tfm.tokenizer.special import SPECIALS
-from tfm.tokenizer.tokenizer import MAX_BYTES, Tokenizer
+from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
 
 REFUSED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """What an unexpected value leads to."""
@@ -38,6 +38,8 @@ def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
     source = source_of(config)
     if source.is_code_points:
+        if given := [key for key in TAKING_KEYS if getattr(config, key) is not None]:
+            raise DataError(f"has every character of Unicode: omit tokenizer.{given[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
     try:
         return _renumbered(source, config)
@@ -57,7 +59,11 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     pieces = pieces_of(document)
     is_ours = [pieces.get(number) for number in range(len(SPECIALS))] == [*SPECIALS]
     if is_ours and not given:
-        return ForeignTokenizer(Tokenizer.from_json(json.dumps({**document, "post_processor": None})), form.name, {})
+        tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
+        if (file := source.beside.get(ORIGINAL_IDS)) is not None:  # one of ours that was taken before
+            ids = load_original_ids(file.parent, source.file.name, tokenizer.vocab_size)
+            tokenizer = tokenizer.with_original_ids(ids)
+        return ForeignTokenizer(tokenizer, form.name, {})
     size = max(pieces, default=-1) + 1
     if not pieces or size > len(pieces) + MAX_UNUSED:
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
@@ -72,8 +78,8 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     tokenizer = Tokenizer.from_json(text)
     unmapped = {*found.unmapped_ids}
     if form.has_ids(config):
-        ids = [None if new in unmapped else old for new, old in enumerate(found.rows)]
-        tokenizer = tokenizer.with_original_ids(ids)
+        rows = [None if new in unmapped else old for new, old in enumerate(found.rows)]
+        tokenizer = tokenizer.with_original_ids(rows)
     kept = {role: pieces[found.rows[new]] for new, role in enumerate(SPECIALS) if new not in unmapped}
     return ForeignTokenizer(tokenizer, form.name, kept)
 

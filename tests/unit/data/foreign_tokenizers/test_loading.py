@@ -15,6 +15,7 @@ from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, Tokenizer, save_pair
+from tfm.tokenizer.train import train
 
 WILD = Path(__file__).parents[4].parent / "shared" / "data" / "wild"
 ROLES = {
@@ -65,6 +66,9 @@ def test_ids_there_are_kept_with_the_tokenizer_wherever_it_is_written(tmp_path: 
     assert ours.original_ids[:5] == (0, 2, None, 1, 3)
     save_pair(ours, ours, tmp_path)
     assert load_pair(tmp_path)[0].original_ids == ours.original_ids
+    for place in (tmp_path, tmp_path / "tokenizer.json"):
+        assert taken(place).original_ids == ours.original_ids
+    assert "file: original_ids.json" in files_of(TokenizerConfig(file=str(tmp_path)))
     both = tmp_path / "both"
     both.mkdir()
     save_pair(ours, ours.with_languages("deu"), both)
@@ -179,6 +183,11 @@ def test_keys_of_other_forms_are_refused(tmp_path: Path) -> None:
     for key in ("codes_vocabulary", "pattern"):
         with pytest.raises(DataError, match=rf"is a tokenizer\.json, which has no use for tokenizer\.{key}"):
             taken(file, **{key: "x"})
+    points = train([], TokenizerConfig(kind="codepoint"))
+    points.save(tmp_path / "points.json")
+    assert taken(tmp_path / "points.json").vocab_size == points.vocab_size
+    with pytest.raises(DataError, match=r"has every character of Unicode: omit tokenizer\.eos_token"):
+        taken(tmp_path / "points.json", eos_token="a")
     with pytest.raises(ValueError, match="pattern: of a tokenizer that is taken"):
         TokenizerConfig(pattern="x")
 
