@@ -26,7 +26,16 @@ UNFINISHED = ("MissingParameter", "BadOptionUsage")  # a command that is named i
 SECTIONS = "|".join(name for name in Recipe.model_fields if name not in ("name", "seed"))
 KEY = re.compile(rf"(?<![\w./-])((?:{SECTIONS})(?:\.[a-z_0-9]++)++)(?![\w/(*-]|\.[A-Z])")
 WRITTEN = ("translate.py", "generate.py", "label.py")  # by `tfm export`, into the folder of a model
-NO_KEYS = ("data.py", "model.py", "model.md", "model.safetensors", "tokenizer.json", "model.bin", "model.onnx")
+NO_KEYS = (
+    "tokenizer.model",
+    "data.py",
+    "model.py",
+    "model.md",
+    "model.safetensors",
+    "tokenizer.json",
+    "model.bin",
+    "model.onnx",
+)
 
 
 def commands(page: Path) -> Iterator[str]:

@@ -25,7 +25,7 @@ LEARNING_KEYS = (
 """Keys by which a tokenizer is learned."""
 CONTROL_TOKENS = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 """For each control token, the key that names it in a tokenizer that is taken."""
-TAKING_KEYS = (*CONTROL_TOKENS.values(), "vocabulary", "pattern")
+TAKING_KEYS = (*CONTROL_TOKENS.values(), "codes_vocabulary", "pattern")
 """Keys by which a tokenizer is taken."""
 GROWTH_KEYS = ("min_frequency",)
 """Keys among them by which a tokenizer is also grown."""
@@ -94,7 +94,7 @@ class TokenizerConfig(BaseModel):
     unk_token: str | None = Field(None, description="what `file` calls what is unknown; none: the same")
     bos_token: str | None = Field(None, description="what `file` begins a text with; none: the same")
     eos_token: str | None = Field(None, description="what `file` ends a text with; none: the same")
-    vocabulary: str | None = Field(
+    codes_vocabulary: str | None = Field(
         None,
         description="of `file`, where it has codes of subword-nmt or fastBPE: the pieces by their ids, one a line; "
         "none: all pieces that the codes make",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tfm.tokenizer.foreign.codes import END, codes_document, read_codes, read_vo
 from tfm.tokenizer.foreign.sentencepiece import model_document, read_model
 from tfm.tokenizer.foreign.tiktoken import LINE, pattern_of, ranks_document, read_ranks
 from tfm.tokenizer.foreign.wordpiece import has_upper_case, wordpiece_document
-from tfm.tokenizer.tokenizer import MAX_BYTES, SOURCE, TARGET
+from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, SOURCE, TARGET
 
 ABOUT = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB, MERGES = "vocab.json", "merges.txt"
@@ -48,8 +49,13 @@ class Source:
         """Whether it is a tokenizer of ours without a vocabulary."""
         if self.form != "tokenizer.json":
             return False
-        model = parse_json(self.data).get("model")
+        model = self.document.get("model")
         return isinstance(model, Mapping) and model.get("type") == MODEL
+
+    @cached_property
+    def document(self) -> Document:
+        """The JSON object in it."""
+        return parse_json(self.data)
 
     @property
     def lines(self) -> list[str]:
@@ -87,8 +93,8 @@ def source_of(config: TokenizerConfig) -> Source:
         if each != name and folder.has(each):
             beside[each] = folder.locate(each)
             about |= folder.read_document(each) if each in ABOUT else {}
-    if config.vocabulary is not None:
-        beside["vocabulary"] = Path(config.vocabulary)
+    if config.codes_vocabulary is not None:
+        beside["codes_vocabulary"] = Path(config.codes_vocabulary)
     return Source(file, data, form, about, beside)
 
 
@@ -113,7 +119,7 @@ def _find(place: Path) -> tuple[ReceivedFolder, str]:
 
 def _form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
     """Which form a file has. Raises DataError where it has none that is known."""
-    if data[:2] in (b"\x1f\x8b", b"PK", b"BZ") or data[:4] in (b"\x28\xb5\x2f\xfd", b"\xfd7zX"):
+    if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
     if data[:1] == b"\n" and b"\x15" in data[:2000]:
         return "sentencepiece"
@@ -151,7 +157,7 @@ def _lines(data: bytes, file: Path) -> list[str]:
 
 
 def _of_document(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
-    document = parse_json(source.data)
+    document = source.document
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > MAX_PIECES:
         raise ValueError(f"it has {len(vocab):,} pieces, and {MAX_PIECES:,} at most are read")
@@ -179,7 +185,7 @@ def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, N
     if other not in source.beside:
         raise ValueError(f"it is one of the two files {VOCAB} and {MERGES}: put {other} beside it")
     data = read_bounded(source.beside[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
-    vocab = parse_json(source.data if source.form == VOCAB else data)
+    vocab = source.document if source.form == VOCAB else parse_json(data)
     lines = source.lines if source.form == MERGES else _lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
         raise ValueError(f"{VOCAB} has not a number for each piece")
@@ -216,13 +222,13 @@ def _checked(source: Source, classes: Sequence[str], size: int) -> dict[str, Any
 
 def _of_codes(source: Source, config: TokenizerConfig) -> tuple[Document, Unnumbered | None]:
     codes = read_codes(source.lines)
-    if config.vocabulary is None:
+    if config.codes_vocabulary is None:
         return codes_document(codes, None), None
-    file = Path(config.vocabulary)
+    file = Path(config.codes_vocabulary)
     try:
         names = read_vocabulary(_lines(read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
     except FileNotFoundError:
-        raise DataError("no such file (tokenizer.vocabulary)", file=file) from None
+        raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
         raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
     unnumbered = unnumbered_pieces(codes, names)
@@ -235,13 +241,17 @@ def _of_ranks(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
 
 
 FORMS: Mapping[str, Form] = {
-    "tokenizer.json": Form("a tokenizer.json", _of_document),
+    "tokenizer.json": Form("a tokenizer.json", _of_document, beside=(*ABOUT, ORIGINAL_IDS)),
     "sentencepiece": Form("a SentencePiece model", _of_sentencepiece),
     "vocab.txt": Form("BERT's vocab.txt", _of_wordpiece, beside=(*ABOUT, "added_tokens.json")),
     VOCAB: Form("GPT-2's vocab.json with merges.txt", _of_byte_level, beside=(*ABOUT, "added_tokens.json", MERGES)),
     MERGES: Form("GPT-2's merges.txt with vocab.json", _of_byte_level, beside=(*ABOUT, "added_tokens.json", VOCAB)),
     "codes": Form(
-        "codes of subword-nmt or fastBPE", _of_codes, "vocabulary", (), lambda config: config.vocabulary is not None
+        "codes of subword-nmt or fastBPE",
+        _of_codes,
+        "codes_vocabulary",
+        (),
+        lambda config: config.codes_vocabulary is not None,
     ),
     "tiktoken": Form("a rank file of tiktoken", _of_ranks, "pattern", ()),
 }

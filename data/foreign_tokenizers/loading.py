@@ -12,13 +12,13 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.forms import FORMS, Source, source_of
 from tfm.tokenizer import code_points
-from tfm.tokenizer.config import CONTROL_TOKENS, TokenizerConfig
+from tfm.tokenizer.config import CONTROL_TOKENS, TAKING_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import with_model_type
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, pieces_of, renumber
 from tfm.tokenizer.foreign.roles import KEYS, roles_of
 from tfm.tokenizer.foreign.unnumbered import with_unnumbered
 from tfm.tokenizer.special import SPECIALS
-from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
 
 REFUSED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """Errors that an unexpected value leads to."""
@@ -38,6 +38,8 @@ def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
     source = source_of(config)
     if source.is_code_points:
+        if given := [key for key in TAKING_KEYS if getattr(config, key) is not None]:
+            raise DataError(f"has every character of Unicode: omit tokenizer.{given[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
     try:
         return _renumbered(source, config)
@@ -48,7 +50,7 @@ def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
 
 def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     form = FORMS[source.form]
-    for key in ("vocabulary", "pattern"):
+    for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
     document, unnumbered = form.read(source, config)
@@ -57,7 +59,11 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     pieces = pieces_of(document)
     is_ours = [pieces.get(number) for number in range(len(SPECIALS))] == [*SPECIALS]
     if is_ours and not given:
-        return ForeignTokenizer(Tokenizer.from_json(json.dumps({**document, "post_processor": None})), form.name, {})
+        tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
+        if (file := source.beside.get(ORIGINAL_IDS)) is not None:  # one of ours that was taken before
+            ids = load_original_ids(file.parent, source.file.name, tokenizer.vocab_size)
+            tokenizer = tokenizer.with_original_ids(ids)
+        return ForeignTokenizer(tokenizer, form.name, {})
     size = max(pieces, default=-1) + 1
     if not pieces or size > len(pieces) + MAX_UNUSED:
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
@@ -66,11 +72,14 @@ def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     made = found.document
     if unnumbered is not None:
         made = with_unnumbered(made, *unnumbered)
-    tokenizer = Tokenizer.from_json(json.dumps(made))
+    text = json.dumps(made, ensure_ascii=False, indent=2)
+    if (size := len(text.encode())) > MAX_BYTES:
+        raise ValueError(f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_BYTES:,} at most")
+    tokenizer = Tokenizer.from_json(text)
     unmapped = {*found.unmapped_ids}
     if form.has_ids(config):
-        ids = [None if new in unmapped else old for new, old in enumerate(found.rows)]
-        tokenizer = tokenizer.with_original_ids(ids)
+        rows = [None if new in unmapped else old for new, old in enumerate(found.rows)]
+        tokenizer = tokenizer.with_original_ids(rows)
     kept = {role: pieces[found.rows[new]] for new, role in enumerate(SPECIALS) if new not in unmapped}
     return ForeignTokenizer(tokenizer, form.name, kept)
 
@@ -92,5 +101,5 @@ def files_of(config: TokenizerConfig) -> dict[str, Path]:
     """Every file that `load_foreign` reads, by what it is called in a manifest. Raises DataError where it is none that
     is known, or is not there."""
     source = source_of(config)
-    named = {name if name == "vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
+    named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
     return {"file": source.file, **named}

@@ -210,7 +210,7 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     """Return the keys of the config that are left out of the plan: paths, settings of learning where a tokenizer is
     taken, and defaults without effect.
     """
-    without = {"source_from", "file", "vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
+    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
     if config.grow is None:
         without |= {"grow"}
     elif config.shared:

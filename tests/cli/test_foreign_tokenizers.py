@@ -67,7 +67,7 @@ def test_codes_with_a_vocabulary_train() -> None:
     )
     entries = ["eins", "ein@@", "zw@@", *(f"{letter}@@" for letter in letters), *letters]
     Path("vocab").write_text("".join(f"{entry} 1\n" for entry in entries))
-    keys = ("--set", "tokenizer.file=codes", "--set", "tokenizer.vocabulary=vocab")
+    keys = ("--set", "tokenizer.file=codes", "--set", "tokenizer.codes_vocabulary=vocab")
     done = tfm("run", "tiny.toml", *keys)
     assert done.code == 0, done.err
     assert "codes is codes of subword-nmt or fastBPE" in done.err
@@ -81,7 +81,7 @@ def test_codes_with_a_vocabulary_train() -> None:
     again = tfm("run", "tiny.toml", *keys)
     assert "tokenizer: up to date" in again.err
     Path("vocab").write_text("".join(f"{entry}\n" for entry in reversed(entries)))
-    assert "input vocabulary changed" in tfm("run", "tiny.toml", *keys).err
+    assert "input codes_vocabulary changed" in tfm("run", "tiny.toml", *keys).err
 
 
 def test_a_tokenizer_that_is_not_there_is_named() -> None:

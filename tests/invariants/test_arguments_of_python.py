@@ -140,7 +140,11 @@ ARRAY = np.zeros((2, 2))
 
 
 @pytest.mark.parametrize("name", ["beam", "through_ends", "strategy", "forbidden", "temperature", "unknown"])
-@pytest.mark.parametrize("value", [ARRAY, object(), b"a", {1}, "False"], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [ARRAY, object(), b"a", {1}, "False"],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+)
 def test_a_setting_of_another_type_is_refused(name: str, value: object) -> None:
     assert call(model_of("language_model").generate, "a dog", **{name: value}) is None
 

@@ -15,6 +15,7 @@ from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, Tokenizer, save_pair
+from tfm.tokenizer.train import train
 
 WILD = Path(__file__).parents[4].parent / "shared" / "data" / "wild"
 ROLES = {
@@ -65,12 +66,22 @@ def test_ids_there_are_kept_with_the_tokenizer_wherever_it_is_written(tmp_path: 
     assert ours.original_ids[:5] == (0, 2, None, 1, 3)
     save_pair(ours, ours, tmp_path)
     assert load_pair(tmp_path)[0].original_ids == ours.original_ids
+    for place in (tmp_path, tmp_path / "tokenizer.json"):
+        assert taken(place).original_ids == ours.original_ids
+    assert "file: original_ids.json" in files_of(TokenizerConfig(file=str(tmp_path)))
     both = tmp_path / "both"
     both.mkdir()
     save_pair(ours, ours.with_languages("deu"), both)
     source, target = load_pair(both)
     assert source.original_ids == target.original_ids == ours.original_ids
-    for wrong in ([], [[]], {"source.json": [-1]}, {"source.json": [0] * 10_000}, {"source.json": ["0"]}):
+    for wrong in (
+        [],
+        [[]],
+        {"source.json": [-1]},
+        {"source.json": [0] * 10_000},
+        {"source.json": ["0"]},
+        {"source.json": [[]]},
+    ):
         (both / ORIGINAL_IDS).write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match="has no ids of the pieces"):
             load_pair(both)
@@ -169,9 +180,14 @@ def test_folders_without_one_tokenizer_are_refused(tmp_path: Path) -> None:
 
 def test_keys_of_other_forms_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path, document_of(KINDS["words"]()))
-    for key in ("vocabulary", "pattern"):
+    for key in ("codes_vocabulary", "pattern"):
         with pytest.raises(DataError, match=rf"is a tokenizer\.json, which has no use for tokenizer\.{key}"):
             taken(file, **{key: "x"})
+    points = train([], TokenizerConfig(kind="codepoint"))
+    points.save(tmp_path / "points.json")
+    assert taken(tmp_path / "points.json").vocab_size == points.vocab_size
+    with pytest.raises(DataError, match=r"has every character of Unicode: omit tokenizer\.eos_token"):
+        taken(tmp_path / "points.json", eos_token="a")
     with pytest.raises(ValueError, match="pattern: of a tokenizer that is taken"):
         TokenizerConfig(pattern="x")
 
@@ -183,3 +199,17 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "theirs" / "special_tokens_map.json").symlink_to(secret)
     with pytest.raises(DataError, match="is a link out of its folder"):
         taken(file)
+
+
+def test_a_snapshot_in_a_cache_of_the_hub_is_taken_as_it_lies(tmp_path: Path) -> None:
+    repository = tmp_path / "models--x--y"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / "abc"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    beside = {"tokenizer_config": {"pad_token": "the"}}
+    write(tmp_path / "theirs", document_of(KINDS["words"]()), **beside)
+    for number, name in enumerate(("tokenizer.json", "tokenizer_config.json")):
+        (tmp_path / "theirs" / name).rename(blobs / str(number))
+        (snapshot / name).symlink_to(Path("../../blobs") / str(number))
+    for place in (snapshot, snapshot / "tokenizer.json"):
+        assert load_foreign(TokenizerConfig(file=str(place))).control_tokens[PAD] == "the"
