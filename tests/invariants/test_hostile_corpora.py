@@ -489,28 +489,31 @@ def columns(side: pa.Array) -> pa.Table:
 
 
 MEGABYTE = 10**6
-XML_BOMBS = {
+XML_BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "tmx laughs": (
-        b'<!DOCTYPE tmx [<!ENTITY a "ha"><!ENTITY b "' + b"&a;" * 1000 + b'">]><tmx><body>&b;</body></tmx>',
+        lambda: b'<!DOCTYPE tmx [<!ENTITY a "ha"><!ENTITY b "' + b"&a;" * 1000 + b'">]><tmx><body>&b;</body></tmx>',
         "declares or uses the entity",
     ),
     "tmx files": (
-        b'<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx>&a;</tmx>',
+        lambda: b'<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx>&a;</tmx>',
         "declares or uses the entity",
     ),
-    "tmx parameters": (b'<!DOCTYPE tmx [<!ENTITY % a SYSTEM "http://127.0.0.1:9/">%a;]><tmx/>', "declares or uses"),
-    "xliff other DTD": (b'<!DOCTYPE xliff SYSTEM "http://127.0.0.1:9/"><xliff>&a;</xliff>', "declares or uses"),
-    "tmx depth": (b"<tmx>" + b"<a>" * 2**24, "nested more than 100 deep"),
-    "tmx text": (b"<tmx><tu><tuv><seg>" + b"a" * 2**28, "segment longer than"),
-    "xliff tags": (b"<xliff><trans-unit><source>" + b"<g>x</g>" * 2**25, "segment longer than"),
-    "xliff attribute": (b'<xliff a="' + b"a" * 2**28, "tag or comment longer than"),
-    "tmx comment": (b"<tmx><!--" + b"a" * 2**28, "tag or comment longer than"),
-    "tmx variants": (b"<tmx><tu>" + b"<tuv><seg>a</seg></tuv>" * 2**23, "a unit with more than"),
+    "tmx parameters": (
+        lambda: b'<!DOCTYPE tmx [<!ENTITY % a SYSTEM "http://127.0.0.1:9/">%a;]><tmx/>',
+        "declares or uses",
+    ),
+    "xliff other DTD": (lambda: b'<!DOCTYPE xliff SYSTEM "http://127.0.0.1:9/"><xliff>&a;</xliff>', "declares or uses"),
+    "tmx depth": (lambda: b"<tmx>" + b"<a>" * 2**24, "nested more than 100 deep"),
+    "tmx text": (lambda: b"<tmx><tu><tuv><seg>" + b"a" * 2**28, "segment longer than"),
+    "xliff tags": (lambda: b"<xliff><trans-unit><source>" + b"<g>x</g>" * 2**25, "segment longer than"),
+    "xliff attribute": (lambda: b'<xliff a="' + b"a" * 2**28, "tag or comment longer than"),
+    "tmx comment": (lambda: b"<tmx><!--" + b"a" * 2**28, "tag or comment longer than"),
+    "tmx variants": (lambda: b"<tmx><tu>" + b"<tuv><seg>a</seg></tuv>" * 2**23, "a unit with more than"),
     "tmx properties": (
-        b"<tmx><tu>" + b"".join(b'<prop type="%d">a</prop>' % i for i in range(20_000)),
+        lambda: b"<tmx><tu>" + b"".join(b'<prop type="%d">a</prop>' % i for i in range(20_000)),
         "a unit with more",
     ),
-    "xliff names": (b"<xliff>" + b"".join(b"<a%d/>" % number for number in range(2**18)), "different names"),
+    "xliff names": (lambda: b"<xliff>" + b"".join(b"<a%d/>" % number for number in range(2**18)), "different names"),
 }
 
 
@@ -549,8 +552,8 @@ def bombs(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
         ("many short lines", b"a\tb\n" * 2**21, str(2**21), {"format": "tsv", "source": "0", "target": "1"}),
         ("a row of many lines", b'source,target\n"' + b'\n","' * 2**25, "quotation mark", {"format": "csv"}),
         ("a sentence of many words", b"1\ta\tb\tX\tY\t_\t0\troot\t_\t_\n" * 2**20, "blank line", {"format": "conllu"}),
-        *((name, content, expected, {"format": name.split()[0], "source": "a", "target": "b"})
-          for name, (content, expected) in XML_BOMBS.items()),
+        *((name, make(), expected, {"format": name.split()[0], "source": "a", "target": "b"})
+          for name, (make, expected) in XML_BOMBS.items()),
         ("a long message", b'msgid "a"\nmsgstr ""\n' + b'"bbbbbbbb"\n' * 2**24, "is longer than", {"format": "po"}),
         ("many lists", b'{"source": [' + b"[]," * (2**22) + b"[]]}\n", "holds", {"format": "jsonl"}),
     ):  # fmt: skip
