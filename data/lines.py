@@ -45,7 +45,7 @@ def open_lines(path: Path) -> Iterator[str]:
 def _blocks_of_lines(path: Path) -> Iterator[list[str]]:
     first_line = 1
     for block in line_blocks(path):
-        text = _decoded(path, first_line, block)
+        text = _decode_block(path, first_line, block)
         lines = text.removesuffix("\n").split("\n")
         if first_line == 1:
             lines[0] = lines[0].removeprefix("\ufeff")
@@ -59,7 +59,7 @@ def check_lines(path: Path) -> int:
     """Read a file through and count its lines; raises what `open_lines` would."""
     lines = 0
     for block in line_blocks(path):
-        _decoded(path, lines + 1, block)
+        _decode_block(path, lines + 1, block)
         lines += block.count(b"\n") + (not block.endswith(b"\n"))
     return lines
 
@@ -87,7 +87,7 @@ def stream_lines(stream: Stream, name: str) -> Iterator[str]:
     for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:
             raise _too_long(name, number)
-        line = _decoded(name, number, raw)
+        line = _decode_block(name, number, raw)
         yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
 
@@ -158,7 +158,7 @@ def _too_long(path: Path | str, line: int) -> DataError:
     return DataError(f"is longer than {MAX_LINE_BYTES:,} bytes; is it text?", file=path, line=line)
 
 
-def _decoded(path: Path | str, first_line: int, block: bytes) -> str:
+def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:

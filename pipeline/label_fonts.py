@@ -39,7 +39,7 @@ def _choose(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]
     missing -= _characters_of(findfont(USUAL))
     while missing and len(families) <= MAX_FONTS:
         name, found = max(
-            ((name, missing & _characters_of(file)) for name, file in _installed().items()),
+            ((name, missing & _characters_of(file)) for name, file in _installed_fonts().items()),
             key=lambda each: len(each[1]),
             default=("", set[str]()),
         )
@@ -50,7 +50,7 @@ def _choose(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]
 
 
 @cache
-def _installed() -> dict[str, str]:
+def _installed_fonts() -> dict[str, str]:
     """The file of each family, in its plain shape, in the order of their names."""
     from matplotlib.font_manager import fontManager
 

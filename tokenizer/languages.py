@@ -41,12 +41,12 @@ TEXT_LANGUAGE_TOKEN = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
 
 def languages_of(backend: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
-    return _spelled(backend, TARGET_LANGUAGE_TOKEN) or _spelled(backend, TEXT_LANGUAGE_TOKEN)
+    return _language_ids(backend, TARGET_LANGUAGE_TOKEN) or _language_ids(backend, TEXT_LANGUAGE_TOKEN)
 
 
 def has_source_language(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer's languages are named of texts, sources and targets alike, and not asked for."""
-    return bool(_spelled(backend, TEXT_LANGUAGE_TOKEN)) and not _spelled(backend, TARGET_LANGUAGE_TOKEN)
+    return bool(_language_ids(backend, TEXT_LANGUAGE_TOKEN)) and not _language_ids(backend, TARGET_LANGUAGE_TOKEN)
 
 
 def is_named(token: str) -> bool:
@@ -54,7 +54,7 @@ def is_named(token: str) -> bool:
     return re.fullmatch(TEXT_LANGUAGE_TOKEN, token) is not None
 
 
-def _spelled(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
+def _language_ids(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
     added = sorted(backend.get_added_tokens_decoder().items())
     of_languages = re.compile(token_of_language)
     found = ((number, token.content) for number, token in added if token.special)

@@ -52,7 +52,7 @@ def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
     learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
     learned = learn(_split_unknown(words, alphabet), alphabet, continuing, config)
-    vocab = _numbered([*alphabet, *continuing, *learned])
+    vocab = _assign_ids([*alphabet, *continuing, *learned])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
 
 
@@ -157,14 +157,14 @@ def _in_order(made: Mapping[str, float]) -> dict[str, float]:
 def learn_char(words: Words, config: TokenizerConfig) -> Model:
     """One piece a character: byte-pair encoding without merges."""
     alphabet = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return models.BPE(_numbered(alphabet), [], unk_token=UNK)
+    return models.BPE(_assign_ids(alphabet), [], unk_token=UNK)
 
 
 def learn_word(words: Words, config: TokenizerConfig) -> Model:
     """One piece a word; the most frequent are known, and numbered first. Beyond MAX_WORD a word is not learned."""
     short = {word: count for word, count in words.items() if len(word) <= MAX_WORD}
     frequent = most_frequent(short, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return models.WordLevel(_numbered(frequent), unk_token=UNK)
+    return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
 
 
 def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model:
@@ -178,7 +178,7 @@ def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model
     )
     made = _train(models.BPE(), trainer, words.items())
     merges = [(left, right) for left, right in made["merges"]]
-    vocab = _numbered([*alphabet, *(left + right for left, right in merges)])
+    vocab = _assign_ids([*alphabet, *(left + right for left, right in merges)])
     return models.BPE(vocab, merges, unk_token=UNK)
 
 
@@ -265,6 +265,6 @@ def _occurrences(words: Words, pieces: set[str]) -> Counter[str]:
     return seen
 
 
-def _numbered(pieces: Iterable[str]) -> dict[str, int]:
+def _assign_ids(pieces: Iterable[str]) -> dict[str, int]:
     """Ids in the order given, after the control tokens; the first mention of a piece counts."""
     return {piece: number for number, piece in enumerate(dict.fromkeys([*SPECIALS, *pieces]))}

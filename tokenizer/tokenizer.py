@@ -59,7 +59,7 @@ class Tokenizer:
         if file.stat().st_size > MAX_BYTES:
             raise ValueError(f"{file}: is larger than any tokenizer that tfm writes ({file.stat().st_size:,} bytes)")
         try:
-            return _checked(cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8"))))
+            return _check_usable(cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8"))))
         except OSError:
             raise
         except BaseException as error:
@@ -69,7 +69,7 @@ class Tokenizer:
     def from_json(cls, text: str) -> "Tokenizer":
         """The tokenizer that a tokenizer.json holds. Raises ValueError if it is none, or tfm cannot use it."""
         try:
-            return _checked(cls(tokenizers.Tokenizer.from_str(text)))
+            return _check_usable(cls(tokenizers.Tokenizer.from_str(text)))
         except ValueError:
             raise
         except BaseException as error:
@@ -231,7 +231,7 @@ class Tokenizer:
         return begins
 
 
-def _checked(tokenizer: Tokenizer) -> Tokenizer:
+def _check_usable(tokenizer: Tokenizer) -> Tokenizer:
     """The same tokenizer, after it has encoded and decoded: one that cannot fails only then."""
     tokenizer.encode("a \U0010fffd")
     tokenizer.decode([*range(min(tokenizer.vocab_size, 300))])

@@ -115,14 +115,14 @@ def encode_lists(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
 def cuts_at_spaces(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
-    ours = [_spelled(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
+    ours = [_part_document(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []
     steps = (document["normalizer"] or {}).get("normalizers", [])
     forms = {"Lowercase", *(form.__name__ for form in FORMS.values() if form is not None)}
     return (
         (by_character or document["pre_tokenizer"] in ours)
-        and steps[-2:] == [_spelled(step) for step in ENDING]
-        and all(step["type"] in forms or step == _spelled(FINAL_SIGMA) for step in steps[:-2])
+        and steps[-2:] == [_part_document(step) for step in ENDING]
+        and all(step["type"] in forms or step == _part_document(FINAL_SIGMA) for step in steps[:-2])
         and all(token["special"] for token in document["added_tokens"])
         and not (document["truncation"] or document["padding"] or document["model"].get("dropout"))
     )
@@ -135,11 +135,11 @@ def model_of_words(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     model: dict[str, Any] = document["model"]
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
     is_plain = not any(model.get(each) for each in others) and model.get("merges") != []
-    ours = document["pre_tokenizer"] == _spelled(KINDS["bpe"].pre_tokenizer)
+    ours = document["pre_tokenizer"] == _part_document(KINDS["bpe"].pre_tokenizer)
     return model if is_plain and ours and cuts_at_spaces(backend) else None
 
 
-def _spelled(part: Any) -> Any:
+def _part_document(part: Any) -> Any:
     """A part of a tokenizer as tokenizer.json has it."""
     return json.loads(part.__getstate__())
 

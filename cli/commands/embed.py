@@ -76,7 +76,7 @@ def embed(
         check_folder_of(file)
     reporter = make_reporter(tables_on_stdout=True)
     known = WordVectors.of(load_model(model_folder(model), device or "auto"), side or "target")
-    found = dict(_found(known, nearest or (), analogy, count or COUNT))
+    found = dict(_neighbor_lists(known, nearest or (), analogy, count or COUNT))
     shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
     files = list(_files(known, out, picture, shown))
     if as_json:
@@ -95,7 +95,7 @@ def embed(
             reporter.warn(warning)
 
 
-def _found(
+def _neighbor_lists(
     known: "WordVectors", nearest: "list[str] | tuple[()]", analogy: tuple[str, str, str] | None, count: int
 ) -> Iterator[tuple[str, "list[Neighbour]"]]:
     """The results, with their titles."""

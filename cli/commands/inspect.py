@@ -114,7 +114,7 @@ def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[s
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
         made_by = each["lineage"].get("stage")
-        what = f"{made_by} {fingerprint[:SHOWN_OF_FINGERPRINT]}" if made_by else _given(fingerprint)
+        what = f"{made_by} {fingerprint[:SHOWN_OF_FINGERPRINT]}" if made_by else _source_text(fingerprint)
         again = bool(below) and fingerprint in shown
         end = "  (as above)" if again else ""
         yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
@@ -123,7 +123,7 @@ def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[s
             yield from _tree(below, f"{indent}{'   ' if last else '│  '}", shown)
 
 
-def _given(fingerprint: str) -> str:
+def _source_text(fingerprint: str) -> str:
     """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
         return f"sha256 {fingerprint[:SHOWN_OF_FINGERPRINT]}"

@@ -47,7 +47,7 @@ class Resegmentation:
         """
         sides = (split.source, split.target)
         source, target = (
-            column if sampler is None else self._drawn(column, rows, sampler, (step, side))
+            column if sampler is None else self._resegment(column, rows, sampler, (step, side))
             for side, (column, sampler) in enumerate(zip(sides, (self.source, self.target), strict=True))
         )
         source_rows, target_rows = (
@@ -62,7 +62,7 @@ class Resegmentation:
             images = None if split.images is None else split.images.select(rows[part])
             yield Split(of_source, of_target, np.ones(len(part)), images=images), part
 
-    def _drawn(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:
+    def _resegment(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""
         ids, lengths = column.take(rows)
         key = np.array([self.seed], np.uint64)

@@ -85,7 +85,7 @@ def _huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, le
     return read_image_column(str(corpus.path), corpus.split, image, columns, classes, online=online)
 
 
-def _generated(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _draw_images(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     made = registry.scenes(str(corpus.split), corpus.size or 0, corpus.skip)
     for number, (pixels, texts) in enumerate(made, corpus.skip + 1):
         name = f"{corpus.path} {corpus.split}, image {number}"
@@ -96,5 +96,5 @@ IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, OnSkipped
     "imagefolder": _imagefolder,
     "idx": _idx,
     "huggingface": _huggingface,
-    "generated": _generated,
+    "generated": _draw_images,
 }

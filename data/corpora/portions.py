@@ -145,7 +145,7 @@ def hash_to_unit(text: str, seed: int) -> float:
     Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
     sentences that differ only in white space or in Unicode normal form.
     """
-    return _hashed(normalize_whitespace(text), seed, num_bytes=6, use=b"") / 2**48
+    return _hash_text(normalize_whitespace(text), seed, num_bytes=6, use=b"") / 2**48
 
 
 def fold_of(text: str, num_folds: int, seed: int) -> int:
@@ -154,10 +154,10 @@ def fold_of(text: str, num_folds: int, seed: int) -> int:
     Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
     """
     alike = normalize_whitespace(normalize("NFKC", normalize("NFKC", text).casefold()))
-    return _hashed(alike, seed, num_bytes=8, use=b"folds") % num_folds + 1
+    return _hash_text(alike, seed, num_bytes=8, use=b"folds") % num_folds + 1
 
 
-def _hashed(text: str, seed: int, num_bytes: int, use: bytes) -> int:
+def _hash_text(text: str, seed: int, num_bytes: int, use: bytes) -> int:
     key = seed.to_bytes(8, "little")
     content = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")

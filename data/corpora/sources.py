@@ -217,7 +217,7 @@ def _of_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConf
     return _columns(partial(read, within=WITHIN if corpus.lists == "words" else " "), corpus, online)
 
 
-def _generated(corpus: CorpusConfig, online: bool) -> Pairs:
+def _generate(corpus: CorpusConfig, online: bool) -> Pairs:
     made = registry.generate(corpus)
     return made if corpus.source is not None else (("", target) for _, target in made)
 
@@ -257,7 +257,7 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "po": partial(_of_files, partial(read_po, remark=remark)),
     "conll": partial(_of_words, partial(read_conll, remark=remark)),
     "huggingface": _huggingface,
-    "generated": _generated,
+    "generated": _generate,
     "imagefolder": _captions,
     "idx": _captions,
 }

@@ -48,7 +48,7 @@ def resolve(config: DataConfig) -> Splits:
     Raises DataError if there is no training data or a test set's name cannot be a folder's.
     """
     train, valid, tests, unused = (
-        _found(config) if config.path is not None else (config.train, config.valid, config.tests, ())
+        _find_corpora(config) if config.path is not None else (config.train, config.valid, config.tests, ())
     )
     if not train:
         raise DataError("there is no training data: give data.path or data.train")
@@ -157,7 +157,7 @@ def _fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Spli
     return replace(splits, train=train, valid=(Portion(splits.train, part(held_out=True)),))
 
 
-def _found(
+def _find_corpora(
     config: DataConfig,
 ) -> tuple[tuple[CorpusConfig, ...], tuple[CorpusConfig, ...], dict[str, CorpusConfig], tuple[str, ...]]:
     """The corpora at `path`: text files in a folder, else a Hugging Face dataset; and what there is not used."""

@@ -97,7 +97,7 @@ def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, class
             columns.append([""] * len(part))
             continue
         of_classes = corpus.classes or classes.get(name)
-        named = partial(_named, names=of_classes, column=name, file=path)
+        named = partial(_locate_cell, names=of_classes, column=name, file=path)
         columns.append(_values(next(given), first_row, named))
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
@@ -153,7 +153,7 @@ def _text(value: str | None, row: int) -> str:
     return one_line(value or "")
 
 
-def _named(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
+def _locate_cell(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
     return name_of(value, names, column=column, file=file, row=row)
 
 

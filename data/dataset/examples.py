@@ -161,14 +161,14 @@ class PairFilter:
         if self.limits.max_ratio is not None:
             self._drop(kept, "length ratio", longer > self.limits.max_ratio * shorter)
         if self.limits.duplicates == "drop":
-            self._drop(kept, "duplicate", self._repeated(chunk, kept))
+            self._drop(kept, "duplicate", self._duplicates(chunk, kept))
         return chunk.keep(kept)
 
     def _drop(self, kept: NDArray[np.bool_], reason: str, bad: NDArray[np.bool_]) -> None:
         self.dropped[reason] += int((kept & bad).sum())
         kept &= ~bad
 
-    def _repeated(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _duplicates(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the pairs that came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
         keys = combine_keys(chunk.source.keys(), chunk.target.keys()).tolist()

@@ -170,7 +170,7 @@ def _of_sentencepiece(source: Source, config: TokenizerConfig) -> tuple[Document
 
 def _of_wordpiece(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
     lines = source.lines
-    about = {"do_lower_case": not has_upper_case(lines), **_checked(source, OF_WORDPIECE, len(lines))}
+    about = {"do_lower_case": not has_upper_case(lines), **_check_settings(source, OF_WORDPIECE, len(lines))}
     unknown = about["unk_token"] = config.unk_token or about.get("unk_token") or "[UNK]"
     if unknown not in lines:
         raise ValueError(
@@ -189,7 +189,7 @@ def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, N
     lines = source.lines if source.form == MERGES else _lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
         raise ValueError(f"{VOCAB} has not a number for each piece")
-    about = _checked(source, OF_BYTE_LEVEL, len(vocab))
+    about = _check_settings(source, OF_BYTE_LEVEL, len(vocab))
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*letters(), " "}:
         raise ValueError(f"{MERGES} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
@@ -201,7 +201,7 @@ def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, N
     return byte_level_document(vocab, lines, about, control), None
 
 
-def _checked(source: Source, classes: Sequence[str], size: int) -> dict[str, Any]:
+def _check_settings(source: Source, classes: Sequence[str], size: int) -> dict[str, Any]:
     """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
     tokenizers, or adds tokens."""
     about = {key: each.get("content") if isinstance(each, dict) else each for key, each in source.about.items()}

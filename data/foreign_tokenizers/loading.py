@@ -39,16 +39,16 @@ def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
     source = source_of(config)
     if source.is_code_points:
         if given := [key for key in TAKING_KEYS if getattr(config, key) is not None]:
-            raise DataError(f"has every character of Unicode: omit tokenizer.{given[0]}", file=source.file)
+            raise DataError(f"has every character of Unicode: remove tokenizer.{given[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
     try:
-        return _renumbered(source, config)
+        return _renumber(source, config)
     except REFUSED as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise DataError(f"is not a tokenizer that tfm can use: {reason:.400}", file=source.file) from error
 
 
-def _renumbered(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
+def _renumber(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     form = FORMS[source.form]
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:

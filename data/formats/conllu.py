@@ -45,13 +45,13 @@ def read_conllu(path: Path, columns: Sequence[str], within: str = " ") -> Iterat
         if line:
             words += _word(line, columns, within, path, number)
         elif words:
-            yield _joined(words)
+            yield _join_words(words)
             words = []
     if words:
-        yield _joined(words)
+        yield _join_words(words)
 
 
-def _joined(words: list[list[str]]) -> tuple[str, ...]:
+def _join_words(words: list[list[str]]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in zip(*words, strict=True))
 
 

@@ -249,14 +249,14 @@ def _of_one_kind(folder: Path, named: Mapping[str, Sequence[str]], separator: st
         raise DataError(f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD)
     found = {}
     for split, names in named.items():
-        files = tuple(_checked(folder, name) for name in names if _kind_of(name) == kind)
+        files = tuple(_check_path(folder, name) for name in names if _kind_of(name) == kind)
         if not files:
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
         found[split] = DataFiles(kind, files, separator)
     return found
 
 
-def _checked(folder: Path, name: str) -> Path:
+def _check_path(folder: Path, name: str) -> Path:
     file = inside(folder, name, folder)
     if not file.is_file():
         raise DataError("is not a regular file", file=file)

@@ -43,11 +43,11 @@ class CaptionedImage:
 def _of_file(file: Path) -> str:
     """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
     stamp = settled_stamp(file.stat())
-    return _hash(file) if stamp is None else _cached(file, stamp)
+    return _hash(file) if stamp is None else _load_cached(file, stamp)
 
 
 @lru_cache(maxsize=1 << 18)
-def _cached(file: Path, stamp: tuple[int, ...]) -> str:
+def _load_cached(file: Path, stamp: tuple[int, ...]) -> str:
     return _hash(file)
 
 

@@ -38,7 +38,9 @@ class ChannelStatistics:
 
     def __add__(self, other: "ChannelStatistics") -> "ChannelStatistics":
         return ChannelStatistics(
-            self.count + other.count, _added(self.sums, other.sums), _added(self.squares, other.squares)
+            self.count + other.count,
+            _add_elementwise(self.sums, other.sums),
+            _add_elementwise(self.squares, other.squares),
         )
 
     @property
@@ -56,5 +58,5 @@ class ChannelStatistics:
         return tuple(sqrt((square * self.count - total**2) / self.count**2) for total, square in both)
 
 
-def _added(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+def _add_elementwise(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(one, other, strict=True))

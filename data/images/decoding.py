@@ -98,7 +98,7 @@ def decode_image(content: Path | bytes | Pixels, name: str, shape: Shape) -> Dec
             return _fit_to_shape(Image.fromarray(content), shape, [])
         stream = io.BytesIO(_bytes_of(content, name))
         with Image.open(stream, formats=FORMATS) as image:
-            conversions = _checked(image, name)
+            conversions = _check_header(image, name)
             plain = _plain(image, name, conversions)
             # Pillow warns of what it mends, such as damaged EXIF.
             conversions += [f"Pillow: {printable(str(each.message).strip()):.100}" for each in warned[:1]]
@@ -140,7 +140,7 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
         raise DataError(f"is damaged: {type(error).__name__} {printable(str(error)):.100}", file=name) from error
 
 
-def _checked(image: Image.Image, name: str) -> list[str]:
+def _check_header(image: Image.Image, name: str) -> list[str]:
     """The conversions that the header alone asks for. Raises DataError where the image is refused."""
     width, height = image.size
     if width * height > MAX_PIXELS:

@@ -94,7 +94,7 @@ def _of_tables(
     captions: dict[Path, list[str]] = {}
     for table in tables:
         for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns, classes)), 1):
-            captions.setdefault(_named(folder, table, number, name), []).extend(texts)
+            captions.setdefault(_image_path(folder, table, number, name), []).extend(texts)
     return [_image(folder, file, tuple(texts)) for file, texts in captions.items()]
 
 
@@ -113,7 +113,7 @@ def _as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> C
     return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
 
 
-def _named(folder: Path, table: Path, number: int, name: str) -> Path:
+def _image_path(folder: Path, table: Path, number: int, name: str) -> Path:
     """The image file that a row names; it lies in the folder of all images, also after links are followed."""
     place = PurePosixPath(name)
     if not name or "\0" in name or place.is_absolute() or ".." in place.parts:

@@ -74,15 +74,15 @@ def read_preparation(folder: Path, shown: Path | None = None) -> ImageTransform:
 
 def from_json(about: Mapping[str, Any]) -> ImageTransform:
     """Invert `Preparation.as_json`. Raises ValueError where the object is something else."""
-    shape = Shape(*(_whole(about, name) for name in ("height", "width", "channels")))
+    shape = Shape(*(_integer(about, name) for name in ("height", "width", "channels")))
     sums, squares = (_wholes(about, name, shape.channels) for name in ("sums", "squares"))
-    statistics = ChannelStatistics(_whole(about, "pixels"), sums, squares)
+    statistics = ChannelStatistics(_integer(about, "pixels"), sums, squares)
     if not _are_consistent(statistics):
         raise ValueError("no pixels have these sums")
     return ImageTransform(shape, statistics)
 
 
-def _whole(about: Mapping[str, Any], name: str) -> int:
+def _integer(about: Mapping[str, Any], name: str) -> int:
     value = about.get(name)
     if type(value) is not int or not 0 < value < 2**60:
         raise ValueError(f"{name} is {value!r}"[:80])

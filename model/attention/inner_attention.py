@@ -195,7 +195,7 @@ class FusedAttention(nn.Module):
             if output is not None:
                 return output
         if key.shape[1] < query.shape[1] and mask.is_explicit_only and not self.equation.positions.has_bias:
-            return self._grouped(query, key, value, mask, query_positions, key_positions)
+            return self._attend_grouped(query, key, value, mask, query_positions, key_positions)
         if is_decoding:
             written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return written_out
@@ -211,7 +211,7 @@ class FusedAttention(nn.Module):
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
 
-    def _grouped(
+    def _attend_grouped(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """The queries of heads that share keys are further queries of one head: no key is multiplied out."""

@@ -65,8 +65,8 @@ class Memory:
         longest = int(allowed.sum(3).max())
         keys_values = tuple(
             (
-                _placed(keys, sentences, new_keys, width)[:, :, :longest],
-                _placed(values, sentences, new_values, width)[:, :, :longest],
+                _insert_sentences(keys, sentences, new_keys, width)[:, :, :longest],
+                _insert_sentences(values, sentences, new_values, width)[:, :, :longest],
             )
             for (keys, values), (new_keys, new_values) in zip(self.keys_values, other.keys_values, strict=True)
         )
@@ -84,7 +84,7 @@ class Memory:
         return torch.ones(self.batch, 1, 1, self._width, dtype=torch.bool, device=self.keys_values[0][0].device)
 
 
-def _placed(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:
+def _insert_sentences(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:
     """Keys or values (B, G, S, K) of all sentences, made `width` wide, with those of some (B', G, S', K) written in.
 
     Behind a new sentence that is shorter, rows of the old one stay: the mask hides them.

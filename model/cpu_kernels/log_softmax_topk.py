@@ -51,7 +51,7 @@ def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyp
 
 
 @helper
-def _needed(value, sum_, normalizer):  # type: ignore[no-untyped-def]
+def _logit_threshold(value, sum_, normalizer):  # type: ignore[no-untyped-def]
     """A logit x that is smaller has sum + (x - normalizer) < value, also as rounded to float32."""
     more = value - sum_
     return np.float32(normalizer + more - 1e-6 * (abs(normalizer) + abs(more)))
@@ -74,10 +74,10 @@ def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
     """
     first, k = n * vocab, len(values)
     normalizer = _normalizer(logits, first, vocab, maxima)
-    needed = _needed(values[k - 1], sum_, normalizer)
+    needed = _logit_threshold(values[k - 1], sum_, normalizer)
     if values[k - 1] == -np.inf and k + len(never) <= LANES:
         lane_bound = _reached_by_each_lane(maxima, vocab)
-        needed = _needed(sum_ + (lane_bound - normalizer), sum_, normalizer)
+        needed = _logit_threshold(sum_ + (lane_bound - normalizer), sum_, normalizer)
     for block in range(0, vocab, BLOCK):
         if not any_reaches(load(maxima, block // BLOCK * LANES), needed):
             continue
@@ -88,7 +88,7 @@ def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
                 value = sum_ + (at(logits, first + token) - normalizer)
                 if value >= values[k - 1] and not (never == token).any():
                     _insert(values, beams, tokens, value, w, token)
-                    needed = max(needed, _needed(values[k - 1], sum_, normalizer))
+                    needed = max(needed, _logit_threshold(values[k - 1], sum_, normalizer))
 
 
 @compiled("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")

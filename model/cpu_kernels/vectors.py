@@ -209,7 +209,7 @@ def vmax(_, x, y):  # type: ignore[no-untyped-def]
     return vector(vector, vector), lambda context, builder, signature, arguments: _larger(builder, *arguments)
 
 
-def _halved(builder: Any, numbers: Any, join: Any) -> Any:
+def _reduce_halves(builder: Any, numbers: Any, join: Any) -> Any:
     """Join all numbers of a vector, each half with the other until one is left."""
     half = LANES // 2
     while half:
@@ -224,7 +224,7 @@ def hsum(_, numbers):  # type: ignore[no-untyped-def]
     """The sum of the sixteen."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _halved(builder, arguments[0], builder.fadd)
+        return _reduce_halves(builder, arguments[0], builder.fadd)
 
     return types.float32(vector), generate
 
@@ -234,7 +234,7 @@ def hmax(_, numbers):  # type: ignore[no-untyped-def]
     """The largest of the sixteen."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _halved(builder, arguments[0], partial(_larger, builder))
+        return _reduce_halves(builder, arguments[0], partial(_larger, builder))
 
     return types.float32(vector), generate
 

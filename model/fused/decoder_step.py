@@ -171,8 +171,8 @@ class _Attention:
         )
         batch = len(slots.new_slots)
         self._no_slots = np.empty((batch, 0), np.int64)
-        self._of_target = _listed(slots.mask, batch, slots.positions.shape[1])
-        self._of_memory = _listed(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
+        self._of_target = _list_keys(slots.mask, batch, slots.positions.shape[1])
+        self._of_memory = _list_keys(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
         types = {rows.dtype} if turns is None else {rows.dtype, torch.float32}
         self._mixed = {each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types}
 
@@ -206,6 +206,6 @@ class _Attention:
         return mixed
 
 
-def _listed(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
+def _list_keys(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
     where, counts = dispatch.allowed_keys(mask, batch, num_keys)
     return where.numpy(), counts.numpy()

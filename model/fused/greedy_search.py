@@ -162,11 +162,11 @@ def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any
 
 
 def _linears(linears: Iterable[Any]) -> Any:
-    return _kernel().Linears(*_stacked(linears))
+    return _kernel().Linears(*_stack_weights(linears))
 
 
 def _norms(norms: Iterable[Any]) -> Any:
-    return _kernel().Norms(*_stacked(norms))
+    return _kernel().Norms(*_stack_weights(norms))
 
 
 def _size(module: nn.Module) -> int:
@@ -184,7 +184,7 @@ def _array(tensor: Any) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
-def _stacked(modules: Iterable[Any]) -> tuple[Any, Any]:
+def _stack_weights(modules: Iterable[Any]) -> tuple[Any, Any]:
     """The weights (L, ..) and biases (L, ..) of some modules."""
     weights, biases = zip(*((module.weight.detach(), module.bias.detach()) for module in modules), strict=True)
     return torch.stack(weights).numpy(), torch.stack(biases).numpy()

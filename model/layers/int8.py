@@ -26,7 +26,7 @@ class Int8Weight(NamedTuple):
 
 def quantize_weight(weight: Tensor) -> Int8Weight:
     """A weight (out, in) in 8 bits."""
-    whole, scales = _whole(weight.float())
+    whole, scales = _quantize_rows(weight.float())
     zeros = torch.zeros(len(weight), dtype=torch.int32)
     return Int8Weight(
         torch.ops.onednn.qlinear_prepack(whole.to(torch.int8), None), scales.squeeze(1).contiguous(), zeros
@@ -36,14 +36,14 @@ def quantize_weight(weight: Tensor) -> Int8Weight:
 def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
     """Multiply x (..., in) in fp32 by the weight: (..., out) in fp32."""
     rows = x.reshape(-1, x.shape[-1])
-    whole, scales = _whole(rows)
+    whole, scales = _quantize_rows(rows)
     product: Tensor = torch.ops.onednn.qlinear_pointwise(
         whole.add_(ZERO_POINT).to(torch.uint8), 1.0, ZERO_POINT, *weight, None, 1.0, 0, torch.float32, "none", [], ""
     )
     return product.mul_(scales).view(*x.shape[:-1], -1)
 
 
-def _whole(rows: Tensor) -> tuple[Tensor, Tensor]:
+def _quantize_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return rows (N, in) as whole numbers, and their scales (N, 1): the product of both is nearly the rows again."""
     scales = rows.abs().amax(1, keepdim=True).clamp_(min=MIN_SCALE).div_(INT8_MAX)
     return (rows / scales).round_(), scales

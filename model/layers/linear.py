@@ -71,12 +71,12 @@ def can_pack(dtype: torch.dtype = torch.float32) -> bool:
         return False
     x, weight = torch.ones(2, 16, dtype=dtype), torch.eye(16, dtype=dtype)
     try:
-        return torch.equal(_packed_product(x, _packed(weight), None), x)
+        return torch.equal(_packed_product(x, _pack_weight(weight), None), x)
     except (AttributeError, RuntimeError):
         return False
 
 
-def _packed(weight: Tensor) -> Tensor:
+def _pack_weight(weight: Tensor) -> Tensor:
     return torch.ops.mkldnn._reorder_linear_weight(weight, None)  # type: ignore[no-any-return]
 
 
@@ -146,13 +146,15 @@ class Linear(nn.Module):
         if packs and x.device.type == "cpu" and can_pack(dtype):
             num_pad_rows = -num_rows % ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * ROW_MULTIPLE else 0
             make_matmul = _packed_product(
-                F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._packed(weight, dtype), bias
+                F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._pack_weight(weight, dtype), bias
             )
             return make_matmul[:num_rows] if num_pad_rows else make_matmul
         return F.linear(x, weight.to(dtype), bias)
 
-    def _packed(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        packed: Tensor = self._packed_weight.get_or_make((weight,), lambda: _packed(weight.detach().to(dtype)), dtype)
+    def _pack_weight(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        packed: Tensor = self._packed_weight.get_or_make(
+            (weight,), lambda: _pack_weight(weight.detach().to(dtype)), dtype
+        )
         return packed
 
     def make_matmul(self, activation: str = "none") -> Callable[[Tensor], Tensor]:
@@ -163,7 +165,7 @@ class Linear(nn.Module):
         """
         dtype = self.inference_dtype or self.weight.dtype
         if dtype in PACKED and can_pack(dtype):
-            packed = self._packed(self.weight, dtype)
+            packed = self._pack_weight(self.weight, dtype)
             bias = None if self.bias is None else self.bias.detach().to(dtype)
             return lambda x: _packed_product(x, packed, bias, activation)
         return (lambda x: self(x).relu_()) if activation == "relu" else self.__call__
@@ -177,7 +179,7 @@ class Linear(nn.Module):
         """Lay the weight out now, before processes are forked that would each do so."""
         dtype = self.inference_dtype or self.weight.dtype
         if self.weight.device.type == "cpu" and can_pack(dtype):
-            self._packed(self.weight, dtype)
+            self._pack_weight(self.weight, dtype)
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; packed weights are freed."""

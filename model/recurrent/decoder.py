@@ -103,13 +103,13 @@ class LuongDecoder(Decoder):
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         hidden = super().forward(rows, layout, start, memory)
-        return self._combined(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
+        return self._combine(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         hidden, after = super().step(rows, states, memory)
-        return self._combined(self.attention.step(hidden, memory), hidden), after
+        return self._combine(self.attention.step(hidden, memory), hidden), after
 
-    def _combined(self, context: Tensor, hidden: Tensor) -> Tensor:
+    def _combine(self, context: Tensor, hidden: Tensor) -> Tensor:
         return self.dropout(self.combine(torch.cat([context, hidden], dim=-1)).tanh())  # type: ignore[no-any-return]
 
 
@@ -153,18 +153,18 @@ class BahdanauDecoder(Decoder):
             hidden.append(states[0])
             contexts.append(context)
         top = self.read(self.dropout(torch.cat(hidden)), steps, start[1:])
-        return steps.unpack(self._combined(top, torch.cat(contexts), rows))
+        return steps.unpack(self._combine(top, torch.cat(contexts), rows))
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         context, first = self._first(self.first.input(rows), states[0], memory)
         top, after = super().step(first[0], states[1:], memory)
-        return self._combined(top, context, rows), (first, *after)
+        return self._combine(top, context, rows), (first, *after)
 
     def _first(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
         """W x + b of the first layer (R, gates * D), and its states -> its context (R, D), and the states after it."""
         context = self.attention.step(states[0], memory)
         return context, self.first.step(gates + self.context_gates(context), states)
 
-    def _combined(self, top: Tensor, context: Tensor, rows: Tensor) -> Tensor:
+    def _combine(self, top: Tensor, context: Tensor, rows: Tensor) -> Tensor:
         pairs = self.combine(torch.cat([top, context, rows], dim=-1)).unflatten(-1, (-1, 2))
         return self.dropout(pairs.amax(-1))  # type: ignore[no-any-return]

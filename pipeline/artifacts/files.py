@@ -142,7 +142,7 @@ def sha256_of(path: Path) -> str:
         raise DataError("not a regular file, so it cannot be an input", file=path)
     key = _key(before)
     large = before.st_size >= hash_cache.LARGE
-    known = _remembered.get(key) or (hash_cache.recall(_spelled(key)) if large else None)
+    known = _remembered.get(key) or (hash_cache.recall(_escape_key(key)) if large else None)
     if known is not None:
         _remembered[key] = known
         return known
@@ -153,7 +153,7 @@ def sha256_of(path: Path) -> str:
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
         _remembered[key] = digest
         if large:
-            hash_cache.project_memory(_spelled(key), digest)
+            hash_cache.project_memory(_escape_key(key), digest)
     return digest
 
 
@@ -201,5 +201,5 @@ def _key(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
-def _spelled(key: tuple[int, int, int, int, int]) -> str:
+def _escape_key(key: tuple[int, int, int, int, int]) -> str:
     return ":".join(map(str, key))

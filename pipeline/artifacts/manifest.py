@@ -193,7 +193,7 @@ def read_artifact(
     while True:
         with _detecting_replacement(folder) as stands:
             try:
-                found = read(_verified(folder, stage, must_match))
+                found = read(_read_verified(folder, stage, must_match))
             except Exception:  # what is read half from one version and half from another may fail in any way
                 if stands():
                     raise
@@ -225,7 +225,7 @@ def _detecting_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
         os.close(descriptor)
 
 
-def _verified(folder: Path, stage: str | tuple[str, ...] | None, must_match: Input | None) -> Manifest:
+def _read_verified(folder: Path, stage: str | tuple[str, ...] | None, must_match: Input | None) -> Manifest:
     manifest = read_manifest(folder, Path(os.path.realpath(folder)))
     _verify(manifest)
     wanted = (stage,) if isinstance(stage, str) else stage

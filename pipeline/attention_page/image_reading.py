@@ -56,7 +56,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
 
 def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> AttentionTrace:
     """One pass of the network over the image, and the weights of its attentions."""
-    image = _seen(loaded, images)
+    image = _token_image(loaded, images)
     cells = tuple(
         Token(f"row {row}, column {column}", False)
         for row in range(1, image.rows + 1)
@@ -77,7 +77,7 @@ def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[in
     return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 
 
-def _seen(loaded: LoadedModel, images: RowImages) -> Image:
+def _token_image(loaded: LoadedModel, images: RowImages) -> Image:
     """The image as the network has it: rows and columns of tokens."""
     shape = image_shape(images.preparation)
     assert shape is not None

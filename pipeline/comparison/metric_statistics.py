@@ -107,7 +107,9 @@ def _statistics(
     if not runs or reasons[runs[0].name] is not None:
         return {}, missing
     try:
-        found = _counted(metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature)
+        found = _system_statistics(
+            metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature
+        )
     except TfmError as error:
         return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in known)]
     counted = {}
@@ -142,7 +144,7 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
     return f"{len(segments):,} segments, not {num:,}" if num and len(segments) != num else None
 
 
-def _counted(metric: str, systems: Sequence[System], signature: str) -> list[SegmentStatistics]:
+def _system_statistics(metric: str, systems: Sequence[System], signature: str) -> list[SegmentStatistics]:
     """The statistics of systems that are known to have them.
 
     The signature of an external metric decides whether the higher score is better.

@@ -186,10 +186,10 @@ def _by_row(
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
         why = {name: ONE_SEED if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
         remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
-    return _corrected({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
+    return _correct({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
 
 
-def _corrected(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
+def _correct(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
     """The rows with Holm's correction over their own tests: those of single seeds, in no row, are none of them."""
     tested = {name: each.versus for name, each in measured.items() if each.versus is not None}
     p_values = dict(zip(tested, holm([each.p for each in tested.values()]), strict=True))

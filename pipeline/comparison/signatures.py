@@ -25,8 +25,8 @@ def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
 
 def apart_in(mine: Sequence[str], theirs: Sequence[str]) -> str:
     """Return the parts in which two signatures differ, in words."""
-    return f"{_listed(mine, theirs)} instead of {_listed(theirs, mine)}"
+    return f"{_list_differences(mine, theirs)} instead of {_list_differences(theirs, mine)}"
 
 
-def _listed(some: Sequence[str], others: Sequence[str]) -> str:
+def _list_differences(some: Sequence[str], others: Sequence[str]) -> str:
     return ", ".join(part for part in some if part not in others) or "nothing"

@@ -103,7 +103,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
         translated = None
     tests = {}
     if translated is not None:
-        tests = read_artifact(translations, lambda made: _translated(made, list(known)), "translate")
+        tests = read_artifact(translations, lambda made: _read_translations(made, list(known)), "translate")
     if not tests and not figures and not notes:
         notes.append(NO_TRANSLATIONS)
     evaluation = EvaluationConfig()
@@ -153,7 +153,7 @@ def _made_from(model: Input, folder: Path, stage: str) -> Manifest | None:
     return made if of is not None and of.fingerprint == model.fingerprint else None
 
 
-def _translated(manifest: Manifest, order: Sequence[str]) -> dict[str, Segments]:
+def _read_translations(manifest: Manifest, order: Sequence[str]) -> dict[str, Segments]:
     """The test sets in translations/, those of `order` first; texts that were translated from a file have none."""
     ending = ".reference.txt"
     named = [file.removesuffix(ending) for file in manifest.files if file.endswith(ending)]

@@ -140,15 +140,15 @@ class TextGenerator:
             raise RecipeError(FORCED_NEED_A_BEAM)
         ids = self._reader.encode_spelled(prompt)
         if not self.searches:
-            return self._generated(ids, self._write_all(ids))
+            return self._generated_texts(ids, self._write_all(ids))
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
-            return [self._generated(ids, self._search(ids, forced, config))]
+            return [self._generated_texts(ids, self._search(ids, forced, config))]
 
         found = search([0], self._config)
         return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
 
-    def _generated(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
+    def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
         head, found = self._reader.decode(prompt), []
         for each in hypotheses:
@@ -286,13 +286,13 @@ def score_continuations(
         for first in range(0, len(numbers), AT_ONCE):
             some = numbers[first : first + AT_ONCE]
             shown = [BOS_ID, *wholes[some[0]][too_many:start]]
-            found.update(zip(some, _scored(reader, shown, [wholes[each][start:] for each in some]), strict=True))
+            found.update(zip(some, _score_targets(reader, shown, [wholes[each][start:] for each in some]), strict=True))
     scored = [Continuation(choice, sum(found[number]), len(found[number])) for number, choice in enumerate(choices)]
     return sorted(scored, key=lambda each: -each.log_prob)
 
 
 @torch.inference_mode()
-def _scored(reader: PromptEncoder, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
+def _score_targets(reader: PromptEncoder, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
     pieces = torch.tensor([shown] * len(targets), device=reader.device)
     return stepped_log_probs(reader.model, prefill(reader.model, pieces), pieces[:, -1], targets)
 

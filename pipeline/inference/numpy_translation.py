@@ -169,7 +169,7 @@ def translate_as_they_come(
     if model is None or rows:
         read = deque(rows)
         their = None if ready is None else lambda: bool(read) or ready()
-        asked = chain(_taken(read), lines)
+        asked = chain(_pop_rows(read), lines)
         yield from translate_lines(load(), asked, config, reporter=reporter, ready=their, before=cuts)
     else:
         cuts.warn(reporter, model.network.max_length - 1)
@@ -180,7 +180,7 @@ def _are_few(rows: list[str]) -> bool:
     return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_CHARS
 
 
-def _taken(rows: deque[str]) -> Iterator[str]:
+def _pop_rows(rows: deque[str]) -> Iterator[str]:
     """Yield the rows, and remove each from the list when it is given."""
     while rows:
         yield rows.popleft()

@@ -135,7 +135,7 @@ def _repeats(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
         if before is None:
             continue
         if kind in ("pairwise", "best"):
-            yield _preferred(answer) == _preferred(before)
+            yield _preferred_labels(answer) == _preferred_labels(before)
             continue
         now, then = ({a.item.by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before))
         for system in now.keys() & then.keys():
@@ -143,7 +143,7 @@ def _repeats(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
             yield all(abs(one - other) <= AGREEMENT_TOLERANCE[kind] for one, other in pairs)
 
 
-def _preferred(answer: Answer) -> set[str | None]:
+def _preferred_labels(answer: Answer) -> set[str | None]:
     return {answer.item.by_label[label].system for label in answer.best}
 
 

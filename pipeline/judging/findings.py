@@ -290,14 +290,14 @@ def _of_strengths(found: Choices, given: Sequence[Preference]) -> list[str]:
     counts = win_counts(given, systems)[1].sum(0)
     apart, bounded = groups(counts, systems, "weak"), groups(counts, systems, "strong")
     if len(apart) > 1:
-        return [f"never compared, so that no order between them follows: {_grouped(apart)}"]
+        return [f"never compared, so that no order between them follows: {_format_groups(apart)}"]
     if len(bounded) > 1:
         return [
-            f"in {_grouped(bounded)} one group won every comparison with another: how far apart they are is not "
+            f"in {_format_groups(bounded)} one group won every comparison with another: how far apart they are is not "
             "measured, only limited by the prior"
         ]
     return []
 
 
-def _grouped(groups_of_systems: Sequence[Sequence[str]]) -> str:
+def _format_groups(groups_of_systems: Sequence[Sequence[str]]) -> str:
     return " | ".join(", ".join(group) for group in groups_of_systems)

@@ -72,7 +72,7 @@ def _tests_of_scale(scale: Scale) -> Table:
             test.first,
             test.second,
             _number(test.difference),
-            _between(test.low, test.high),
+            _format_interval(test.low, test.high),
             "paired" if test.paired else "unpaired",
             str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
             format_p(test.p),
@@ -91,7 +91,9 @@ def _of_choices(choices: Choices) -> Table:
         num = each.won + each.tied + each.lost
         share = f"{100 * (each.won + each.tied / 2) / num:.1f} %" if num else NOTHING
         counts = (str(count) for count in (each.won, each.tied, each.lost))
-        rows.append([str(rank), each.system, _number(each.value), _between(each.low, each.high), share, *counts])
+        rows.append(
+            [str(rank), each.system, _number(each.value), _format_interval(each.low, each.high), share, *counts]
+        )
     return Table("preferences (Bradley and Terry; ties are half a win)", columns, rows)
 
 
@@ -207,10 +209,10 @@ def _number(value: float | None) -> str:
 
 
 def _interval(mean: Mean | Estimate | Alpha | None) -> str:
-    return NOTHING if mean is None else _between(mean.low, mean.high)
+    return NOTHING if mean is None else _format_interval(mean.low, mean.high)
 
 
-def _between(low: float | None, high: float | None) -> str:
+def _format_interval(low: float | None, high: float | None) -> str:
     return NOTHING if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 

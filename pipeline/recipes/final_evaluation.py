@@ -124,12 +124,13 @@ def score_tests_once(
             enter_look(several, settings, chosen, reporter)
     about: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
     contents = {
-        each.folder.name: _scored(each, chosen=chosen if len(several) == 1 else None, **about) for each in choice.runs
+        each.folder.name: _score_tests(each, chosen=chosen if len(several) == 1 else None, **about)
+        for each in choice.runs
     }
     return show_seeds(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
 
 
-def _scored(candidate: Candidate, chosen: str | None, **about: Any) -> dict[str, Any]:
+def _score_tests(candidate: Candidate, chosen: str | None, **about: Any) -> dict[str, Any]:
     """Translate and score the test sets of one run; the content of scores.json."""
     run, about = RunPaths(candidate.folder), {**about, "seed": candidate.seed}
     if candidate.decoding is not None:

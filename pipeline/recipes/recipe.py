@@ -137,7 +137,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _resolved(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
+    recipe = _resolve(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
     check_unused_keys(recipe, origins)
     return recipe
 
@@ -170,7 +170,7 @@ def from_flags(
             takes = ", ".join(sorted([part, *beside]))
             raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
     origins: Origins = {}
-    found = _resolved(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
+    found = _resolve(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
     check_unused_keys(SimpleNamespace(**{part: found}), origins)
     return found
 
@@ -197,7 +197,7 @@ def _without_null(node: Any) -> Any:
     return [_without_null(each) for each in node] if isinstance(node, list) else node
 
 
-def _resolved(
+def _resolve(
     section: type[_Section],
     said: Mapping[str, Any],
     settings: Sequence[Setting],
@@ -264,7 +264,7 @@ def _as_json(section: type[BaseModel], content: Any) -> str:
     """Return the values as JSON, for validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError
     for a number that is not finite.
     """
-    return json.dumps(_prepared(section, content), default=str, allow_nan=False)
+    return json.dumps(_prepare_value(section, content), default=str, allow_nan=False)
 
 
 def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]]:
@@ -288,16 +288,16 @@ def _number_problem(name: str, number: int | float, field: FieldInfo | None) -> 
     return f"{name} must be a finite number"
 
 
-def _prepared(annotation: Any, value: Any) -> Any:
+def _prepare_value(annotation: Any, value: Any) -> Any:
     """The value with None for the text "none" wherever its type has a None."""
     if value == "none" and NoneType in get_args(annotation):
         return None
     if isinstance(value, (list, tuple)):
-        return [_prepared(model_of(annotation), each) for each in value]
+        return [_prepare_value(model_of(annotation), each) for each in value]
     if not isinstance(value, Mapping):
         return value
     model = model_of(annotation)
     if model is None or get_origin(annotation) is dict:
-        return {name: _prepared(model, each) for name, each in value.items()}
+        return {name: _prepare_value(model, each) for name, each in value.items()}
     types = {name: field.annotation for name, field in model.model_fields.items()}
-    return {name: _prepared(types.get(name), each) for name, each in value.items()}
+    return {name: _prepare_value(types.get(name), each) for name, each in value.items()}

@@ -282,7 +282,7 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
                 for kind in ("segments", "changed_by_normalization", "with_unknown_pieces")
             ]
             words = [f"{printable(each['word'])} {each['times']:,}" for each in found.get("words", ())]
-            characters = [f"{_shown(each)} {each['times']:,}" for each in found["characters"]]
+            characters = [f"{_format_character(each)} {each['times']:,}" for each in found["characters"]]
             shown = (words or characters)[:MAX_CHARACTERS_SHOWN]
             rows.append([name, *counts, ", ".join(shown)])
     unit = "words" if any((split.get("unwritable") or {}).get("words") for split in splits.values()) else "characters"
@@ -290,7 +290,7 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
     return [("references that the tokenizer cannot give back as they are", columns, rows)] if rows else []
 
 
-def _shown(found: Mapping[str, Any]) -> str:
+def _format_character(found: Mapping[str, Any]) -> str:
     """A character and its code point; of one that does not print by itself the code point alone."""
     character, code_point = found["character"], found["code_point"]
     return f"{character} {code_point}" if character.isprintable() and not combining(character) else str(code_point)

@@ -96,23 +96,23 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
         raise DataError("has no model yet: `tfm train` makes it", file=folder)
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
-    notes = _changed(model)
+    notes = _changed_settings(model)
     config = {**model.config, "seed": model.seed, "settings": _settings(model), "init_from": None}
     config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
-    figures, curve = _trained(model), None
+    figures, curve = _model_figures(model), None
     if run is not None:
         scores, translations = _scores(run, model, kept_beside(test), notes)
         notes += [f"has scores by the command: {each}" for each in commands_of(scores.config if scores else {})]
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
-        figures |= {} if scores is None else _scored(scores, translations, test, notes)
+        figures |= {} if scores is None else _test_scores(scores, translations, test, notes)
         if metrics := metrics_of(run, model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
     return RunSummary(name, model, dict(flattened(config)), figures, curve, notes, run)
 
 
-def _changed(model: Manifest) -> list[str]:
+def _changed_settings(model: Manifest) -> list[str]:
     """Settings that were changed once the training had begun, which the config alone does not tell."""
     found = model.figures.get("changed_during_training")
     words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
@@ -145,23 +145,28 @@ def _settings(model: Manifest) -> dict[str, object]:
     return {name: value for name, value in _table(model.figures, "settings").items() if name != "torch"}
 
 
-def _trained(model: Manifest) -> dict[str, Score]:
+def _model_figures(model: Manifest) -> dict[str, Score]:
     """The figures in the manifest of a model."""
     config, validation = _table(model.config, "model"), _table(model.figures, "validation")
     on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
     on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
-    on |= _predicted(config)
-    bleu = f"{validation.get('bleu_signature')}|{_spelled(on)}"
+    on |= _prediction_settings(config)
+    bleu = f"{validation.get('bleu_signature')}|{_format_parts(on)}"
     found = {
         "parameters": (_number(model.figures, "parameters"), ""),
         "updates": (_number(model.figures, "updates"), ""),
         "seconds": (_number(model.figures, "training_seconds"), _machine(model)),
-        **{f"valid.{name}": (_number(validation, name), _spelled(on)) for name in ("loss", "perplexity", "accuracy")},
+        **{
+            f"valid.{name}": (_number(validation, name), _format_parts(on))
+            for name in ("loss", "perplexity", "accuracy")
+        },
         "valid.bleu": (_number(validation, "bleu"), bleu),
     }
     known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
     others = further_scores(validation).items()
-    return known | {f"valid.{name}": Score(each.score, f"{each.signature}|{_spelled(on)}") for name, each in others}
+    return known | {
+        f"valid.{name}": Score(each.score, f"{each.signature}|{_format_parts(on)}") for name, each in others
+    }
 
 
 def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
@@ -174,7 +179,7 @@ def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
     return found
 
 
-def _predicted(config: Mapping[str, Any]) -> dict[str, str]:
+def _prediction_settings(config: Mapping[str, Any]) -> dict[str, str]:
     """The predictions of validation: the hidden share of span corruption; the window of word vectors.
 
     Texts of word vectors are read whole, as nothing is left out of them.
@@ -194,7 +199,7 @@ def _predicted(config: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _spelled(parts: Mapping[str, object]) -> str:
+def _format_parts(parts: Mapping[str, object]) -> str:
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
@@ -202,7 +207,7 @@ def _machine(model: Manifest) -> str:
     """The machine on which a model was trained, as far as speed goes."""
     hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
     settings = {name: value for name, value in _settings(model).items() if name in OF_SPEED}
-    return _spelled({**hardware, **settings, "torch": versions.get("torch")})
+    return _format_parts({**hardware, **settings, "torch": versions.get("torch")})
 
 
 def kept_beside(test: str | None) -> str:
@@ -229,7 +234,9 @@ def _scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[
     return scores, translations if is_scored else None
 
 
-def _scored(scores: Manifest, translations: Manifest | None, test: str | None, notes: list[str]) -> dict[str, Score]:
+def _test_scores(
+    scores: Manifest, translations: Manifest | None, test: str | None, notes: list[str]
+) -> dict[str, Score]:
     """The scores of one test set; the fingerprints of its texts are part of their signatures."""
     shown = scores.path / "scores.json"
     with reading_scores(shown, again="score again"):
@@ -238,7 +245,7 @@ def _scored(scores: Manifest, translations: Manifest | None, test: str | None, n
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
             return {}
         one = found[next(iter(found)) if test is None else test]
-        about = _spelled(_texts(one.name, scores, translations))
+        about = _format_parts(_texts(one.name, scores, translations))
         return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in one.scores.items()}
 
 

@@ -75,7 +75,7 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
 
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
-        panels = [*_PANELS.items(), *_found(metrics)]
+        panels = [*_PANELS.items(), *_validation_panels(metrics)]
         for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):
             _panel(axes, title, lines, metrics)
         for axes in figure.axes[len(panels) :]:
@@ -86,7 +86,7 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
     return buffer.getvalue()
 
 
-def _found(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
+def _validation_panels(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
     """The panels of validation: which figures there are differs from task to task."""
     there_are = [(title, lines) for title, lines in _FOUND.items() if points(metrics, *lines[0][1:])[0]]
     return there_are[:2] or list(_FOUND.items())[:2]

@@ -49,16 +49,16 @@ def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
         found[name.strip()] = value.strip()
     numbers = [found[name] for name in ("CPU implementer", "CPU part") if name in found]
     flags = (found.get("flags") or found.get("Features") or "").split()
-    return _said(found.get("model name") or " ".join(numbers), flags)
+    return _run_lscpu(found.get("model name") or " ".join(numbers), flags)
 
 
 def of_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
     """Description of the processor by macOS."""
     flags = [ON_MACOS[name] for name, value in found.items() if value == "1" and name in ON_MACOS]
-    return _said(found.get("machdep.cpu.brand_string", ""), flags)
+    return _run_lscpu(found.get("machdep.cpu.brand_string", ""), flags)
 
 
-def _said(name: str, flags: Iterable[str]) -> dict[str, str | None]:
+def _run_lscpu(name: str, flags: Iterable[str]) -> dict[str, str | None]:
     there = set(flags)
     return {"cpu": name or None, "instructions": " ".join(each for each in RELEVANT_FLAGS if each in there) or None}
 

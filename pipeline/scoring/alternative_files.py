@@ -89,10 +89,10 @@ def item_of(row: Row, line: int, kind: Kind) -> Item:
     context, alternatives, answer = READ[kind](row)
     for number, text in enumerate(alternatives):
         if text in alternatives[:number]:
-            raise _InvalidItemError(f"{_shown(text)} comes twice among its texts: no model can tell them apart")
+            raise _InvalidItemError(f"{_format_value(text)} comes twice among its texts: no model can tell them apart")
     identity = row.get("id")
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
-        raise _InvalidItemError(f'"id" is {_shown(identity)}, not a text or a whole number')
+        raise _InvalidItemError(f'"id" is {_format_value(identity)}, not a text or a whole number')
     category = None if row.get("category") is None else _text(row, "category") or None
     known = {name: row[name] for name in KEYS[kind] if row.get(name) is not None}
     return Item(line, context, alternatives, answer, category, known)
@@ -108,7 +108,7 @@ def _items(file: Path, kind: Kind) -> Iterator[Item]:
             raise DataError(f"not JSON: {error}", file=file, line=number) from None
         try:
             if not isinstance(row, dict):
-                raise _InvalidItemError(f"{_shown(row)} is not a JSON object")
+                raise _InvalidItemError(f"{_format_value(row)} is not a JSON object")
             yield item_of(row, number, kind)
         except _InvalidItemError as wrong:
             raise DataError(str(wrong), file=file, line=number) from None
@@ -121,7 +121,7 @@ def _question(row: Row) -> tuple[str, tuple[str, ...], int]:
     answer = _value(row, "answer")
     if isinstance(answer, bool) or not isinstance(answer, int) or not 0 <= answer < len(choices):
         raise _InvalidItemError(
-            f'"answer" is {_shown(answer)}: give the place of the right choice, 0 to {len(choices) - 1}'
+            f'"answer" is {_format_value(answer)}: give the place of the right choice, 0 to {len(choices) - 1}'
         )
     return context, choices, answer
 
@@ -148,24 +148,24 @@ def _value(row: Row, key: str) -> Any:
 
 
 def _text(row: Row, key: str) -> str:
-    return _checked(_value(row, key), f'"{key}"')
+    return _check_text(_value(row, key), f'"{key}"')
 
 
 def _texts(row: Row, key: str) -> tuple[str, ...]:
     values = _value(row, key)
     if not isinstance(values, list):
-        raise _InvalidItemError(f'"{key}" is {_shown(values)}, not a list of texts')
-    return tuple(_checked(each, f'text {number} of "{key}"') for number, each in enumerate(values, 1))
+        raise _InvalidItemError(f'"{key}" is {_format_value(values)}, not a list of texts')
+    return tuple(_check_text(each, f'text {number} of "{key}"') for number, each in enumerate(values, 1))
 
 
-def _checked(value: object, what: str) -> str:
+def _check_text(value: object, what: str) -> str:
     if not isinstance(value, str):
-        raise _InvalidItemError(f"{what} is {_shown(value)}, not a text")
+        raise _InvalidItemError(f"{what} is {_format_value(value)}, not a text")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise _InvalidItemError(f"{what} contains half a surrogate pair, which is not a character")
     return value
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

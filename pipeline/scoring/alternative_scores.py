@@ -189,7 +189,7 @@ def _part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: 
 
 def _failure(of: ScoredItem) -> dict[str, Any]:
     item, best = of.item, max(range(len(of.log_probs)), key=of.log_probs.__getitem__)
-    likelier = best if best != item.answer else _tied(of)
+    likelier = best if best != item.answer else _equally_likely(of)
     return {
         "line": item.line,
         **{name: item.row[name] for name in ("id", "category") if name in item.row},
@@ -200,7 +200,7 @@ def _failure(of: ScoredItem) -> dict[str, Any]:
     }
 
 
-def _tied(of: ScoredItem) -> int:
+def _equally_likely(of: ScoredItem) -> int:
     """The other text that is as likely as the right one."""
     return next(n for n, each in enumerate(of.log_probs) if n != of.item.answer and each == max(of.log_probs))
 

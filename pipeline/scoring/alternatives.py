@@ -140,7 +140,7 @@ class _CausalRequests:
             _check(item, self._name, texts, self._reader.context)
         too_many = max(0, max(map(len, wholes)) - self._reader.context)
         _note(self._told, item, cut=too_many > 0, texts=added)
-        if (glued := _glued(item)) is not None:
+        if (glued := _joined_word(item)) is not None:
             self._told.word_joins.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
@@ -170,7 +170,7 @@ def _brief(text: str) -> str:
     return f'"{printable(text[:40])}"'
 
 
-def _glued(item: Item) -> str | None:
+def _joined_word(item: Item) -> str | None:
     """The word that a text makes with the end of the context, in a script with spaces between words; None: none."""
     for text in item.alternatives:
         if _is_of_word(item.context[-1:]) and _is_of_word(text[:1]):

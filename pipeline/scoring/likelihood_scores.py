@@ -74,7 +74,7 @@ def score_likelihood(
         nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), bar.advance)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
-    signature = _signature(config, count, task.num_draws) + _beside(config, split, num_long, name, reporter)
+    signature = _signature(config, count, task.num_draws) + _signature_addition(config, split, num_long, name, reporter)
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
     if not task.has_perplexity:
         return _evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
@@ -122,7 +122,7 @@ def _of_language_model(
     characters = Characters.of(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
     signature = _signature(config, count) + (f"|stride:{stride}" if overlap else "")
-    signature += _beside(config, split, num_long, name, reporter)
+    signature += _signature_addition(config, split, num_long, name, reporter)
     scores = {
         "perplexity": _perplexity(nll, count, signature, loaded),
         "word_perplexity": Score(exp_or_inf(nll / words), f"unit:word|count:{words}|newline:counted|{signature}"),
@@ -185,7 +185,7 @@ def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"
 
 
-def _beside(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
+def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
     """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
     abilities = ABILITIES[config.task]
     ids, _ = _read(split, abilities).take(np.arange(len(split)))

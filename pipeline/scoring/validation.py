@@ -47,7 +47,7 @@ class Scorer:
         evaluation = resolved(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
         for name, reason in too_long_reasons([], references, evaluation).items():
             remedy = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
-            raise DataError(f"validation target: {reason} for {_named(name)}; shorten it, or set {remedy}")
+            raise DataError(f"validation target: {reason} for {_metric_name(name)}; shorten it, or set {remedy}")
         self.missing = inapplicable_metrics([], references, evaluation)
         self.metrics = tuple(name for name in metrics if name not in self.missing)
         self.evaluation = evaluation.model_copy(update={"metrics": self.metrics})
@@ -263,7 +263,7 @@ class DirectionsValidator:
         }
 
 
-def _named(metric: str) -> str:
+def _metric_name(metric: str) -> str:
     """A metric as messages call it."""
     return "BLEU" if metric == "bleu" else metric
 

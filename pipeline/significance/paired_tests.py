@@ -127,7 +127,7 @@ def compare_systems(
         results.append(result)
         if on_done is not None:
             on_done()
-    return _corrected(results)
+    return _correct(results)
 
 
 def _score(system: SegmentStatistics, drawn: Array) -> Result:
@@ -159,7 +159,7 @@ def _difference(
     return Difference(difference, low, high, p_bootstrap, p_randomisation, num_apart, p, p, better, reason)
 
 
-def _corrected(results: Sequence[Result]) -> list[Result]:
+def _correct(results: Sequence[Result]) -> list[Result]:
     """The results with Holm's correction over all systems that were tested."""
     corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
     return [

@@ -101,9 +101,9 @@ def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[Reci
             if min(len(recipes[0]), len(recipes[place])) > 1 and lengths[0] >= MIN_SEGMENTS:
                 difference = results[place].mean - results[0].mean
                 variance = _variance([pseudo[0], pseudo[place]])
-                versus = _tested(difference, variance, lengths[0], recipes[0][0].higher_is_better)
+                versus = _test_difference(difference, variance, lengths[0], recipes[0][0].higher_is_better)
                 results[place] = replace(results[place], versus=versus)
-    return _corrected(results)
+    return _correct(results)
 
 
 def pseudo_values(statistics: SegmentStatistics) -> Array:
@@ -169,7 +169,9 @@ def _variance(recipes: Sequence[Array]) -> _Variance:
     return _Variance(whole, degrees, of_seeds)
 
 
-def _tested(difference: float, variance: _Variance, num_segments: int, higher_is_better: bool) -> SeedDifference:
+def _test_difference(
+    difference: float, variance: _Variance, num_segments: int, higher_is_better: bool
+) -> SeedDifference:
     from scipy import stats  # here, not at the top: it takes long to load
 
     p = 1.0
@@ -194,7 +196,7 @@ def _around(mean: float, variance: _Variance) -> tuple[float, float]:
     return float(mean - half_width), float(mean + half_width)
 
 
-def _corrected(results: Sequence[RecipeResult]) -> list[RecipeResult]:
+def _correct(results: Sequence[RecipeResult]) -> list[RecipeResult]:
     """The results with Holm's correction over all recipes that were tested."""
     corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
     return [

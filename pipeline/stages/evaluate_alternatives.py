@@ -68,7 +68,7 @@ def evaluate_alternatives(
     looker = looker_of_models(models, "files")
 
     def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        found, lines = _scored(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
+        found, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
             seen = [sha256_of_json(to_jsonable(each)) for each in found["sets"]]
             entries = [looker.look(each.name, _texts(each, kind), of) for each, of in zip(sets, seen, strict=True)]
@@ -86,7 +86,7 @@ def evaluate_alternatives(
         languages = {"to": to, "from": source_language}
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
-        found = _published(plan, work, command, reporter)
+        found = _publish(plan, work, command, reporter)
     entries = [] if looker is None else looks(looker.root)
     for each in sets:
         if how_often := in_words(of_texts(entries, _texts(each, kind))):
@@ -103,7 +103,7 @@ def _texts(of: AlternativeSet, kind: Kind) -> str:
     )
 
 
-def _published(
+def _publish(
     plan: Plan,
     work: Callable[[], tuple[dict[str, Any], list[dict[str, Any]]]],
     command: Sequence[str],
@@ -129,7 +129,7 @@ def _published(
     return found
 
 
-def _scored(
+def _score_sets(
     kind: Kind,
     sets: Sequence[AlternativeSet],
     models: Sequence[Path],

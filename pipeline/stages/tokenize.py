@@ -99,7 +99,7 @@ def tokenize(
         if data.target_languages and not tokenizers[side].names_texts:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
-        draft.figures.update(_learned(trainers, reporter))
+        draft.figures.update(_report_trainers(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
         _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
     for remark in remarks:
@@ -137,7 +137,7 @@ def tokenize_files(
         taken = _take(config, reporter)
         unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
         tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)
-        draft.figures.update(_learned(trainers, reporter))
+        draft.figures.update(_report_trainers(trainers, reporter))
         where = f"every {HELD_OUT_EVERY}th line"
         measures = _measure(tokenizers, _lines(files, held_out=None if taken else True), reporter)
         if taken:
@@ -260,7 +260,7 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
     return TokenizerTrainer({"source": config.of_source, "target": config.target_config}.get(side, config))
 
 
-def _learned(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
+def _report_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
     """Show the further figures of trainers, and return them as the manifest has them: languages that learned together,
     new pieces.
     """

@@ -154,7 +154,7 @@ def translate_tests(
                     _write(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
-                directed = partial(_directed, found, loaded, data.directions.get(name, ()))
+                directed = partial(_translate_directions, found, loaded, data.directions.get(name, ()))
                 _write(draft, name, f"{name}.source", sources, directed, reporter)
 
 
@@ -168,7 +168,7 @@ def _of_images(
     return translate_images(loaded, portions, config, on_done=on_done)
 
 
-def _directed(
+def _translate_directions(
     translate: Callable[["LoadedModel", Iterable[str]], Iterator[list[Translation]]],
     loaded: "LoadedModel",
     directions: Sequence[Direction],

@@ -46,7 +46,7 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
     hours = sum(each.seconds for each in results.trials) / 3600
     updates = sum(each.updates for each in results.trials)
     text = (
-        f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_judged(config)} "
+        f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_evaluation_words(config)} "
         f"(seed {config.seed}). The space was: {space}. {_counts(results, seeds)}; they took {updates:,} updates "
         f"and {hours:.2f} hours in all."
     )
@@ -92,7 +92,7 @@ def _verdict(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) ->
     return f"the other {'one is' if len(others) == 1 else f'{len(others)} are'} worse than it"
 
 
-def _judged(config: SearchConfig) -> str:
+def _evaluation_words(config: SearchConfig) -> str:
     if config.folds is None:
         return f"{config.metric} of the validation set"
     return f"mean {config.metric} of {config.folds}-fold cross-validation on the training data"

@@ -77,10 +77,10 @@ class Parameter:
         """Return the values of the key as text for a report."""
         if self.values is None:
             return f"between {self.low:g} and {self.high:g}{', by the logarithm' if self.log else ''}"
-        return f"{'' if self.ordered else 'one of '}{', '.join(map(_shown, self.values))}"
+        return f"{'' if self.ordered else 'one of '}{', '.join(map(_format_value, self.values))}"
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -100,10 +100,10 @@ def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]
                     f"{place} has no steps, so that it is never exactly {value!r}: give it step or factor"
                 )
             if value not in values:
-                raise RecipeError(f"{place} is never {value!r}; it is {format_names(map(_shown, values))}")
+                raise RecipeError(f"{place} is never {value!r}; it is {format_names(map(_format_value, values))}")
             for first, needed in needs[other].items():
                 if needs[key].setdefault(first, needed) != needed:
-                    both = f"{first} = {_shown(needed)} and {first} = {_shown(needs[key][first])}"
+                    both = f"{first} = {_format_value(needed)} and {first} = {_format_value(needs[key][first])}"
                     raise RecipeError(f'search.space."{key}".only_if is never so: it needs {both}')
     return tuple(found.values())
 

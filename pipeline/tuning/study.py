@@ -115,7 +115,7 @@ class Trials:
         """
         with ExitStack() as held:
             with waiting_for(self.folder / ".claim.lock"):
-                found = self._resume_abandoned(held) or self._new(held)
+                found = self._resume_abandoned(held) or self._claim_new_trial(held)
             yield found
 
     def _resume_abandoned(self, stack: ExitStack) -> ClaimedTrial | None:
@@ -161,7 +161,7 @@ class Trials:
             if of is not None and not of.single() and each.key not in trial.relative_params:
                 self.study.sampler.sample_independent(self.study, left, each.key, of)
 
-    def _new(self, stack: ExitStack) -> ClaimedTrial | None:
+    def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
             return None
         with as_cannot_write(self.folder):

@@ -47,7 +47,7 @@ def work(of: WorkerJob) -> None:
                     prune_artifacts(of.trials)  # whoever ended the last trial may have been killed before it did so
                     of.reporter.line(f"the search is over: {of.trials.stop_reason()}")
                     return
-                outcome = _one(of, claimed)
+                outcome = _run_trial(of, claimed)
                 of.reporter.line(in_words(of.trials, claimed, outcome))
             bar.advance(1, best_in_words(of.trials))
 
@@ -59,7 +59,7 @@ def most(limit: int | None, done: int) -> int | None:
     return None if limit is None else max(limit, done)
 
 
-def _one(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
+def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
     place = claimed.folder
     with as_cannot_write(place):
         make_below(of.trials.folder, place)

@@ -193,7 +193,7 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
     sets = ("--set", "training.max_steps=40", "--set", "training.schedule.warmup_steps=5", "--set", "name=base")
     assert tfm("run", "tiny.toml", "--seeds", "1,2", *sets).code == 0
     words = ("evaluate", "--final", "runs/short", "runs/base-1", "runs/base-2", "--by", "perplexity", "--json")
-    scored = final_evaluation._scored
+    scored = final_evaluation._score_tests
 
     def dies(candidate: final_evaluation.Candidate, **about: Any) -> dict[str, Any]:
         if candidate.seed == 2:
@@ -201,7 +201,7 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
         return scored(candidate, **about)
 
     with monkeypatch.context() as patch:
-        patch.setattr(final_evaluation, "_scored", dies)
+        patch.setattr(final_evaluation, "_score_tests", dies)
         assert tfm(*words).code == 74
     done = tfm(*words)
     assert done.code == 0, done.err

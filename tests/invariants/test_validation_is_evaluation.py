@@ -72,7 +72,7 @@ def test_of_the_same_texts_both_say_the_same(recipe: Path, here: Path) -> None:
                 "evaluation.samples=3", "--set", 'evaluation.rouge_tokenize="rouge-score"')  # fmt: skip
     assert "up to date" in fresh.err, fresh.err
     again = tfm("train", "--recipe", recipe)
-    assert "is now" in again.err, again.err
+    assert "was moved to" in again.err, again.err
     cased: Any = open_artifact(here / "model", "train").figures["validation"]
     assert "|case:mixed|eff:no|tok:zh|" in cased["bleu_signature"]
     assert cased["bleu"] < of_validation[0]

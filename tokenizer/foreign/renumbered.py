@@ -55,7 +55,7 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     new_names = [*SPECIALS, *(_free(names[number], number) for number in rest)]
     unmapped_ids = [number for number, role in enumerate(SPECIALS) if role not in kept]
     rows += rest
-    return RenumberedTokenizer(_written(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
+    return RenumberedTokenizer(_renumbered_document(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
@@ -105,7 +105,7 @@ def _free(name: str, number: int) -> str:
     return f"{name}:{number}" if name in SPECIALS else name
 
 
-def _written(
+def _renumbered_document(
     document: dict[str, Any], new_names: list[str], rows: list[int], unmapped_ids: list[int]
 ) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""

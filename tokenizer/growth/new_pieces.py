@@ -55,7 +55,7 @@ def more_probable_pieces(document: Document, words: Words, count: int, min_frequ
     """
     known = {*pieces_of(document).values()}
     learned = unigram_pieces(words, len(known) + count, min_frequency)
-    whole, scores = _whole(document), [score for _, score in document["model"]["vocab"]]
+    whole, scores = _load_tokenizer(document), [score for _, score in document["model"]["vocab"]]
     unknown = document["model"]["unk_id"]
 
     def parts(piece: str) -> float:
@@ -84,7 +84,7 @@ GROWERS: Mapping[str, Callable[[Document, Words, int, int], Document]] = {
 with more pieces, so many at most."""
 
 
-def _whole(document: Document) -> tokenizers.Tokenizer:
+def _load_tokenizer(document: Document) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
@@ -117,7 +117,7 @@ def _joins(
 
 def _runs(document: Document, words: Words) -> Counter[tuple[str, ...]]:
     """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD pieces at most."""
-    whole, runs = _whole(document), Counter[tuple[str, ...]]()
+    whole, runs = _load_tokenizer(document), Counter[tuple[str, ...]]()
 
     def is_text(piece: str) -> bool:
         return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE, piece))

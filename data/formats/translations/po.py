@@ -65,12 +65,12 @@ def _entries(path: Path) -> Iterator[Entry]:
         entry.size += len(line)
         if entry.size > MAX_LINE_BYTES:
             raise DataError(f"its message is longer than {MAX_LINE_BYTES:,} characters", file=path, line=number)
-        entry.strings.setdefault(keyword, []).append(_unescaped(match[2], path, number))
+        entry.strings.setdefault(keyword, []).append(_unescape(match[2], path, number))
     if entry.strings:
         yield entry
 
 
-def _unescaped(text: str, path: Path, number: int) -> str:
+def _unescape(text: str, path: Path, number: int) -> str:
     def character(match: re.Match[str]) -> str:
         octal, hexadecimal, letter = match.groups()
         code = int(octal, 8) if octal else int(hexadecimal or "0", 16)

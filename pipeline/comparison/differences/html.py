@@ -34,24 +34,26 @@ def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
     heads.append(f'<th class="number">{bdi(columns[0])}</th>')
     for name in columns[1:]:
         heads += [f'<th class="number">{bdi(name)}</th>', head("difference", True), "<th></th>"]
-    scale = max([MIN_SCALE, *(abs(each) for row in found.rows for each in _apart(row) if each is not None)])
+    scale = max(
+        [MIN_SCALE, *(abs(each) for row in found.rows for each in _differences_from_first(row) if each is not None)]
+    )
     rows = []
     for row in found.rows:
         cells = [cell(row.name, False), *([cell("" if row.count is None else f"{row.count:,}")] if counted else [])]
-        cells.append(cell(_shown(row.values[0])))
-        for value, apart in zip(row.values[1:], _apart(row), strict=True):
-            cells += [cell(_shown(value)), cell(_shown(apart, "+")), _bar(apart, scale)]
+        cells.append(cell(_format_value(row.values[0])))
+        for value, apart in zip(row.values[1:], _differences_from_first(row), strict=True):
+            cells += [cell(_format_value(value)), cell(_format_value(apart, "+")), _bar(apart, scale)]
         rows.append(cells)
     return table_box(found.title, heads, rows)
 
 
-def _apart(row: Row) -> list[float | None]:
+def _differences_from_first(row: Row) -> list[float | None]:
     """The difference of each system from the first, where both have a value."""
     first, *others = row.values
     return [None if first is None or each is None else each - first for each in others]
 
 
-def _shown(value: float | None, sign: str = "") -> str:
+def _format_value(value: float | None, sign: str = "") -> str:
     return NOTHING if value is None else f"{value:{sign}.2f}"
 
 
@@ -80,8 +82,8 @@ def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
 def _sentence(change: Change, base: str, name: str, by: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
     entries = [] if change.source is None else [("source", text_as_html(change.source))]
-    entries.append((bdi(base), _marked(change.before, "del")))
-    entries.append((bdi(name), _marked(change.after, "ins")))
+    entries.append((bdi(base), _mark(change.before, "del")))
+    entries.append((bdi(name), _mark(change.after, "ins")))
     entries += [("reference", text_as_html(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
@@ -89,7 +91,7 @@ def _sentence(change: Change, base: str, name: str, by: str) -> str:
     return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
 
 
-def _marked(stretches: Sequence[TextSpan], tag: str) -> str:
+def _mark(stretches: Sequence[TextSpan], tag: str) -> str:
     texts = ((text_as_html(each.text), each.differs) for each in stretches)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 

@@ -106,7 +106,7 @@ def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int]
     tables = []
     for figure, compute in figures.items():
         rows = [
-            Row(_named(bucket), each[0][2], [compute(*counted) for counted in each])
+            Row(_bucket_name(bucket), each[0][2], [compute(*counted) for counted in each])
             for bucket, each in zip(BUCKETS, zip(*tallies, strict=True), strict=True)
         ]
         tables.append(
@@ -132,6 +132,6 @@ def _bucket_of(count: int) -> int:
     return bisect_right([least for least, _ in BUCKETS], count) - 1
 
 
-def _named(bucket: tuple[int, int | None]) -> str:
+def _bucket_name(bucket: tuple[int, int | None]) -> str:
     least, most = bucket
     return f"{least:,}" if most == least else f"{least:,} or more" if most is None else f"{least}–{most}"

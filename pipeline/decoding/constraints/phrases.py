@@ -122,9 +122,11 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     for phrase in phrases:
         pieces, _ = _cut(tokenizer, phrase, space="" if is_glued(phrase) else " ")
         if UNK_ID in pieces:
-            raise DataError(f"the forced {_shown(phrase)} cannot be spelled with the model's vocabulary: remove it")
+            raise DataError(
+                f"the forced {_quote_phrase(phrase)} cannot be spelled with the model's vocabulary: remove it"
+            )
         if any(_holds(pieces, other) for other in forbidden):
-            raise DataError(f"the forced {_shown(phrase)} contains a forbidden phrase: remove one of the two")
+            raise DataError(f"the forced {_quote_phrase(phrase)} contains a forbidden phrase: remove one of the two")
         found.append(pieces)
     return found
 
@@ -141,7 +143,7 @@ def _cut(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
     alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE}{space}{phrase}"])
     if not alone:
-        raise DataError(f"the phrase {_shown(phrase)} has no pieces: remove it")
+        raise DataError(f"the phrase {_quote_phrase(phrase)} has no pieces: remove it")
     rest = inside[len(before) :] if inside[: len(before)] == before else []
     # where the letter itself is unknown, so may be what is cut together with it
     follows = bool(rest) and tokenizer.decode(rest).strip() == tokenizer.decode(alone).strip()
@@ -152,5 +154,5 @@ def _holds(pieces: Pieces, other: Pieces) -> bool:
     return any(pieces[place : place + len(other)] == other for place in range(len(pieces)))
 
 
-def _shown(phrase: str) -> str:
+def _quote_phrase(phrase: str) -> str:
     return f'"{printable(phrase[:40])}"'

@@ -77,7 +77,7 @@ def page(campaign: Campaign, judge: Judge) -> str:
         "judge": judge.name,
         "kind": campaign.kind,
         "scales": {name: [*ends, *STEPS[name]] for name, ends in SCALES[campaign.kind].items()},
-        "items": [_blinded(campaign, name) for name in judge.items],
+        "items": [_blind_item(campaign, name) for name in judge.items],
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
     body = BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYS[campaign.kind]))
@@ -85,7 +85,7 @@ def page(campaign: Campaign, judge: Judge) -> str:
     return framed("Judging translations", body, style=STYLE, script=script)
 
 
-def _blinded(campaign: Campaign, name: str) -> dict[str, object]:
+def _blind_item(campaign: Campaign, name: str) -> dict[str, object]:
     """The part of an item that the page may show."""
     item = campaign.by_id[name]
     reference = item.references[0] if campaign.show_reference and item.references else None

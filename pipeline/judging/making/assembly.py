@@ -71,7 +71,7 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
     names = _names(sum(map(len, asked)))
     items, judges = [], []
     for number, drafts in enumerate(asked, 1):
-        own = _named(drafts, names)
+        own = _number_items(drafts, names)
         items += own
         shown = tuple(item.id for item in own if not _is_tie(wanted.kind, item))
         if not shown:
@@ -195,7 +195,7 @@ def _names(number: int) -> Iterator[str]:
     return (f"i{each:0{width}d}" for each in count(1))
 
 
-def _named(drafts: Sequence[Item], names: Iterator[str]) -> list[Item]:
+def _number_items(drafts: Sequence[Item], names: Iterator[str]) -> list[Item]:
     """The items of one judge with ids, in the order shown, so that an id says no more than the place."""
     ids = [name for _, name in zip(drafts, names, strict=False)]
     return [

@@ -35,7 +35,7 @@ def systems_of(
         wanted = next(iter(found[0].tests))
         found = [found[0], *(_with_test(system, wanted) for system in found[1:])]
         first = found[0].tests[wanted]
-        found += [System(name, {wanted: _beside(first, file)}) for name, file in files.items()]
+        found += [System(name, {wanted: _read_other_system(first, file)}) for name, file in files.items()]
     elif source is not None:
         found = _of_files(files, source, references)
     names = [system.name for system in found]
@@ -76,7 +76,7 @@ def _with_test(system: System, test: str) -> System:
     return replace(system, tests={test: system.tests[test]})
 
 
-def _beside(first: Segments, file: Path) -> Segments:
+def _read_other_system(first: Segments, file: Path) -> Segments:
     """Another system's translations of the same sources."""
     lines = aligned({"hypotheses": file})["hypotheses"]
     if len(lines) != len(first.hypotheses):

@@ -69,12 +69,12 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
     again = partial(alpha_of_draws, units=values, level=level)
-    found = estimate(_alpha(values, level), list(pairable), again, _apart(values))
+    found = estimate(_alpha(values, level), list(pairable), again, _masks_apart(values))
     num_values = sum(map(len, values))
     return Alpha(found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason)
 
 
-def _apart(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
+def _masks_apart(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
     """Which units have another value than the commonest of all, and where judges differ."""
     flags = apart([value for values in units for value in values])
     ends = list(accumulate(map(len, units), initial=0))
@@ -122,7 +122,7 @@ def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level
         ranks = totals.cumsum(1) - totals / 2
         delta = (ranks[:, :, None] - ranks[:, None, :]) ** 2
     expected = np.einsum("dck,dc,dk->d", delta, totals, totals)
-    return 1 - _divided((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
+    return 1 - _divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
 
 
 def _of_squares_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Array:
@@ -132,10 +132,10 @@ def _of_squares_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Arr
     per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
     num, sums, squares, within = (counts @ np.array(per_unit)).T
     whole = squares - sums**2 / num
-    return 1 - _divided((num - 1) * within, num * np.where(whole > _TINY * squares, whole, 0))
+    return 1 - _divide((num - 1) * within, num * np.where(whole > _TINY * squares, whole, 0))
 
 
-def _divided(above: Array, below: Array) -> Array:
+def _divide(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
 
@@ -169,7 +169,7 @@ def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float
     else:  # E (x − y)² of independent x and y
         x, y = x - x.mean(), y - x.mean()
         expected = (counts @ x**2 + counts @ y**2) / num - 2 * (counts @ x / num) * (counts @ y / num)
-    return 1 - _divided(observed, np.where(expected > _TINY * (x @ x + y @ y), expected, 0))
+    return 1 - _divide(observed, np.where(expected > _TINY * (x @ x + y @ y), expected, 0))
 
 
 def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
@@ -184,13 +184,13 @@ def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Es
         if both:
             first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
             again = partial(kappa_of_draws, first=first, second=second, level=level)
-            value, differing = cohen_kappa(first, second, level), _apart(list(zip(first, second, strict=True)))
+            value, differing = cohen_kappa(first, second, level), _masks_apart(list(zip(first, second, strict=True)))
             each = estimate(value, both, again, differing)
             found.append(Kappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
             of_draws.append(partial(_of_some, [place[unit] for unit in both], again))
     values = [each.value for each in found if each.value is not None]
     mean = fmean(values) if values else None
-    differing = _apart([[given[unit] for given in table.values() if unit in given] for unit in units])
+    differing = _masks_apart([[given[unit] for given in table.values() if unit in given] for unit in units])
     return found, estimate(mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]), differing)
 
 
@@ -200,4 +200,4 @@ def _of_some(columns: Sequence[int], of_draws: Callable[[Array], Array], counts:
 
 def _mean_of_defined(values: Sequence[Array]) -> Array:
     defined = ~np.isnan(values)
-    return _divided(np.where(defined, values, 0).sum(0), defined.sum(0).astype(np.float64))
+    return _divide(np.where(defined, values, 0).sum(0), defined.sum(0).astype(np.float64))

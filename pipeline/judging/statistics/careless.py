@@ -68,7 +68,7 @@ def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> l
     """
     reasons: dict[str, list[str]] = {}
     for each in conducts:
-        found = (_checks(each), _repeats(each, conducts), _same(each), _time(each, conducts))
+        found = (_checks(each), _repeats(each, conducts), _same_answer_reason(each), _time(each, conducts))
         reasons[each.judge] = [reason for reason in found if reason]
     table = by_judge(z_scores(judgments)[0])  # so that nobody weighs more among the others for using the whole scale
     while worst := _lowest(table, [judge for judge, some in reasons.items() if not some]):
@@ -133,7 +133,7 @@ def _repeats(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"
 
 
-def _same(conduct: JudgeStats) -> str | None:
+def _same_answer_reason(conduct: JudgeStats) -> str | None:
     num = len(conduct.answers)
     if num >= MIN_ANSWERS and len(set(conduct.answers)) == 1:
         return f"gave the same answer to all {num} items"

@@ -62,11 +62,11 @@ def first_unsupported(config: BaseModel, held: Mapping[str, Any]) -> str | None:
     for key, value in config:
         values = held.get(key, (getattr(default, key),))
         if values is not ANY and value not in values:
-            return f"{key} = {_spelled(value)}"
+            return f"{key} = {_format_value(value)}"
     return None
 
 
-def _spelled(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, BaseModel):
         return "{ .. }"
     return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')

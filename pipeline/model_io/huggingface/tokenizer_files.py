@@ -99,7 +99,7 @@ def num_read(config: ModelConfig) -> int:
 
 def with_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
     """tokenizer.json of running text, in which the token that ends lines is read and written as a line break."""
-    document = _renamed(document, EOS, LINE_BREAK)
+    document = _rename_token(document, EOS, LINE_BREAK)
     for token in document["added_tokens"]:
         token["special"] &= token["content"] != LINE_BREAK  # else it would be left out of a text
     own = document["decoder"]
@@ -111,7 +111,7 @@ def with_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
 
 def without_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
     """The tokenizer.json that `with_line_breaks` was given."""
-    document = _renamed(document, LINE_BREAK, EOS)
+    document = _rename_token(document, LINE_BREAK, EOS)
     for token in document["added_tokens"]:
         token["special"] |= token["content"] == EOS
     if "Metaspace" in json.dumps(document["decoder"]):
@@ -119,7 +119,7 @@ def without_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _renamed(document: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+def _rename_token(document: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     """The tokenizer with another name for a token."""
     vocab = document["model"]["vocab"]
     if isinstance(vocab, list):

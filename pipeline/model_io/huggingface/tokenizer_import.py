@@ -72,7 +72,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     document = with_model_type(document)
-    unknown = _unknown(_about(folder)) or document["model"].get("unk_token") or UNK
+    unknown = _unknown(_read_settings(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _roles(settings, pieces_of(document), unknown), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
@@ -93,11 +93,11 @@ def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
 
 def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
-    about = _about(folder)
+    about = _read_settings(folder)
     names = with_languages(_numbering(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100))
     roles = _roles(settings, names, _unknown(about) or UNK)
-    found = _numbered(model, names, (EOS, UNK, PAD, BOS), roles, size)
+    found = _renumber(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
@@ -115,7 +115,7 @@ def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
         control: Sequence[str] = (EOS, UNK, PAD)
         if names[: len(SPECIALS)] == [*SPECIALS] and isinstance(settings.get("tfm"), dict):  # a Marian that tfm wrote
             roles, control = {token: number for number, token in enumerate(SPECIALS)}, SPECIALS
-        sides.append(_numbered(model, names, control, roles, size))
+        sides.append(_renumber(model, names, control, roles, size))
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].unmapped_ids)
 
@@ -135,13 +135,13 @@ def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Piece
             raise ValueError(f"{file} has no {EOS}")
         roles = of_source if side == "source" else _roles(settings, names, UNK)
         sides.append(
-            _numbered(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
+            _renumber(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )
     source, target = map(_tokenizer, sides)
     return Pieces(source, target, sides[1].rows, sides[1].unmapped_ids, sides[0].rows)
 
 
-def _numbered(
+def _renumber(
     model: SentencePiece, names: list[str], control: Sequence[str], roles: Mapping[str, int], size: int
 ) -> RenumberedTokenizer:
     """A SentencePiece model whose pieces have the numbers of a vocabulary; those that it lacks read as <unk>.
@@ -208,7 +208,7 @@ def _tokenizer(found: RenumberedTokenizer) -> Tokenizer:
     return Tokenizer.from_json(json.dumps(found.document))
 
 
-def _about(folder: Snapshot) -> Settings:
+def _read_settings(folder: Snapshot) -> Settings:
     """tokenizer_config.json, whose values are checked."""
     about = folder.read_document("tokenizer_config.json")
     check_values(about, OF_TOKENIZERS, folder.folder / "tokenizer_config.json")

@@ -42,8 +42,8 @@ def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
         model: the network.
         config: its config.
     """
-    rows, _ = _encoded(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
-    for number, layer in _numbered(model.decoder):
+    rows, _ = _encode(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
+    for number, layer in _enumerate_layers(model.decoder):
         seen = project_memory(graph, layer.cross_attention, rows)
         seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
 
@@ -60,7 +60,7 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
         config: its config.
     """
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "source")
-    layers = _numbered(model.decoder)
+    layers = _enumerate_layers(model.decoder)
     memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
     pasts = _pasts(graph, model.decoder)
     own, bias = _causal(graph, ids, pasts[0])
@@ -68,7 +68,7 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     hidden_source = padding_bias(graph, mask)
     rows = embedding(graph, model.target_embedding, ids, places.own)
     for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
-        rows = _attended(graph, layer, number, rows, places, past)
+        rows = _self_attention(graph, layer, number, rows, places, past)
         rows = residual(
             graph,
             layer.around_cross_attention,
@@ -97,8 +97,8 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
     positions = graph.node("Gather", _positions(graph, mask), queries, axis=1)
     places = PositionsAndMask(positions, graph.node("Add", padding_bias(graph, mask), later))
     rows = embedding(graph, model.embedding, ids, positions)
-    for (number, layer), past in zip(_numbered(model.layers), pasts, strict=True):
-        rows = _attended(graph, layer, number, rows, places, past)
+    for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
+        rows = _self_attention(graph, layer, number, rows, places, past)
         rows = _fed_forward(graph, layer, config, rows)
     _logits(graph, model, norm(graph, model.norm, rows))
 
@@ -114,7 +114,7 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
         model: the network.
         config: its config.
     """
-    rows, mask = _encoded(graph, model.embedding, model.encoder, model.encoder_norm, config)
+    rows, mask = _encode(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
     if isinstance(head, SentenceHead):
         pooled = POOLINGS[config.pooling](graph, rows, mask)
@@ -144,15 +144,15 @@ def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
     return found
 
 
-def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig) -> tuple[str, str]:
+def _encode(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig) -> tuple[str, str]:
     """The rows (B, S, D) that an encoder makes of its inputs, and their mask (B, S); S + 1 with a begin token."""
     assert isinstance(table, Embedding)
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
     if config.begin_token:
-        ids, mask = _before(graph, BOS_ID, ids), _before(graph, 1, mask)
+        ids, mask = _prepend(graph, BOS_ID, ids), _prepend(graph, 1, mask)
     places = PositionsAndMask(_positions(graph, mask), padding_bias(graph, mask))
     rows = embedding(graph, table, ids, places.own)
-    for _, layer in _numbered(layers):
+    for _, layer in _enumerate_layers(layers):
         rows = residual(
             graph,
             layer.around_attention,
@@ -163,7 +163,7 @@ def _encoded(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, 
     return norm(graph, final, rows), mask
 
 
-def _before(graph: Graph, value: int, each: str) -> str:
+def _prepend(graph: Graph, value: int, each: str) -> str:
     """A number before each row of (B, S): (B, 1 + S). Padding may come between: positions are counted by the mask."""
     column = graph.node("Concat", graph.node("Shape", each, start=0, end=1), graph.ints(1), axis=0)
     return graph.node("Concat", graph.node("Expand", graph.ints(value), column), each, axis=1)
@@ -177,7 +177,9 @@ def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: s
     return linear(graph, module, rows)
 
 
-def _attended(graph: Graph, layer: Any, number: int, rows: str, places: PositionsAndMask, past: KeysValues) -> str:
+def _self_attention(
+    graph: Graph, layer: Any, number: int, rows: str, places: PositionsAndMask, past: KeysValues
+) -> str:
     """Rows after the self-attention of a layer; adds the keys and values for the next step to the outputs."""
 
     def attend(x: str) -> str:
@@ -204,7 +206,9 @@ def _width(model: Any) -> int:
 
 
 def _pasts(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
-    return [KeysValues.input(graph, f"past.{i}", layer.attention.heads, "past") for i, layer in _numbered(layers)]
+    return [
+        KeysValues.input(graph, f"past.{i}", layer.attention.heads, "past") for i, layer in _enumerate_layers(layers)
+    ]
 
 
 def _positions(graph: Graph, mask: str) -> str:
@@ -222,5 +226,5 @@ def _causal(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
     return queries, causal_bias(graph, rows, queries)
 
 
-def _numbered(layers: nn.ModuleList) -> list[tuple[int, Any]]:
+def _enumerate_layers(layers: nn.ModuleList) -> list[tuple[int, Any]]:
     return list(enumerate(layers))

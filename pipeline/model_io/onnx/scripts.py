@@ -176,20 +176,20 @@ def script_of(config: ModelConfig) -> tuple[str, str] | None:
     can = ABILITIES[config.task]
     if can.translates and config.architecture == "transformer":
         parts = CACHE + ENCODER_DECODER + TRANSLATE.replace("@sources@", SOURCES)
-        return "translate.py", _whole("Translate the lines of stdin: always the likeliest piece.", parts)
+        return "translate.py", _assemble("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.translates:
         parts = CACHE + DECODER_ONLY + TRANSLATE.replace("@sources@", BOTH_SIDES)
-        return "translate.py", _whole("Translate the lines of stdin: always the likeliest piece.", parts)
+        return "translate.py", _assemble("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.generates:
-        return "generate.py", _whole(
+        return "generate.py", _assemble(
             "Go on with a prompt: always the likeliest piece.", CACHE + DECODER_ONLY + GENERATE
         )
     if can.labels == "label":
-        return "label.py", _whole("Give each line of stdin its label.", LABELS + CLASSIFY)
+        return "label.py", _assemble("Give each line of stdin its label.", LABELS + CLASSIFY)
     if can.labels == "tags":
-        return "label.py", _whole("Give each word of each line of stdin its tag.", LABELS + TAG)
+        return "label.py", _assemble("Give each word of each line of stdin its tag.", LABELS + TAG)
     return None
 
 
-def _whole(doc: str, parts: str) -> str:
+def _assemble(doc: str, parts: str) -> str:
     return f'"""{doc}{HEAD}{parts}'

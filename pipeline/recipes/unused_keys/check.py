@@ -55,16 +55,16 @@ def _idle(recipe: Any) -> Iterator[tuple[str, Unused]]:
         values = {key: value_at(recipe, key) for key in row.where}
         if MISSING not in values.values() and all(row.where[key](value) for key, value in values.items()):
             for key in row.keys:
-                yield from ((leaf, row) for leaf in _changed(recipe, key))
+                yield from ((leaf, row) for leaf in _non_default_keys(recipe, key))
 
 
-def _changed(recipe: Any, key: str) -> Iterator[str]:
+def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
     """The leaf keys at a dotted key, or below it, whose values are not the defaults."""
     above, _, name = key.rpartition(".")
     holder, value = value_at(recipe, above) if above else recipe, value_at(recipe, key)
     if isinstance(value, BaseModel):
         for below in type(value).model_fields:
-            yield from _changed(recipe, f"{key}.{below}")
+            yield from _non_default_keys(recipe, f"{key}.{below}")
     elif isinstance(holder, BaseModel) and value != type(holder).model_fields[name].get_default(
         call_default_factory=True
     ):

@@ -44,7 +44,7 @@ def check_allowed(
         for use in uses:
             reporter.line(f"{manifest.path}: allowed: {use}")
         _keep(manifest.fingerprint)
-    elif manifest.fingerprint not in _kept():
+    elif manifest.fingerprint not in _allowed_fingerprints():
         raise RecipeError(
             f"{manifest.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {FLAG} (once for this "
             "artifact), or name the recipe that has it: --recipe"
@@ -82,7 +82,7 @@ def _file() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "tfm" / "allowed.json"
 
 
-def _kept() -> list[str]:
+def _allowed_fingerprints() -> list[str]:
     """Fingerprints of the artifacts that were allowed; none if the file is missing or was not written by tfm."""
     try:
         file = _file()
@@ -99,7 +99,7 @@ def _keep(fingerprint: str) -> None:
     with suppress(OSError, RuntimeError):
         file = _file()
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = dict.fromkeys([*_kept(), fingerprint])
+        known = dict.fromkeys([*_allowed_fingerprints(), fingerprint])
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -65,8 +65,8 @@ class Evaluation:
 
     def signed(self, addition: str) -> "Evaluation":
         """Return the same evaluation, each score's signature with an addition, for settings that change the numbers."""
-        lengths = [replace(group, scores=_signed(group.scores, addition)) for group in self.lengths]
-        return replace(self, scores=_signed(self.scores, addition), lengths=lengths)
+        lengths = [replace(group, scores=_extend_signatures(group.scores, addition)) for group in self.lengths]
+        return replace(self, scores=_extend_signatures(self.scores, addition), lengths=lengths)
 
 
 def by_segment(evaluation: Evaluation) -> SegmentScores:
@@ -96,5 +96,5 @@ def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
     return found
 
 
-def _signed(scores: Mapping[str, Score], addition: str) -> dict[str, Score]:
+def _extend_signatures(scores: Mapping[str, Score], addition: str) -> dict[str, Score]:
     return {name: replace(score, signature=f"{score.signature}|{addition}") for name, score in scores.items()}

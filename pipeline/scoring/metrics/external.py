@@ -204,7 +204,7 @@ def _exchange(
     except subprocess.TimeoutExpired:
         raise late from None
     if code:
-        raise ExternalMetricError(_ended(code, errors))
+        raise ExternalMetricError(_exit_reason(code, errors))
 
 
 class _PipeWriter:
@@ -261,7 +261,7 @@ class _NumberParser:
         text = line.strip()
         number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(number):
-            shown = _shown(text[:MAX_LINE_BYTES])
+            shown = _decode_output(text[:MAX_LINE_BYTES])
             raise ExternalMetricError(
                 f"printed {shown!r:.60} for segment {len(self._found) + 1:,}: not a finite number"
             )
@@ -285,16 +285,16 @@ def _chunks(
         yield chunk
 
 
-def _ended(code: int, errors: bytes) -> str:
+def _exit_reason(code: int, errors: bytes) -> str:
     """The end of a command in words, and its last line of output on stderr."""
     if code < 0:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
-    said = [line.strip() for line in _shown(errors).splitlines() if line.strip()]
+    said = [line.strip() for line in _decode_output(errors).splitlines() if line.strip()]
     return f"ended with exit code {code}" + (f": {printable(mask(said[-1])[-MAX_REASON_LENGTH:])}" if said else "")
 
 
-def _shown(data: bytes) -> str:
+def _decode_output(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 

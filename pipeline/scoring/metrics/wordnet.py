@@ -126,11 +126,11 @@ class WordNet:
 
 def open_wordnet(folder: Path) -> WordNet:
     """The WordNet in a folder, parsed again only where its files have changed."""
-    return _parsed(folder, fingerprint(folder))
+    return _parse(folder, fingerprint(folder))
 
 
 @lru_cache(maxsize=1)
-def _parsed(folder: Path, contents: str) -> WordNet:
+def _parse(folder: Path, contents: str) -> WordNet:
     return WordNet(folder)
 
 

@@ -44,7 +44,7 @@ class Checkpoint:
         """The tensors of `<name>.safetensors`."""
         file = self.folder / f"{name}.safetensors"
         try:
-            return safetensors.torch.load(_verified(file, self.files))
+            return safetensors.torch.load(_read_verified(file, self.files))
         except SafetensorError as error:
             raise DataError(f"not safetensors: {error}", file=file) from error
 
@@ -114,7 +114,7 @@ class Checkpoints:
         if odd := sorted(found ^ files.keys()):
             raise DataError(f"checkpoint is damaged: {odd[0]} is missing or does not belong", file=folder)
         for name in files:
-            _verified(folder / name, files)
+            _read_verified(folder / name, files)
         return Checkpoint(folder, step, state, files)
 
     def newest(self, reporter: Reporter) -> Checkpoint | None:
@@ -178,7 +178,7 @@ def _seal(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def _verified(file: Path, files: Mapping[str, Any]) -> bytes:
+def _read_verified(file: Path, files: Mapping[str, Any]) -> bytes:
     """The bytes of a file, which are those that were written."""
     wanted = files.get(file.name)
     try:

@@ -50,7 +50,7 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
         return None
     progress = read_progress(found)
     changes = differences(progress.plan, plan_document(plan))
-    words = "; ".join(f"{_shown(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
+    words = "; ".join(f"{_recipe_key(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= RESUMABLE_KEYS and not is_past_end(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
@@ -80,7 +80,7 @@ def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, sett
     progress, plan = state.progress, plan_document(todo)
     before = progress.plan
     changes = sorted(differences(before, plan).items())
-    made = [Change(step=progress.step, key=_shown(key), old=old, new=new) for key, (old, new) in changes]
+    made = [Change(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
     progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
     return before
 
@@ -92,7 +92,7 @@ def resume_message(progress: Progress) -> str:
     return f"training: resuming after step {progress.step:,}{changed}"
 
 
-def _shown(key: str) -> str:
+def _recipe_key(key: str) -> str:
     """A key of a plan as it stands in a recipe."""
     return key.removeprefix("config.")
 

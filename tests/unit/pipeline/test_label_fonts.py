@@ -13,7 +13,7 @@ def _fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three fonts beside the usual one, which has Latin letters."""
     has = {"a.ttf": "中文", "b.ttf": "中文日本", "c.ttf": "한"}
     label_fonts._choose.cache_clear()
-    monkeypatch.setattr(label_fonts, "_installed", lambda: {"A": "a.ttf", "B": "b.ttf", "C": "c.ttf"})
+    monkeypatch.setattr(label_fonts, "_installed_fonts", lambda: {"A": "a.ttf", "B": "b.ttf", "C": "c.ttf"})
     monkeypatch.setattr(label_fonts, "_characters_of", lambda file: frozenset(has.get(file, "abc")))
 
 

@@ -37,7 +37,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
         DataError: a file is missing.
         ValueError: tfm does not have such a tokenizer.
     """
-    about = _about(folder)
+    about = _tokenizer_settings(folder)
     document = document_of(folder, settings, about)
     check_number_of_pieces(document, size)
     hidden = settings.get("tfm", {}).get(HIDDEN)
@@ -57,7 +57,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
     return Pieces(source, target, rows, made.unmapped_ids), before is not None
 
 
-def _about(folder: Snapshot) -> Settings:
+def _tokenizer_settings(folder: Snapshot) -> Settings:
     """The settings of a tokenizer, its tokens as they are spelled."""
     found: Settings = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):

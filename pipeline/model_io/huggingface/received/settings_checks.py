@@ -113,7 +113,7 @@ def check_values(settings: Settings, checks: Mapping[str, Check], file: Path, be
     """
     for key, check in checks.items():
         if key in settings and (problem := check(settings[key])) is not None:
-            raise DataError(f"{before}{key} = {_spelled(settings[key])} is not {problem}", file=file)
+            raise DataError(f"{before}{key} = {_format_value(settings[key])} is not {problem}", file=file)
 
 
 def check_config(settings: Settings, file: Path) -> None:
@@ -140,11 +140,11 @@ def check_ids(settings: Settings, size: int, file: Path) -> None:
             continue
         ids = value if isinstance(value, list) and value and key in ("eos_token_id", "forced_eos_token_id") else [value]
         if not all(_is_whole(each) and 0 <= each < size for each in ids):
-            problem = f"{key:.80} = {_spelled(value)} is not the id of a piece: these are 0 to {size - 1}"
+            problem = f"{key:.80} = {_format_value(value)} is not the id of a piece: these are 0 to {size - 1}"
             raise DataError(problem, file=file)
 
 
-def _spelled(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and value and math.log10(abs(value)) > 40:
         return f"a number of {int(math.log10(abs(value))) + 1} digits"
     return f"{json.dumps(value, ensure_ascii=False):.60}"

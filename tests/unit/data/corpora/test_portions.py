@@ -216,6 +216,18 @@ def write_all(format_: Format, folder: Path) -> dict[str, Any]:
                 for number, (text, _) in enumerate(LINES)
             ]
             return {"path": write(path, [line for block in columns for line in (*block, "")])}
+        case "tmx":
+            units = [
+                f'<tu><tuv xml:lang="en"><seg>{one}</seg></tuv><tuv xml:lang="de"><seg>{two}</seg></tuv></tu>'
+                for one, two in LINES
+            ]
+            lines = ["<tmx><body>", *units, "</body></tmx>"]
+            return {"path": write(path, lines), "source": "en", "target": "de"}
+        case "xliff":
+            units = [f"<trans-unit><source>{one}</source><target>{two}</target></trans-unit>" for one, two in LINES]
+            return {"path": write(path, ["<xliff><file><body>", *units, "</body></file></xliff>"])}
+        case "po":
+            return {"path": write(path, [line for one, two in LINES for line in (f'msgid "{one}"', f'msgstr "{two}"')])}
         case "huggingface":
             table = datasets.Dataset.from_dict({"source": sources, "target": targets})
             datasets.DatasetDict(train=table).save_to_disk(str(path))

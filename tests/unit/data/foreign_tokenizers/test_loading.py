@@ -186,9 +186,9 @@ def test_keys_of_other_forms_are_refused(tmp_path: Path) -> None:
     points = train([], TokenizerConfig(kind="codepoint"))
     points.save(tmp_path / "points.json")
     assert taken(tmp_path / "points.json").vocab_size == points.vocab_size
-    with pytest.raises(DataError, match=r"has every character of Unicode: omit tokenizer\.eos_token"):
+    with pytest.raises(DataError, match=r"has every character of Unicode: remove tokenizer\.eos_token"):
         taken(tmp_path / "points.json", eos_token="a")
-    with pytest.raises(ValueError, match="pattern: of a tokenizer that is taken"):
+    with pytest.raises(ValueError, match="pattern: only for a tokenizer that is taken"):
         TokenizerConfig(pattern="x")
 
 
