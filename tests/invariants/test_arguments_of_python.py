@@ -124,6 +124,7 @@ ABLE = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("task", "method"), ABLE)
 def test_methods_answer_or_refuse(task: str, method: str) -> None:
     check(task, method, 40)

@@ -127,6 +127,7 @@ def test_validation_does_not_see_the_order_of_lines_nor_their_files(name: str) -
     assert_same(np.sum(alone, 0), expected)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_in_fp32_only_rounding_sees_batches_and_lines(name: str) -> None:
     """-log p of all lines, beside the exact one of the same weights: as near as one line at a time is by plain sums."""
