@@ -42,6 +42,16 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None
         yield _row(row, corpus, path, number, class_names or {})
 
 
+def first_keys(path: Path) -> list[str]:
+    """The keys of the first object of a file; of a field `translation`, as on the Hub, those in it."""
+    array = _array_in(path)
+    rows = _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
+    row = next((row for _, row in rows), None)
+    if isinstance(row, dict) and isinstance(nested := row.get("translation"), dict):
+        return list(nested)
+    return list(row) if isinstance(row, dict) else []
+
+
 def _array_in(path: Path) -> tuple[int, bool] | None:
     """The character at which the array of a file begins, and whether an object is around it; None: a line is an object.
 

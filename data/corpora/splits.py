@@ -5,21 +5,22 @@ Portions are of single texts or, where texts without a source are running text, 
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, Stretch, hash_to_unit
-from tfm.data.corpora.split_names import (
+from tfm.data.corpora.paths.single_files import corpus_of_file
+from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
     VALID_NAMES,
     classify_splits,
     family_of,
     is_member,
     looks_like_a_split,
-    requires_both_sides,
 )
+from tfm.data.corpora.paths.text_folders import Pairs, files_hint, text_files, without_languages
+from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, Stretch, hash_to_unit
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
@@ -165,8 +166,19 @@ def _find_corpora(
     folder = Path(config.path)
     if os.path.isfile(folder):
         raise _is_a_file(config)
-    files, unpaired_files = _text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
-    if any(map(looks_like_a_split, files)):
+    files, unpaired_files = text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
+    if config.source is not None:
+        files = without_languages(files, config.source, config.target)
+    of_hub = () if any(map(looks_like_a_split, files)) else _hub_splits(config, files)
+    if of_hub:
+        unpaired_files = []
+        corpora = {
+            name: CorpusConfig(
+                format="huggingface", path=config.path, source=config.source, target=config.target, split=name
+            )
+            for name in of_hub
+        }
+    else:
         family = family_of(files)
         others = [name for name in files if family and not is_member(name, family)]
         unpaired_files = [*unpaired_files, *filter(looks_like_a_split, others)]
@@ -177,16 +189,10 @@ def _find_corpora(
             for name, (source, target) in files.items()
             if name not in others
         }
-    else:
-        unpaired_files = []
-        corpora = {
-            name: CorpusConfig(
-                format="huggingface", path=config.path, source=config.source, target=config.target, split=name
-            )
-            for name in _hub_splits(config)
-        }
+        if TRAIN_NAME not in corpora and (only := _only_corpus(config, files)) is not None:
+            corpora[TRAIN_NAME] = corpora.pop(only)
     if TRAIN_NAME not in corpora:
-        wanted = _train_files(config) if files else f"a split {TRAIN_NAME!r}"
+        wanted = f"a split {TRAIN_NAME!r}" if of_hub else _train_files(config) + files_hint(folder, files)
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     uses = classify_splits(corpora)
     valid = () if uses.valid is None else (corpora[uses.valid],)
@@ -197,20 +203,22 @@ def _find_corpora(
 
 def _is_a_file(config: DataConfig) -> DataError:
     """The error of a file in place of a folder, with what to say instead."""
-    path = str(config.path)
-    ending = path.removesuffix(".gz").rpartition(".")[2]
-    format_ = {"json": "jsonl"}.get(ending, ending if ending in ("csv", "jsonl", "parquet", "conllu") else "tsv")
-    columns = {"tsv": "source = 0, target = 1"}.get(format_, f'source = "{config.source}", target = "{config.target}"')
-    instead = f'{{ format = "{format_}", path = "{path}", {columns} }}'
-    if config.source is None and format_ == "tsv":
-        instead = f'{{ source = "none", target = "{path}" }}'
+    path = Path(str(config.path))
+    instead = corpus_of_file(path, config.source, config.target)
     return DataError(
         f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {instead}",
         file=path,
     )
 
 
-def _hub_splits(config: DataConfig) -> Sequence[str]:
+def _only_corpus(config: DataConfig, files: Collection[str]) -> str | None:
+    """The name of the only pair of files that does not sound like a split: it is the training data (`corpus.tc`)."""
+    names = [name for name in files if not looks_like_a_split(name)]
+    return names[0] if len(names) == 1 and config.source is not None else None
+
+
+def _hub_splits(config: DataConfig, files: Pairs) -> Sequence[str]:
+    """The splits of a Hugging Face dataset; none if there is none, and one pair of files."""
     assert config.path is not None
     try:
         found = huggingface.open_splits(config.path, online=config.online)
@@ -222,41 +230,14 @@ def _hub_splits(config: DataConfig) -> Sequence[str]:
     except DataError as error:
         if not os.path.isdir(config.path):
             raise
+        if _only_corpus(config, files) is not None:
+            return ()
+        there = files_hint(Path(config.path), files)
         raise DataError(
-            f"this folder has neither {_train_files(config)} nor a Hugging Face dataset ({error})"
+            f"this folder has neither {_train_files(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error
 
 
 def _train_files(config: DataConfig) -> str:
     sides = [f"train.{side}" for side in (config.source, config.target) if side is not None]
     return f"{' and '.join(sides)} (or .gz)"
-
-
-def _text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
-    """The aligned files NAME.source[.gz] and NAME.target[.gz] of a folder, by NAME; without a source only the latter.
-
-    Files without a source count only if they look like a split. The second value names, in words, files that look like
-    a split and lack their other side.
-    """
-    endings = {target: 1} if source is None else {source: 0, target: 1}
-    found: dict[str, list[Path | None]] = {}
-    for path in sorted(folder.iterdir()):
-        name, _, ending = path.name.removesuffix(".gz").rpartition(".")
-        if name and ending in endings and (source is not None or looks_like_a_split(name)):
-            sides = found.setdefault(name, [None, None])
-            # Sorted, the plain file comes before its .gz and is the one that counts.
-            sides[endings[ending]] = sides[endings[ending]] or path
-    pairs: dict[str, tuple[Path | None, Path]] = {}
-    unpaired_files: list[str] = []
-    for name, (source_path, other) in found.items():
-        if other is not None and (source_path is not None or source is None):
-            pairs[name] = (source_path, other)
-            continue
-        present, missing = (source_path or other), (target if other is None else source)
-        if requires_both_sides(name):
-            raise DataError(
-                f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
-            )
-        if looks_like_a_split(name) and present is not None:
-            unpaired_files.append(f"{present.name} (there is no {name}.{missing})")
-    return pairs, unpaired_files

@@ -20,7 +20,8 @@ from tfm.data.lines import open_lines
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.model_io.pretrained_vectors import Matrix, vectors_of
+from tfm.pipeline.model_io.pretrained_vectors import vectors_of
+from tfm.pipeline.model_io.vector_files import Matrix
 
 MAX_WORDS_IN_PLOT = 100
 PICTURES = (".png", ".svg")

@@ -16,7 +16,7 @@ from tests.quick import third, thirds
 from tests.tiny_artifact import signed
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.adapter import ABOUT, WEIGHTS, AdapterSettings, save_adapter
-from tfm.pipeline.model_io.pretrained_vectors import read_vectors
+from tfm.pipeline.model_io.vector_files import read_vectors
 
 pytestmark = pytest.mark.promise("hostile")
 Record = Callable[[str, object], None]

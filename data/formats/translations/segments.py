@@ -60,7 +60,9 @@ class Segment:
             return
         if name in CODES:
             self._num_codes += 1 if event.kind == "start" else -1
+        self._size += len(name)
         if not self._keeps_tags:
+            self._write("")
             return
         tag = "".join([f"<{name}", *(f" {key}={quoteattr(value)}" for key, value in attributes.items())])
         if event.kind == "start":

@@ -24,6 +24,12 @@ def read_tmx(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple
     return rows_of_units(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
 
 
+def first_languages(path: Path) -> list[str]:
+    """The codes of the languages of the first unit of a file."""
+    unit = next(_units(path, keeps_tags=False), Unit([], {}))
+    return [name for names, _ in unit.texts for name in names]
+
+
 def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:
     unit = Unit([], {})
     for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):

@@ -49,7 +49,7 @@ def test_lines_are_those_of_a_file(
             os.close(reader)
 
 
-def test_what_is_there_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int, int]) -> None:
+def test_files_hint_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     told: list[float] = []
     stream = LiveLineReader(reader, lambda: told.append(time.monotonic()))

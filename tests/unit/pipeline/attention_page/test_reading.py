@@ -211,7 +211,7 @@ def test_json_holds_all_weights() -> None:
         assert len(found["tokens"][each["kind"]]["keys"]) == attention.weights.shape[2]
 
 
-def test_a_view_is_of_what_is_there() -> None:
+def test_a_view_is_of_files_hint() -> None:
     read = attend(tiny_model(), SENTENCE, None, GREEDY)
     assert view_of(read) == View("cross", None, None)
     assert view_of(read, "decoder", 2, 1) == View("decoder", 2, 1)

@@ -64,7 +64,7 @@ def test_the_curve_s_clock_leaves_validations_out(tmp_path: Path) -> None:
     assert curve.seconds == [2.0, 17.0 - 5.0 - 1.0]  # all is over after the last validation
 
 
-def test_a_run_without_scores_or_curve_shows_what_is_there(tmp_path: Path) -> None:
+def test_a_run_without_scores_or_curve_shows_files_hint(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", metrics=[])
     (run / "training" / "metrics.jsonl").unlink()
     found = compare_runs([run])

@@ -34,14 +34,15 @@ def classify_splits(names: Iterable[str]) -> SplitRoles:
 
 
 def family_of(names: Iterable[str]) -> str:
-    """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "" where a split
-    is called train.
+    """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "opus-" of
+    opus-train, opus-dev; "" where a split is called train.
 
     If there are several, it is the one that the others begin with too (ptb.train beside ptb.char.train); otherwise
     there is none.
     """
     known = set(names)
-    found = sorted((name.removesuffix(TRAIN_NAME) for name in known if name.endswith(f".{TRAIN_NAME}")), key=len)
+    prefixes = (name.removesuffix(TRAIN_NAME) for name in known if name.endswith(TRAIN_NAME))
+    found = sorted((prefix for prefix in prefixes if prefix.endswith((".", "-", "_"))), key=len)
     alone = TRAIN_NAME not in known and found and all(each.startswith(found[0]) for each in found)
     return found[0] if alone else ""
 

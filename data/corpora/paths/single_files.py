@@ -1,0 +1,117 @@
+"""The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from tfm.data.compression.files import without_ending
+from tfm.data.corpora.dialects import find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.json_rows import first_keys
+from tfm.data.errors import DataError, printable
+from tfm.data.formats.parquet import read_parquet
+from tfm.data.formats.translations.tmx import first_languages
+from tfm.data.lines import open_lines, open_maybe_compressed
+
+FORMATS = {
+    "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
+    "parquet": "parquet", "conllu": "conllu", "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
+    "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
+}  # fmt: skip
+"""By the ending of a name."""
+WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
+"""Formats whose columns need no names."""
+NAME = re.compile(r"[^\W\d][\w .:/()-]{0,39}")
+"""A cell that may be the name of a column."""
+TAG = re.compile(r"(?:[BIESLUM]-\S+|O)")
+NUM_LINES = 50
+
+
+def corpus_of_file(path: Path, source: str | None, target: str) -> str:
+    """A TOML table for `data.train` that reads a file, and in words what else it may be.
+
+    Args:
+        path: the file.
+        source, target: columns that the recipe names, which are taken where the file has them; without a source the
+            texts are read alone.
+    """
+    format_ = FORMATS.get(without_ending(path.name.lower()).rpartition(".")[2], "")
+    names: Sequence[str | int]
+    try:
+        format_ = format_ or _format_by_content(path)
+        names, is_sure = _columns(path, format_)
+    except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
+        format_, is_sure = format_ or "text", True
+        names = [0, 1] if format_ in ("csv", "tsv") else [each for each in (source, target) if each is not None]
+    if format_ == "text" and source is None:
+        return f'{{ source = "none", target = "{path}" }}'
+    if format_ == "text":
+        return f'{{ source = "{path}", target = "OTHER" }}, where line i of OTHER is the translation of line i'
+    table = f'{{ format = "{format_}", path = "{path}"'
+    if format_ in WITH_DEFAULTS:
+        return table + " }"
+    columns = _two_of(names, source, target)
+    said = f"{table}, {_sides(*columns)} }}"
+    if is_sure:
+        return said
+    first, second = (None if each is None else names.index(each) for each in columns)
+    return f"{said}, or {_sides(first, second or 0)} if its first row is not a header"
+
+
+def _two_of(names: Sequence[str | int], source: str | None, target: str) -> tuple[str | int | None, str | int]:
+    if target in names and (source is None or source in names):
+        return source, target
+    if len(names) < 2 or source is None:
+        return None, names[-1] if names else target
+    return names[0], names[1]
+
+
+def _sides(source: str | int | None, target: str | int) -> str:
+    first = '"none"' if source is None else _toml(source)
+    return f"source = {first}, target = {_toml(target)}"
+
+
+def _toml(column: str | int) -> str:
+    return str(column) if isinstance(column, int) else f'"{printable(column)[:80]}"'
+
+
+def _format_by_content(path: Path) -> str:
+    with open_maybe_compressed(path) as stream:
+        head = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t")
+    if head.startswith(b"<") and (match := re.search(rb"<(tmx|xliff)[\s>]", head)) is not None:
+        return match[1].decode()
+    if head.startswith((b"{", b"[{")):
+        return "jsonl"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    lines = list(islice(open_lines(path), NUM_LINES))
+    filled = [line for line in lines if line.strip()]
+    if filled and all(line.startswith("__label__") for line in filled):
+        return "labelled"
+    cells = [line.split() for line in filled if not line.startswith("-DOCSTART-")]
+    if cells and len(cells[0]) > 1 and all(len(each) == len(cells[0]) and TAG.fullmatch(each[-1]) for each in cells):
+        return "conll"
+    return "tsv" if filled and all("\t" in line for line in filled) else "text"
+
+
+def _columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:
+    """The names of a file's columns, or their numbers, and whether it is sure that these are names."""
+    if format_ == "jsonl":
+        return first_keys(path), True
+    if format_ == "parquet":
+        with open_maybe_compressed(path) as stream:
+            return next(read_parquet(cast(BinaryIO, stream), lambda _: [])).column_names, True
+    if format_ == "tmx":
+        return first_languages(path), True
+    if format_ not in ("csv", "tsv"):
+        return [], True
+    delimiter = "\t" if format_ == "tsv" else find_delimiter(path, ["1"], is_headed=False)
+    quoting = find_tsv_quoting(path) if format_ == "tsv" else "double"
+    rows = [row for _, row in islice(split_rows(path, delimiter, quoting), NUM_LINES) if any(row)]
+    first = rows[0] if rows else ["", ""]
+    is_header = all(NAME.fullmatch(cell) for cell in first) and len({*first}) == len(first)
+    is_header = is_header and not any(
+        cell in row[place : place + 1] for row in rows[1:] for place, cell in enumerate(first)
+    )
+    return (first, False) if is_header else (range(len(first)), True)

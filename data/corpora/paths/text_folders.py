@@ -1,0 +1,84 @@
+"""Aligned text files in folders, as OPUS, fairseq, WMT, Moses and others lay them out."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfm.data.compression.files import without_ending
+from tfm.data.corpora.paths.split_names import TRAIN_NAME, looks_like_a_split, requires_both_sides
+from tfm.data.errors import DataError, format_names
+
+SIDE = re.compile(r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)")
+"""An ending that may be that of a language or side."""
+NAMED_SIDES = ("src", "source", "trg", "tgt", "target")
+Pairs = Mapping[str, tuple[Path | None, Path]]
+
+
+def text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
+    """The aligned files NAME.source and NAME.target of a folder, by NAME; without a source only NAME.target.
+
+    Files without a source count only if they look like a split. The second value names, in words, files that look like
+    a split and lack their other side.
+    """
+    endings = {target: 1} if source is None else {source: 0, target: 1}
+    found: dict[str, list[Path | None]] = {}
+    for path in sorted(folder.iterdir()):
+        name, _, ending = without_ending(path.name).rpartition(".")
+        if name and ending in endings and (source is not None or looks_like_a_split(name)):
+            sides = found.setdefault(name, [None, None])
+            # Sorted, the plain file comes before compressed ones and is the one that counts.
+            sides[endings[ending]] = sides[endings[ending]] or path
+    pairs: dict[str, tuple[Path | None, Path]] = {}
+    unpaired_files: list[str] = []
+    for name, (source_path, other) in found.items():
+        if other is not None and (source_path is not None or source is None):
+            pairs[name] = (source_path, other)
+            continue
+        present, missing = (source_path or other), (target if other is None else source)
+        if requires_both_sides(name):
+            raise DataError(
+                f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
+            )
+        if looks_like_a_split(name) and present is not None:
+            unpaired_files.append(f"{present.name} (there is no {name}.{missing})")
+    return pairs, unpaired_files
+
+
+def without_languages(pairs: Pairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
+    """Pairs of files by their names without the two languages: `train.en-ro` is train, `opus.en-ro-train` opus-train.
+
+    A name that would then be there twice stays.
+    """
+    codes = "|".join(f"{re.escape(a)}[-_]{re.escape(b)}" for a, b in ((source, target), (target, source)))
+    pattern = re.compile(rf"(?:^|[._-])(?:{codes})(?=$|[._-])")
+    short = {name: pattern.sub("", name, count=1).lstrip("._-") for name in pairs}
+    counts = Counter([*short.values(), *pairs])
+    return {short[name] if short[name] and counts[short[name]] == 1 else name: pair for name, pair in pairs.items()}
+
+
+def files_hint(folder: Path, pairs: Pairs) -> str:
+    """Name the pairs of files in a folder and the keys that would take them; empty if there are none.
+
+    Args:
+        folder: the folder.
+        pairs: its pairs of files with the endings that are asked for.
+    """
+    if pairs:
+        source, target = next(iter(pairs.values()))
+        first = '"none"' if source is None else f'"{source}"'
+        one = f'{{ source = {first}, target = "{target}" }}'
+        return f"; it has {format_names(pairs)}: name those for training, as data.train = [{one}]"
+    endings: dict[str, list[str]] = {}
+    for path in sorted(folder.iterdir()):
+        name, _, ending = without_ending(path.name).rpartition(".")
+        if name and SIDE.fullmatch(ending) and ending not in endings.setdefault(name, []):
+            endings[name].append(ending)
+    found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)
+    if not found:
+        return ""
+    name = found[0][1]
+    sides = [ending for ending in endings[name] if ending in NAMED_SIDES]
+    one, other = sides if len(sides) == 2 else endings[name][:2]
+    files = format_names([f"{name}.{one} and {name}.{other}"])
+    return f'; it has {files}: set data.source = "{one}", data.target = "{other}"'

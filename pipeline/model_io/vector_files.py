@@ -1,0 +1,164 @@
+"""Files of word vectors: text as word2vec and GloVe write it, and word2vec's binary format.
+
+In text each line has a word and its numbers, separated by spaces or tabs; word2vec's begins with a line that gives the
+number of words and the width of the vectors, GloVe's does not. The binary format has the same first line, and then for
+each word its bytes, a space, and its numbers as little-endian fp32, with or without a line break behind them (as gensim
+reads it: radimrehurek.com/gensim/models/keyedvectors.html).
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines, open_maybe_compressed
+
+Matrix: TypeAlias = NDArray[np.float32]
+MAX_DIGITS = 18
+"""Maximum digits of a number in the first line of word2vec's format."""
+FIRST_LINE = re.compile(rb"([0-9]{1,18})[ \t]([0-9]{1,18})[ \t]*\r?\n")
+NUM_PEEKED = 2**16
+READ_BLOCK_BYTES = 2**20
+MAX_WORD_BYTES = 2**16
+OTHER_FILES = {
+    b"\xba\x16\x4f\x2f": "is a model of fastText: give the text file .vec that it wrote beside it",
+    b"\x80": "is a Python pickle, which may run anything and is not read: use save_word2vec_format of gensim",
+    b"\x93NUMPY": "is a NumPy array, which has no words: give a file with a word before each vector",
+}
+"""Problems of files in other formats, by their first bytes."""
+
+
+def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
+    """Read the vectors of the wanted words that are in a file; of a word that comes up again, the first.
+
+    The file is read block by block, and may be compressed.
+
+    Args:
+        file: words with their vectors.
+        width: the dimension of the vectors (E).
+        wanted: the words.
+
+    Returns:
+        The vectors (E,) by word.
+
+    Raises:
+        DataError: a vector, whose line is named, is not `width` wide or no vector, or there are fewer or more than the
+            file's first line says.
+    """
+    return _read_binary(file, width, wanted) if _is_binary(file) else _read_text(file, width, wanted)
+
+
+def _is_binary(file: Path) -> bool:
+    """Whether a file is in word2vec's binary format; raises DataError if it is of a program that no text comes from."""
+    with open_maybe_compressed(file) as stream:
+        head = stream.read(NUM_PEEKED)
+    if (problem := next((each for magic, each in OTHER_FILES.items() if head.startswith(magic)), None)) is not None:
+        raise DataError(problem, file=file)
+    match = FIRST_LINE.match(head)
+    if match is None:
+        return False
+    line = head[match.end() :].partition(b"\n")[0]
+    return any(byte < 0x20 and byte not in b"\t\r" for byte in line) or "\ufffd" in line[:-4].decode("utf-8", "replace")
+
+
+def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
+    found: dict[str, Matrix] = {}
+    with open_maybe_compressed(file) as stream:
+        num_promised, given = map(int, stream.readline(2 * MAX_DIGITS + 10).split())
+        if given != width:
+            raise other_width(given, width, file, 1)
+        buffer, place, num_bytes = b"", 0, 4 * width
+        for number in range(num_promised + 1):
+            while (end := buffer.find(b" ", place)) < 0 or len(buffer) <= end + num_bytes:
+                if end < 0 and len(buffer) - place > MAX_WORD_BYTES:
+                    problem = f"word {number + 1} is longer than {MAX_WORD_BYTES:,} bytes: is it word2vec's format?"
+                    raise DataError(problem, file=file)
+                block = stream.read(READ_BLOCK_BYTES)
+                if not block:
+                    break
+                buffer, place = buffer[place:] + block, 0
+            if end < 0 or len(buffer) <= end + num_bytes:
+                break
+            word = buffer[place:end].lstrip(b"\r\n").decode("utf-8", "replace")
+            place = end + 1 + num_bytes
+            if word in wanted and word not in found:
+                found[word] = _finite(np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None)
+        else:
+            raise DataError(f"has more than the {num_promised:,} vectors of its first line", file=file, line=1)
+        if number != num_promised or buffer[place:].strip():
+            problem = f"should have {num_promised} vectors by its first line, but has {number}: is it complete?"
+            raise DataError(problem, file=file, line=1)
+    return found
+
+
+def _read_text(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
+    found: dict[str, Matrix] = {}
+    promised, num_vectors = None, 0
+    for number, line in enumerate(open_lines(file), 1):
+        fields = line.split() if number == 1 else ()
+        if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_DIGITS for field in fields):
+            promised, given = map(int, fields)
+            if given != width:
+                raise other_width(given, width, file, number)
+            continue
+        line = line.rstrip(" \t")
+        if not line:
+            continue
+        word, numbers = _parts(line, width, file, number, is_first=num_vectors == 0)
+        num_vectors += 1
+        if word in wanted and word not in found:
+            found[word] = _vector(numbers, file, number)
+    if promised is not None and promised != num_vectors:
+        problem = f"should have {promised} vectors by its first line, but has {num_vectors}: is it complete?"
+        raise DataError(problem, file=file, line=1)
+    return found
+
+
+def _parts(line: str, width: int, file: Path, number: int, *, is_first: bool) -> tuple[str, list[str]]:
+    """The word of a line and its numbers; a word may hold spaces (some of GloVe's do), though not the first one."""
+    if line.count("\t") == width:
+        word, *numbers = line.split("\t")
+        return word, numbers
+    line = line.replace("\t", " ")
+    num_spaces = line.count(" ")
+    word, *numbers = line.rsplit(" ", width)
+    if num_spaces < width or (num_spaces > width and (is_first or _is_number(word.rpartition(" ")[2]))):
+        raise other_width(num_spaces, width, file, number)
+    return word, numbers
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
+    try:
+        with np.errstate(over="ignore"):  # beyond fp32 it is infinite, which is an error below
+            vector = np.array([float(each) for each in numbers]).astype(np.float32)
+    except ValueError:
+        wrong = next(each for each in numbers if not _is_number(each))
+        raise DataError(f"{wrong[:40]!r} is not a number", file=file, line=line) from None
+    return _finite(vector, file, line)
+
+
+def _finite(vector: Matrix, file: Path, line: int | None) -> Matrix:
+    if not np.isfinite(vector).all():
+        raise DataError("a vector contains a number that is not finite", file=file, line=line)
+    return vector
+
+
+def other_width(found: int, wanted: int, path: Path, line: int | None) -> DataError:
+    """The error of vectors that are not as wide as the embedding."""
+    return DataError(
+        f"its vectors are {found} wide, and the embedding is {wanted}: set model.embedding_dim = {found}",
+        file=path,
+        line=line,
+    )

@@ -1,0 +1,87 @@
+"""A file as `data.path`: the corpus that is advised in its place reads it, and a header is never data."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tfm.data.config import DataConfig
+from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.splits import resolve
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+
+PAIR = ("A small dog.", "Ein Hund.")
+FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "header.tsv": ("text\tlabel\nA dog.\tpos\nA cat.\tneg\n", [("A dog.", "pos"), ("A cat.", "neg")]),
+    "header.txt": ("english\tyoruba\nA dog.\tAjá\n", [("A dog.", "Ajá")]),
+    "no_header.tsv": ("A dog.\tpos\nA cat.\tpos\n", [("A dog.", "pos"), ("A cat.", "pos")]),
+    "repeated.tsv": ("yes\tja\nno\tnein\nyes\tja\n", [("yes", "ja"), ("no", "nein"), ("yes", "ja")]),
+    "ag.csv": ('"3","Fears, after talks"\n"4","E-mail scam"\n', [("3", "Fears, after talks"), ("4", "E-mail scam")]),
+    "semicolon.csv": ("en;de\nA dog;Ein Hund\n", [("A dog", "Ein Hund")]),
+    "quoted.tsv": ('text\tlabel\n"A ""dog"""\tx\n', [('A "dog"', "x")]),
+    "a.jsonl": ('{"text": "A dog.", "label": 1}\n', [("A dog.", "1")]),
+    "a.json": ('[{"text": "A dog.", "label": "x"}]', [("A dog.", "x")]),
+    "hub.jsonl": ('{"id": 1, "translation": {"en": "A dog.", "ha": "Kare."}}\n', [("A dog.", "Kare.")]),
+    "unnamed": ('{"text": "A dog.", "label": "x"}\n', [("A dog.", "x")]),
+    "bio.txt": ("Anna B-PER\nlacht O\n\n", [("Anna lacht", "B-PER O")]),
+    "a.conll": ("Anna NN B-PER\n", [("Anna", "B-PER")]),
+    "a.conllu": ("1\tdog\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n", [("dog", "NOUN")]),
+    "fasttext.txt": ("__label__pos A dog.\n", [("A dog.", "pos")]),
+    "memory.tmx": (
+        '<tmx><tu><tuv lang="en"><seg>A</seg></tuv><tuv lang="de-AT"><seg>B</seg></tuv></tu></tmx>',
+        [("A", "B")],
+    ),
+    "memory.xml": (
+        '<?xml version="1.0"?>\n<tmx ><tu><tuv lang="en"><seg>A</seg></tuv>'
+        '<tuv lang="de"><seg>B</seg></tuv></tu></tmx>',
+        [("A", "B")],
+    ),
+    "a.xlf": ("<xliff><unit><segment><source>A</source><target>B</target></segment></unit></xliff>", [("A", "B")]),
+    "a.po": ('msgid "A"\nmsgstr "B"\n', [("A", "B")]),
+    "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
+}
+
+
+def advised(file: Path, **keys: str | None) -> str:
+    with pytest.raises(DataError, match=r"is a file, and data\.path is a folder .* set data\.train = {") as error:
+        resolve(DataConfig.model_validate({"path": str(file), **keys}))
+    assert "\n" not in str(error.value)
+    return str(error.value).partition("data.train = ")[2]
+
+
+def corpus(table: str) -> CorpusConfig:
+    match = re.match(r"{.*?}", table)
+    assert match is not None
+    found = tomllib.loads(f"train = {match[0]}")["train"]
+    return CorpusConfig.model_validate(found | ({"source": None} if found.get("source") == "none" else {}))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_advised_reads_the_file(name: str, tmp_path: Path) -> None:
+    content, expected = FILES[name]
+    (tmp_path / name).write_text(content, "utf-8")
+    assert list(pairs(corpus(advised(tmp_path / name)))) == expected
+
+
+def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("dog\tHund\ncat\tKatze\n", "utf-8")
+    assert advised(file).endswith('target = "Hund" }, or source = 0, target = 1 if its first row is not a header')
+    file.write_text("id\ten\tde\n1\tA dog.\tEin Hund.\n", "utf-8")
+    assert 'source = "en", target = "de" }, or source = 1, target = 2 if' in advised(file, source="en", target="de")
+
+
+def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["A"], "label": ["x"]}), tmp_path / "a.parquet")
+    (tmp_path / "b").write_bytes((tmp_path / "a.parquet").read_bytes())
+    for name in ("a.parquet", "b"):
+        assert list(pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
+    for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
+        (tmp_path / name).write_bytes(b"\xff\0{")
+        assert f"format = {said}, path" in advised(tmp_path / name)
+    (tmp_path / "d").write_bytes(b"\xff\0{")
+    assert advised(tmp_path / "d").endswith('target = "OTHER" }, where line i of OTHER is the translation of line i')

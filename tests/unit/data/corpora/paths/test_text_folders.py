@@ -1,0 +1,101 @@
+"""Folders of aligned files as OPUS, fairseq, WMT, Moses and Tatoeba lay them out: found, or named."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfm.data.config import DataConfig
+from tfm.data.corpora.portions import Portion
+from tfm.data.corpora.splits import Splits, resolve
+from tfm.data.errors import DataError
+
+
+def lay_out(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_text("x\n", "utf-8")
+
+
+def found(folder: Path, source: str | None, target: str) -> Splits:
+    return resolve(DataConfig(path=str(folder), source=source, target=target))
+
+
+LAYOUTS: dict[str, tuple[list[str], str, str | None, list[str]]] = {
+    "OPUS": (["opus.en-ro-train", "opus.en-ro-dev", "opus.en-ro-test"], "opus.en-ro-train", "opus.en-ro-dev", ["test"]),
+    "fairseq": (["train.en-ro", "valid.en-ro", "test.en-ro"], "train.en-ro", "valid.en-ro", ["test"]),
+    "fairseq, reversed": (["train.ro-en", "valid.ro-en", "test.ro-en"], "train.ro-en", "valid.ro-en", ["test"]),
+    "WMT": (["europarl-v8.ro-en", "newsdev2016", "newstest2016"], "europarl-v8.ro-en", "newsdev2016", ["newstest2016"]),
+    "Moses": (["corpus.tc", "newsdev2016.tc", "newstest2016.tc"], "corpus.tc", "newsdev2016.tc", ["newstest2016.tc"]),
+    "Moses, alone": (["corpus.tc"], "corpus.tc", None, ["test"]),
+    "OPUS, alone": (["Tatoeba.en-ro"], "Tatoeba.en-ro", None, ["test"]),
+    "the languages alone": (["en-ro"], "en-ro", None, ["test"]),
+    "underscores": (["my_train", "my_dev", "my_test"], "my_train", "my_dev", ["test"]),
+}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_layout_is_found(name: str, ending: str, tmp_path: Path) -> None:
+    names, train, valid, tests = LAYOUTS[name]
+    lay_out(tmp_path, *(f"{each}.{side}{ending}" for each in names for side in ("en", "ro")), "README", "LICENSE")
+    splits = found(tmp_path, "en", "ro")
+    (corpus,) = (each.corpora[0] if isinstance(each, Portion) else each for each in splits.train)
+    assert (corpus.source, corpus.target) == tuple(str(tmp_path / f"{train}.{side}{ending}") for side in ("en", "ro"))
+    held_out = splits.valid[0]
+    assert (None if isinstance(held_out, Portion) else held_out.source) == (
+        None if valid is None else str(tmp_path / f"{valid}.en{ending}")
+    )
+    assert list(splits.tests) == tests
+    assert splits.unused == ()
+
+
+def test_tatoeba_of_the_challenge(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"{each}.{side}" for each in ("train", "dev", "test") for side in ("src", "trg", "id")))
+    assert found(tmp_path, "src", "trg").train[0].source == str(tmp_path / "train.src")
+    with pytest.raises(DataError, match=r'train\.src and train\.trg: set data\.source = "src", data\.target = "trg"'):
+        found(tmp_path, "en", "ro")
+
+
+def test_several_corpora_are_named_with_the_keys_that_take_one(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"{each}.de-en.{side}" for each in ("europarl-v7", "commoncrawl") for side in ("de", "en")))
+    pattern = (
+        "; it has commoncrawl, europarl-v7: name those for training, "
+        r'as data\.train = \[{ source = "(.*)", target = "(.*)" }\]'
+    )
+    with pytest.raises(DataError, match=pattern) as error:
+        found(tmp_path, "en", "de")
+    match = re.search(pattern, str(error.value))
+    assert match is not None
+    assert (match[1], match[2]) == tuple(str(tmp_path / f"commoncrawl.de-en.{side}") for side in ("en", "de"))
+    lay_out(tmp_path, "newstest2014.de", "newstest2014.en")
+    with pytest.raises(DataError, match=r"no training data: expected train\.en and .*it has commoncrawl, europarl-v7"):
+        found(tmp_path, "en", "de")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["corpus.tc.en", "corpus.tc.ro"], 'corpus.tc.en and corpus.tc.ro: set data.source = "en", data.target = "ro"'),
+        (["train.eng_Latn", "train.ron_Latn", "x.txt", "x.py"], 'data.source = "eng_Latn", data.target = "ron_Latn"'),
+        (["opus.en-ro.en.gz", "opus.en-ro.ro.gz"], 'data.source = "en", data.target = "ro"'),
+    ],
+)
+def test_files_with_other_endings_are_named_with_the_keys_that_take_them(
+    names: list[str], said: str, tmp_path: Path
+) -> None:
+    lay_out(tmp_path, *names)
+    with pytest.raises(DataError, match=re.escape(said)):
+        resolve(DataConfig(path=str(tmp_path)))
+
+
+def test_names_that_would_be_there_twice_stay(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"{each}.{side}" for each in ("train", "train.en-ro", "test.en-ro") for side in ("en", "ro")))
+    splits: Any = found(tmp_path, "en", "ro")
+    assert (
+        splits.train[0].corpora[0].source == str(tmp_path / "train.en")
+        if isinstance(splits.train[0], Portion)
+        else splits.train[0].source == str(tmp_path / "train.en")
+    )
+    assert splits.unused == ("train.en-ro",)
+    assert list(splits.tests) == ["test"]

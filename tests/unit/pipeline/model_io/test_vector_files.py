@@ -1,0 +1,87 @@
+"""Files of word vectors from other programs: separated by tabs, and word2vec's binary format."""
+
+import bz2
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfm.data.errors import DataError
+from tfm.pipeline.model_io import vector_files
+from tfm.pipeline.model_io.vector_files import read_vectors
+
+ROWS = {"a": [1.0, -2.5, 3e-8], "über": [4.0, 5.0, 6.0], "b": [7.0, 8.0, 0.1]}
+
+
+def binary(rows: dict[str, list[float]], *, end: bytes = b"\n", num: int | None = None) -> bytes:
+    """As word2vec writes it with a line break behind each vector, or as gensim does, without."""
+    width = len(next(iter(rows.values())))
+    words = [word.encode() + b" " + struct.pack(f"<{width}f", *numbers) + end for word, numbers in rows.items()]
+    return f"{len(rows) if num is None else num} {width}\n".encode() + b"".join(words)
+
+
+@pytest.mark.parametrize("block", [1, 7, 2**20])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_word2vec_in_binary(end: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_files, "READ_BLOCK_BYTES", block)
+    for name, pack in {"v.bin": bytes, "v": bytes, "v.bin.bz2": bz2.compress}.items():
+        (tmp_path / name).write_bytes(pack(binary(ROWS, end=end)))
+        found = read_vectors(tmp_path / name, 3, {"a", "über", "c"})
+        assert {word: vector.tolist() for word, vector in found.items()} == {
+            word: np.float32(ROWS[word]).tolist() for word in ("a", "über")
+        }
+
+
+@given(
+    words=st.lists(
+        st.text(st.characters(exclude_characters=" \r\n", codec="utf-8"), min_size=1), min_size=1, unique=True
+    ),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_words_and_numbers(words: list[str], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(len(words), 50)).astype(np.float32)
+    file = tmp_path_factory.getbasetemp() / "v.bin"
+    file.write_bytes(binary(dict(zip(words, vectors.tolist(), strict=True))))
+    found = read_vectors(file, 50, words)
+    assert list(found) == words
+    assert np.array_equal(np.stack([*found.values()]), vectors)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (binary(ROWS)[:-6], "line 1: should have 3 vectors by its first line, but has 2: is it complete?"),
+        (binary(ROWS, num=10**17), "should have 100000000000000000 vectors by its first line, but has 3"),
+        (binary(ROWS, num=2), "line 1: has more than the 2 vectors of its first line"),
+        (binary({"a": [1.0, 2.0]}), "line 1: its vectors are 2 wide, and the embedding is 3"),
+        (binary({"a": [1.0, float("nan"), 2.0]}), "a vector contains a number that is not finite"),
+        (b"1 3\n" + b"\0" * 2**17, "word 1 is longer than 65,536 bytes: is it word2vec's format?"),
+        (pickle.dumps({"a": 1}), "is a Python pickle, which is not read"),
+        (b"\xba\x16\x4f\x2f\0", "is a model of fastText: give the text file .vec"),
+        (b"\x93NUMPY\1\0", "is a NumPy array, which has no words"),
+    ],
+    ids=["cut", "promised", "more", "width", "nan", "endless word", "pickle", "fastText", "NumPy"],
+)
+def test_what_is_damaged_or_of_another_program_is_named(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "v.bin").write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_vectors(tmp_path / "v.bin", 3, {"a"})
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a\t1\t2\t3", "New York\t4\t5\t6"],
+        ["2\t3", "a\t1\t2\t3", "New York\t4\t5\t6\t"],
+        ["a\t1 2 3", "New York\t4 5 6"],
+    ],
+)
+def test_tabs_between_numbers(lines: list[str], tmp_path: Path) -> None:
+    (tmp_path / "v.tsv").write_text("\n".join([*lines, ""]))
+    found = read_vectors(tmp_path / "v.tsv", 3, {"a", "New York"})
+    assert {word: vector.tolist() for word, vector in found.items()} == {"a": [1, 2, 3], "New York": [4, 5, 6]}
