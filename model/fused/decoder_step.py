@@ -30,7 +30,6 @@ from tfm.model.layout import Layout
 from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.layers import DecoderLayer
 
 Array = Any
 Product = Callable[[Tensor], Tensor]
@@ -40,7 +39,7 @@ def maybe_fuse(stepper: Any) -> Any:
     """The stepper, or one that does the same sooner, with the weights as they are now."""
     if type(stepper) is not EncoderDecoder or not dispatch.is_enabled():
         return stepper
-    fits = is_cpu_eval_fp32(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm, DecoderLayer)
+    fits = is_cpu_eval_fp32(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm)
     return FusedDecoderStep(stepper) if fits else stepper
 
 

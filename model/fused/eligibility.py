@@ -1,5 +1,11 @@
-"""Check of the stacks that the compiled loops support: those made of the parts of most Transformers."""
+"""The table of the parts that the compiled loops know, and whether a model is made of these alone.
 
+Every part of a network is a module. A class that has no row in `PARTS` is unknown to each loop, as is a subclass of one
+that has: the plain modules, which know every part, then compute it. The network in numpy is built from a configuration
+and has its own list (`numpy_inference/weights.py`); docs/decoding.md shows what all four know.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -9,19 +15,65 @@ from torch import nn
 
 from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
+from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
 from tfm.model.attention.relative_positions import AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.config_tables import RotaryConfig
 from tfm.model.layers.dropout import Dropout
+from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PostNorm, PreNorm
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
-Layer = EncoderLayer | DecoderLayer
-POSITIONS = (AttentionPositions, Rotary)
-"""The supported position hooks of attention: none, or the turning of queries and keys."""
+Check = Callable[[Any], bool]
+Parts = Mapping[type[nn.Module], Check]
+
+
+def _in_every_form(part: Any) -> bool:
+    return True
+
+
+def _has_no_qk_norm(attention: Any) -> bool:
+    return type(attention.query_norm) is type(attention.key_norm) is nn.Identity
+
+
+def _has_no_projection(embedding: Any) -> bool:
+    return type(embedding.widen) is type(embedding.norm) is nn.Identity
+
+
+LAYER_PARTS: Parts = {
+    nn.ModuleList: _in_every_form,
+    EncoderLayer: _in_every_form,
+    DecoderLayer: _in_every_form,
+    SelfAttention: lambda attention: attention.window is None and _has_no_qk_norm(attention),
+    CrossAttention: _has_no_qk_norm,
+    ExplicitAttention: _in_every_form,
+    FusedAttention: _in_every_form,
+    VarlenAttention: _in_every_form,
+    ScaledDot: _in_every_form,
+    AttentionPositions: _in_every_form,
+    Rotary: _in_every_form,
+    FeedForward: lambda feed_forward: feed_forward.activation is F.relu,
+    Linear: lambda linear: linear.bias is not None,
+    PreNorm: _in_every_form,
+    PostNorm: _in_every_form,
+    LayerNorm: lambda norm: norm.weight is not None and norm.bias is not None,
+    Dropout: _in_every_form,
+    nn.Identity: _in_every_form,
+}
+"""The parts of layers that both loops know (`decoder_step.py`, `greedy_search.py`): class -> in which form."""
+EMBEDDING_PARTS: Parts = {
+    Embedding: _has_no_projection,
+    nn.Embedding: _in_every_form,
+    NoPositionEmbedding: _in_every_form,
+    Sinusoidal: _in_every_form,
+    Learned: _in_every_form,
+    Dropout: _in_every_form,
+    nn.Identity: _in_every_form,
+}
+"""The parts of embeddings that the loop of a whole search knows; a step leaves embeddings to the model."""
 
 
 def is_cpu_eval_fp32(module: nn.Module) -> bool:
@@ -29,36 +81,36 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
     is.
     """
     parts, tensors = list(module.modules()), chain(module.parameters(), module.buffers())
-    return (
-        not any(each.training or each._forward_hooks or each._forward_pre_hooks for each in parts)
-        and all(type(each) is Dropout for each in parts if isinstance(each, Dropout))
-        and all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
+    return not any(each.training or each._forward_hooks or each._forward_pre_hooks for each in parts) and all(
+        each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors
     )
 
 
-def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, kind: type[Layer]) -> bool:
-    """Return whether all layers are of one kind, of plain parts, and differ in nothing but their weights.
+def are_known(modules: Iterable[nn.Module], parts: Parts) -> bool:
+    """Return whether modules, and all modules within them, are of these parts in the form that these ask for."""
+    return all(type(part) in parts and parts[type(part)](part) for module in modules for part in module.modules())
+
+
+def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module) -> bool:
+    """Return whether a stack is of known parts, and its layers differ in nothing but their weights.
 
     Args:
         layers: the layers of the stack.
         final_norm: the norm that the stack ends with.
-        kind: the class that every layer must have.
     """
-    each: list[Any] = list(layers)
-    if not each or not all(type(layer) is kind and _is_plain_layer(layer) for layer in each):
+    if not layers or not are_known((layers, final_norm), LAYER_PARTS):
         return False
-    residuals = [
-        residual for layer in each for residual in layer.children() if isinstance(residual, PreNorm | PostNorm)
-    ]
+    residuals: list[Any] = [part for part in layers.modules() if isinstance(part, PreNorm | PostNorm)]
+    attentions: list[Any] = [part for part in layers.modules() if isinstance(part, SelfAttention | CrossAttention)]
     is_pre_norm = type(residuals[0]) is PreNorm
     norms = [residual.norm for residual in residuals] + ([final_norm] if is_pre_norm else [])
     return (
-        len({type(residual) for residual in residuals}) == 1
-        and all(type(norm) is LayerNorm and norm.weight is not None and norm.bias is not None for norm in norms)
+        len({type(layer) for layer in layers}) == len({type(residual) for residual in residuals}) == 1
+        and all(type(norm) is LayerNorm for norm in norms)
         and len({norm.eps for norm in norms}) == 1
         and (is_pre_norm or type(final_norm) is nn.Identity)
-        and len({layer.attention.heads for layer in each}) == 1
-        and len({rotary_config(layer) for layer in each}) == 1
+        and len({attention.heads for attention in attentions}) == 1
+        and len({rotary_config(layer) for layer in layers}) == 1
     )
 
 
@@ -66,34 +118,3 @@ def rotary_config(layer: Any) -> RotaryConfig | None:
     """Return the rotary settings of a layer's self-attention; None where queries and keys are not turned."""
     positions = layer.attention.positions
     return positions.rotary if isinstance(positions, Rotary) else None
-
-
-def _is_plain_layer(layer: Any) -> bool:
-    attention, cross, inner = layer.attention, getattr(layer, "cross_attention", None), layer.feed_forward
-    return (
-        type(attention) is SelfAttention
-        and attention.window is None
-        and type(attention.positions) in POSITIONS
-        and _is_plain_softmax(attention)
-        and (
-            cross is None
-            or (type(cross) is CrossAttention and cross.heads == attention.heads and _is_plain_softmax(cross))
-        )
-        and type(inner) is FeedForward
-        and inner.activation is F.relu
-        and all(each.bias is not None for each in layer.modules() if isinstance(each, Linear))
-    )
-
-
-def _is_plain_softmax(attention: Any) -> bool:
-    """Return whether it is softmax(q . k / sqrt(K)) of queries and keys as they are."""
-    mix = attention.mix
-    mix = mix.otherwise if type(mix) is VarlenAttention else mix
-    equation = mix.equation if type(mix) is FusedAttention else mix
-    return (
-        type(equation) is ExplicitAttention
-        and type(equation.score) is ScaledDot
-        and type(equation.positions) in POSITIONS
-        and type(equation.dropout) is Dropout
-        and type(attention.query_norm) is type(attention.key_norm) is nn.Identity
-    )

@@ -13,18 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
+from tfm.model.attention.positions import NoPositionEmbedding, Sinusoidal
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.eligibility import is_cpu_eval_fp32, is_plain_stack
+from tfm.model.fused.eligibility import EMBEDDING_PARTS, are_known, is_cpu_eval_fp32, is_plain_stack
 from tfm.model.layers.derived_weights import DerivedWeights
-from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
 Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
@@ -207,24 +205,15 @@ def _turns_of(positions: Any, max_length: int, key_dim: int) -> Any:
 
 def _is_supported(model: EncoderDecoder) -> bool:
     """Return whether a model is in eval mode, in fp32, and of the parts that the loop knows."""
+    embeddings: list[Any] = [model.source_embedding, model.target_embedding]
     return (
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
-        and _is_supported_embedding(model.source_embedding)
-        and _is_supported_embedding(model.target_embedding)
-        and is_plain_stack(model.encoder, model.encoder_norm, EncoderLayer)
-        and is_plain_stack(model.decoder, model.decoder_norm, DecoderLayer)
+        and are_known(embeddings, EMBEDDING_PARTS)
+        and is_plain_stack(model.encoder, model.encoder_norm)
+        and is_plain_stack(model.decoder, model.decoder_norm)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
         and (torch.get_num_threads() == 1 or _size(model.decoder) + _size(model.output) < MAX_WEIGHTS_FOR_SINGLE_THREAD)
-    )
-
-
-def _is_supported_embedding(embedding: Any) -> bool:
-    return (
-        type(embedding) is Embedding  # not one of images
-        and type(embedding.table) is nn.Embedding
-        and type(embedding.positions) in (NoPositionEmbedding, Sinusoidal, Learned)
-        and type(embedding.widen) is type(embedding.norm) is nn.Identity
     )

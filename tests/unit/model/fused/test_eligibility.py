@@ -1,0 +1,72 @@
+"""Which code decodes which model: as docs/decoding.md says, and a part without a row goes by the plain modules."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.plain_model import network
+from tests.tiny_model import STACK, tiny_model
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused.decoder_step import maybe_fuse
+from tfm.model.fused.eligibility import EMBEDDING_PARTS, LAYER_PARTS
+from tfm.model.fused.greedy_search import make_greedy_search
+from tfm.model.numpy_inference.weights import is_supported
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fast)", exc_type=ImportError)
+
+ROOT = Path(__file__).parents[4]
+SPECIAL = (PAD_ID, BOS_ID, EOS_ID)
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs" / "decoding.md").read_text(encoding="utf-8").splitlines()
+    if re.match(r"\|.*(\| (yes|no) ){4}\|", line)
+]
+
+
+@pytest.fixture(autouse=True)
+def _compiled_without_gradients() -> Iterator[None]:
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
+        yield
+
+
+@pytest.mark.parametrize(("keys", "plain", "step", "search", "in_numpy"), ROWS, ids=[row[0] for row in ROWS])
+def test_the_table_of_docs_says_which_code_decodes(
+    keys: str, plain: str, step: str, search: str, in_numpy: str
+) -> None:
+    changes: dict[str, Any] = tomllib.loads("\n".join(re.findall(r"`(.+?)`", keys)))
+    for stack in ("encoder", "decoder"):
+        changes[stack] = STACK.model_dump() | changes.get(stack, {})
+    loaded = tiny_model(**changes)
+    model: Any = loaded.model
+    found = [True, maybe_fuse(model) is not model, make_greedy_search(model, SPECIAL) is not None]
+    assert [*found, is_supported(loaded.config)] == [each == "yes" for each in (plain, step, search, in_numpy)]
+
+
+def test_a_part_without_a_row_is_left_to_the_plain_modules() -> None:
+    """Each module of a model that all loops know, once of another class that inherits everything."""
+    checked = []
+    for name, part in network().named_modules():
+        model: Any = network()
+        swapped = model.get_submodule(name)
+        swapped.__class__ = type("NewPart", (type(part),), {})
+        assert make_greedy_search(model, SPECIAL) is None, name
+        is_of_step = name.split(".")[0] in ("", "decoder", "decoder_norm")
+        assert (maybe_fuse(model) is model) == is_of_step, name
+        checked.append(type(part))
+    assert {*LAYER_PARTS, *EMBEDDING_PARTS} & set(checked) > {nn.ModuleList, nn.Embedding, nn.Identity}
+    assert len(checked) > 60
+
+
+def test_a_part_that_is_added_is_left_to_the_plain_modules() -> None:
+    for name in ("decoder.1", "decoder.0.attention", "decoder.0.feed_forward"):
+        model: Any = network()
+        model.get_submodule(name).add_module("another", nn.Tanh())
+        assert maybe_fuse(model) is model
+        assert make_greedy_search(model, SPECIAL) is None
