@@ -9,7 +9,7 @@ from torch import Tensor
 from tfm.model.layout import AnyLayout, FlatLayout
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Mask:
     """A mask over (B, H, T, S) that is written out only where a kernel needs it.
 
@@ -17,6 +17,7 @@ class Mask:
     of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
     self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
     padding that would see nothing, whose softmax is no number. Two masks are equal only where they are the same object.
+    Each form is written out once and kept, so these fields are not assigned again.
     """
 
     causal: bool = False

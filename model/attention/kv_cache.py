@@ -18,13 +18,14 @@ from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CacheSlots:
     """The slots of one decoding step: where the new row of each hypothesis is written, and the slots that it attends
     to.
 
     new_slots (B, W): the slot that each new row takes. new_positions (B, W): the row's position. positions (B, S): the
-    position of every slot. mask: the slots that each row attends to, including its own.
+    position of every slot. mask: the slots that each row attends to, including its own. Results derived from these
+    are kept, so they are not assigned again.
     """
 
     new_slots: Tensor

@@ -14,7 +14,7 @@ from torch import Tensor
 from tfm.model.masks import Mask
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Memory:
     """The memory of B sentences; an empty one, `Memory()`, where the decoder attends to no encoder.
 

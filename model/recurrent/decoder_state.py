@@ -12,7 +12,7 @@ from tfm.model.attention.memory import Memory
 from tfm.model.recurrent.cells import States
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RecurrentState:
     """States (R, D) of each layer of the decoder, and the memory of the B sentences, empty without attention."""
 

@@ -17,14 +17,14 @@ from tfm.model.cpu_kernels import dispatch
 from tfm.model.masks import Mask
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class TransformerState:
     """Caches of a Transformer decoder, of B sentences.
 
     caches: self-attention's keys and values, one cache a layer. memory: the encoder's, one pair a layer; empty where
     one stack reads source and target alike. lengths (B,): the number of tokens that each sentence's rows have read.
-    positions (B, S): the position of each cached slot. descent (B, W, S): the cached slots that each row descends from;
-    None while there is one row a sentence and it descends from all.
+    positions (B, S): the position of each cached slot. ancestor_mask (B, W, S): the cached slots that each row
+    descends from; None while there is one row a sentence and it descends from all.
     """
 
     caches: tuple[LayerKVCache, ...]
@@ -52,7 +52,7 @@ class TransformerState:
         sentences = torch.unique_consecutive(rows // self.width)
         state = self
         if self.ancestor_mask is not None or len(rows) > len(sentences):
-            ancestor_mask = self._descent().flatten(0, 1).index_select(0, rows)
+            ancestor_mask = self._full_ancestor_mask().flatten(0, 1).index_select(0, rows)
             width = len(rows) // len(sentences)
             state = replace(self, ancestor_mask=ancestor_mask.view(len(sentences), width, ancestor_mask.shape[1]))
         if len(sentences) == len(self.lengths):
@@ -74,11 +74,11 @@ class TransformerState:
         sentences = rows.view(-1, self.width)[:, 0] // self.width
         used = other.positions.shape[1]
         missing = max(0, used - self.positions.shape[1])
-        ancestor_mask, positions = F.pad(self._descent(), (0, missing)), self.positions
+        ancestor_mask, positions = F.pad(self._full_ancestor_mask(), (0, missing)), self.positions
         ancestor_mask = ancestor_mask.clone() if missing == 0 else ancestor_mask
         ancestor_mask[sentences] = False
         if used:
-            ancestor_mask[sentences, :, :used] = other._descent()
+            ancestor_mask[sentences, :, :used] = other._full_ancestor_mask()
             positions = F.pad(positions, (0, missing)).clone()
             positions[sentences, :used] = other.positions
             for cache, new in zip(self.caches, other.caches, strict=True):
@@ -110,8 +110,8 @@ class TransformerState:
         state = replace(self, positions=positions, ancestor_mask=ancestor_mask, lengths=self.lengths + 1)
         return state, CacheSlots(own, new_positions, positions, mask)
 
-    def _descent(self) -> Tensor:
-        """(B, W, S): `descent`, written out."""
+    def _full_ancestor_mask(self) -> Tensor:
+        """(B, W, S): `ancestor_mask`, written out."""
         if self.ancestor_mask is not None:
             return self.ancestor_mask
         batch, slots = self.positions.shape

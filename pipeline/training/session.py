@@ -90,9 +90,10 @@ def make_model(
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
-            catch_stop_signals(echo=echo, talk=world.is_main_process) as trainer.stop,
-            gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as trainer.gradients.helpers,
+            catch_stop_signals(echo=echo, talk=world.is_main_process) as stop,
+            gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as helpers,
         ):
+            trainer.stop, trainer.gradients.helpers = stop, helpers
             trainer.run()
         if world.is_main_process:
             draw(trainer.log.lines, session.folder / "curves.svg")
