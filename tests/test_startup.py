@@ -27,6 +27,7 @@ except SystemExit as end:
 """
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "words",
     [
@@ -55,6 +56,7 @@ def test_import_tfm_loads_no_heavy_library() -> None:
     assert (HEAVY | {"pydantic", "typer"}) & set(ast.literal_eval(done.stdout)) == set()
 
 
+@pytest.mark.slow
 def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
     """It is a second of modules, which every `tfm translate` would wait for."""
     program = """

@@ -50,6 +50,7 @@ def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> 
     assert len(lines) == (1 if how == "text" else len(LINES))
 
 
+@pytest.mark.slow
 def test_many_lines_and_what_numpy_cannot_do_load_torch(stages: Stages, tmp_path: Path) -> None:
     many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (numpy_translation.MAX_LINES + 1))
     assert "torch" in loaded_by("translate", stages.folder, many)[1]
@@ -156,6 +157,7 @@ def test_weights_that_are_not_finite_are_an_error_without_warnings(stages: Stage
     assert "Warning" not in done.err
 
 
+@pytest.mark.slow
 def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
     half = " ".join(["eins"] * (numpy_translation.MAX_CHARS // 10))
     few = "eins zwei", "--max-length", "2"

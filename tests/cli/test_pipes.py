@@ -27,6 +27,7 @@ def head(words: tuple[str | Path, ...], folder: Path) -> tuple[str, str, int]:
     return first, said, process.wait(60)
 
 
+@pytest.mark.slow
 def test_translations_are_read_to_the_first_line(stages: Stages, tmp_path: Path, record_property: Any) -> None:
     # more than a pipe holds, so that the command is still writing
     source = write_lines(tmp_path / "long.de", ["eins zwei drei"] * 12_000)
@@ -37,6 +38,7 @@ def test_translations_are_read_to_the_first_line(stages: Stages, tmp_path: Path,
     record_property("pipes", 1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["inspect", "recipe --schema", "evaluate"])
 def test_nobody_reads_at_all(command: str, stages: Stages, tmp_path: Path, record_property: Any) -> None:
     text = write_lines(tmp_path / "text", ["one two three four"] * 3)

@@ -88,6 +88,7 @@ def test_the_comparison_notices_one_example_counted_twice(dataset: Path, of_larg
     assert difference(gradients_in_float64(dataset, groups, World()), of_large_batches) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.promise("ranks")
 def test_two_processes_equal_one(of_large_batches: dict[str, Tensor], of_two: Path) -> None:
     # Groups of three batches, so the first process has two and the second one.

@@ -73,7 +73,7 @@ def test_over_many_epochs_rows_come_as_often_as_their_weight_asks(weight, num_ro
         assert abs(sum(drawn) - epochs * share) <= 1 + 1e-6
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("weight", "num_rows"), [(0.001, 400), (0.001, 1), (0.02, 7), (1.37, 3), (3.7, 1), (0.3, 10)])
 def test_each_row_comes_as_often_as_another(weight, num_rows):
     """In the mean over 4,000 epochs, which is the weight; of a corpus beside others."""

@@ -252,7 +252,7 @@ def plain_greedy(model, source, config):
             ids += (token,)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("beam", [*(pytest.param(beam, marks=pytest.mark.slow) for beam in (1, 2)), 5])
 def test_a_hypothesis_does_not_depend_on_its_batch(model, beam):
     sources = draw_sources(12)
@@ -366,7 +366,7 @@ def test_the_search_is_beam_search_as_written_on_paper(data):
     assert_same(found, plain)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [transformer, partial(transformer, norm="post"), decoder_only, recurrent])
 @pytest.mark.parametrize(
     "how",
@@ -414,7 +414,7 @@ def test_hypotheses_do_not_depend_on_how_many_sentences_there_are(precision, mon
     assert set(is_taken) == {precision == "bf16"}
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_lengths_and_prefixes_are_kept(model, beam):
     sources = draw_sources(8, seed=6)
@@ -464,6 +464,7 @@ def test_a_sample_follows_from_its_sentence_and_its_number(kinds, cut):
         assert [each.score for each in n_best] == sorted((each.score for each in n_best), reverse=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", [{"temperature": 0.0}, {"top_k": 1}, {"temperature": 1e-7}])
 def test_without_chance_a_sample_is_greedy(kinds, how):
     model, sources = kinds, draw_sources(8, seed=9)
@@ -484,7 +485,7 @@ def draw_phrases(num, seed, most=3):
     ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 4, "n_best": 4}, {"strategy": "sample", "n_best": 2}])
 def test_nothing_forbidden_comes_up(kinds, how):
     model, sources = kinds, draw_sources(10, seed=10)
@@ -501,6 +502,7 @@ def test_nothing_forbidden_comes_up(kinds, how):
     assert_same(together, alone)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("beam", mostly_slow([2, 5], 2))
 def test_what_must_come_up_comes_up_whatever_the_batch(kinds, beam):
     model, sources, forced = kinds, draw_sources(6, seed=11), draw_phrases(6, seed=11)

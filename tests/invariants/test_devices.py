@@ -125,7 +125,7 @@ def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, devic
         torch.cuda.set_sync_debug_mode("default")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ SHORT: dict[str, Any] = {"max_steps": 10, "save_every": 3, "validation": {"every
 SECONDS = 60
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", mostly_slow([1, 5, 12], 5))
 @pytest.mark.parametrize("helpers", [1, 3])
 def test_gradients_of_twenty_updates_are_those_of_one_process(helpers: int, size: int, dataset: Path) -> None:
@@ -388,6 +389,7 @@ def test_whoever_is_killed_nobody_is_left_and_it_resumes(dataset: Path, tmp_path
         assert not group_of(again.pid)
 
 
+@pytest.mark.slow
 def test_a_signal_to_all_of_them_stops_it_with_all_saved(dataset: Path, tmp_path: Path) -> None:
     program = start(dataset, tmp_path)
     os.killpg(program.pid, signal.SIGINT)

@@ -114,6 +114,7 @@ ORDERED = [name for name in CASES if name != "running text"]
 QUICK = [name for name in ORDERED if not name.startswith(("transformer span", "recurrent"))]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", mostly_slow(ORDERED, *QUICK))
 def test_validation_does_not_see_the_order_of_lines_nor_their_files(name: str) -> None:
     """Running text is another text in another order, and where it is cut a line loses what stands before it."""

@@ -338,6 +338,7 @@ LIKE_OTHERS = (
 )
 
 
+@pytest.mark.few(3)
 @thirds
 @pytest.mark.parametrize(
     "kind",
@@ -419,7 +420,7 @@ def hypotheses(recipe: Recipe, loaded: Any) -> object:
     return decode(loaded.model, sources, config, device=torch.device("cpu"), phrases=phrases)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "chosen",
     [

@@ -119,6 +119,7 @@ def test_killed_while_saving_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_killed_while_validating_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -141,6 +142,7 @@ def test_killed_while_validating_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_stopped_while_validating_leaves_at_once_and_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -163,6 +165,7 @@ def test_stopped_while_validating_leaves_at_once_and_is_the_same(
     assert result(tmp_path) == result(expected)
 
 
+@pytest.mark.slow
 def test_a_damaged_newest_checkpoint_costs_only_its_steps(dataset: Path, tmp_path: Path) -> None:
     config = training(keep={"last": 2})
     run(dataset, tmp_path / "straight", config)
@@ -184,6 +187,7 @@ def test_no_checkpoint_that_verifies_stops_instead_of_starting_over(dataset: Pat
         run(dataset, tmp_path, training())
 
 
+@pytest.mark.slow
 def test_more_steps_continue_and_another_plan_is_set_aside(dataset: Path, tmp_path: Path) -> None:
     run(dataset, tmp_path, training(max_steps=10))
     run(dataset, tmp_path, training(max_steps=20))

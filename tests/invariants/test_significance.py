@@ -225,6 +225,7 @@ def test_same_recipes_are_found_to_differ_in_5_of_100_cases(parts: str, num_seed
     assert percent([not each.low <= 0 <= each.high for each in found]) == pytest.approx(LEVEL, abs=WITHIN)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("parts", PARTS)
 def test_same_recipes_are_found_to_differ_in_about_5_of_100_cases(parts: str) -> None:
     of_seeds, of_recipe = PARTS[parts]

@@ -117,6 +117,7 @@ def check_phrases(kind, script, seed, most):
             assert loaded.target_tokenizer.normalize(phrase) in text, f"{phrase!r} is forced"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("script", CORPORA)
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
 def test_a_forbidden_phrase_never_comes_up_and_a_forced_one_always_does(kind, script):

@@ -76,6 +76,7 @@ def test_a_loop_is_compiled_anew_when_a_function_in_another_file_changes(folder:
     assert counts == [0, 1]
 
 
+@pytest.mark.slow
 def test_where_the_folder_cannot_be_written_it_is_kept_in_the_users_own(folder: Path, tmp_path: Path) -> None:
     if os.geteuid() == 0:
         (folder / "__pycache__").write_text("")  # root may write everywhere: a file stands in the way
@@ -88,6 +89,7 @@ def test_where_the_folder_cannot_be_written_it_is_kept_in_the_users_own(folder: 
     assert shown(folder, **homes)[:3] == (value, 1, 0)
 
 
+@pytest.mark.slow
 def test_where_it_can_be_kept_nowhere_it_is_compiled(folder: Path, tmp_path: Path) -> None:
     for file in (folder / "__pycache__", tmp_path / "home"):
         file.write_text("")

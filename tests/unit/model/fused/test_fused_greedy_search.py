@@ -231,6 +231,7 @@ def test_weights_are_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made) == 3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("has_hook", [False, True])
 def test_a_model_that_was_searched_with_is_freed(has_hook: bool) -> None:
     model = network()

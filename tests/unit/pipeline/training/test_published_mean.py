@@ -9,6 +9,7 @@ from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("peak", "is_worse"), [(0.003, True), (0.3, False)], ids=["weights on their way", "weights that jump about"]
 )
