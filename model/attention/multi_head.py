@@ -1,6 +1,6 @@
 """Multi-head attention over rows: self-attention and cross-attention, in training and step by step.
 
-Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `inner_attention.py`)
+Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `explicit_attention.py`)
 Legend: N rows · B sentences · T queries · S keys · D width · H heads · G heads of keys and values · K width of a head's
 queries and keys · V width of its values.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import AttentionFunction
+from tfm.model.attention.explicit_attention import AttentionFunction
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.layers.linear import Linear

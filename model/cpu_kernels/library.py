@@ -1,6 +1,6 @@
 """Loops of a decoding step that are slow in torch with few queries for each sentence, compiled by numba.
 
-Each loop has its equation in torch (`attention/inner_attention.py`, `attention/kv_cache.py`,
+Each loop has its equation in torch (`attention/explicit_attention.py`, `attention/kv_cache.py`,
 `attention/relative_positions.py`, `layers/log_probs.py`, `layers/normalization.py`, `transformer/decoder_state.py`,
 `pipeline/decoding/search/top_k.py`), which is used if numba is not installed; a test checks that the two are equal. The
 result of a row depends on that row only, and is computed in the same order in any batch. All loops are collected here.

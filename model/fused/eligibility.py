@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, VarlenAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.attention.relative_positions import AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, InnerAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, InnerAttention
 
 
 class Recorder:

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention
+from tfm.model.attention import explicit_attention, inner_attention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
@@ -69,7 +70,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
     added = None if bias is None else torch.randn(bias, dtype=torch.float64)
     if added is not None:
         added[..., 1] = float("-inf")
-    assert torch.autograd.gradcheck(inner_attention.ShortAttention.apply, (query, key, value, added))
+    assert torch.autograd.gradcheck(explicit_attention.ShortAttention.apply, (query, key, value, added))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

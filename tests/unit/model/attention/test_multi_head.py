@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
+from tfm.model.attention import explicit_attention, inner_attention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.multi_head import Heads, SelfAttention, projection, split_projections
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -124,7 +125,7 @@ def test_gradients_written_out_take_values_of_another_width() -> None:
     torch.manual_seed(0)
     query, key = (torch.randn(2, 2, n, 4, dtype=F64, requires_grad=True) for n in (3, 5))
     value = torch.randn(2, 2, 5, 3, dtype=F64, requires_grad=True)
-    assert torch.autograd.gradcheck(inner_attention.ShortAttention.apply, (query, key, value, None))
+    assert torch.autograd.gradcheck(explicit_attention.ShortAttention.apply, (query, key, value, None))
 
 
 def test_gradients_of_all_together() -> None:

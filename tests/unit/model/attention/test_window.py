@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import (
-    BlockedAttention,
-    ExplicitAttention,
-    FusedAttention,
-    choose_inner_attention,
-    in_blocks,
-)
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import BlockedAttention, FusedAttention, choose_inner_attention, in_blocks
 from tfm.model.attention.kv_cache import CacheSlots
 from tfm.model.attention.positions import POSITIONS
 from tfm.model.attention.relative_positions import AttentionPositions

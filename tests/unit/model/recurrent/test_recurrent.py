@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.rounding import assert_rounds_like
 from tfm.data.batching.batches import pairs_from_ids
-from tfm.model.attention.inner_attention import ExplicitAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear

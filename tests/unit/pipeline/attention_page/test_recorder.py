@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.tiny_model import STACK, tiny_model
-from tfm.model.attention.inner_attention import ExplicitAttention, VarlenAttention, repeat_kv
+from tfm.model.attention.explicit_attention import ExplicitAttention, repeat_kv
+from tfm.model.attention.inner_attention import VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_heads
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
