@@ -17,13 +17,13 @@ from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.layers.linear import LOW_PRECISION
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES
 from tfm.model.layout import FlatLayout
 from tfm.model.masks import Mask
 
 MAX_QUERIES_FOR_DECODE_KERNEL = 16
 MAX_KEYS_FOR_SHORT_ATTENTION = 64
-BLOCK = 16
+MIN_BLOCK_SIZE = 16
 MIN_BLOCKS_FOR_BLOCKED_ATTENTION = 4
 FULL, CAUSAL = (-1, -1), (-1, 0)
 
@@ -110,7 +110,7 @@ class VarlenAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """Return the output of the equation, by the kernel where it applies; arguments as in `AttentionFunction`."""
-        kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
+        kernel = self.kernel or (load_varlen_kernel() if query.is_cuda else None)
         same_head_dim = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
         mixed = None
         if mask.flat is not None and kernel is not None and same_head_dim:
@@ -140,17 +140,17 @@ class BlockedAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """Return the output of the equation, block by block in long sentences; arguments as in `AttentionFunction`."""
-        size, length = max(mask.window or 0, BLOCK), query.shape[2]
+        size, length = max(mask.window or 0, MIN_BLOCK_SIZE), query.shape[2]
         if mask.window is None or mask.flat is not None or length <= MIN_BLOCKS_FOR_BLOCKED_ATTENTION * size:
             output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
             return output
         parts = 2 if mask.causal else 3
         positions = torch.arange(parts * size, device=query.device)  # in a block: only distances count
         mixed: Tensor = self.otherwise(
-            in_blocks(query, size, 1),
-            in_blocks(key, size, parts),
-            in_blocks(value, size, parts),
-            mask.in_blocks(size, parts, len(query), length, query.device),
+            split_blocks(query, size, 1),
+            split_blocks(key, size, parts),
+            split_blocks(value, size, parts),
+            mask.split_blocks(size, parts, len(query), length, query.device),
             positions[size : 2 * size],
             positions,
         )
@@ -158,7 +158,7 @@ class BlockedAttention(nn.Module):
         return by_block.transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
-def in_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
+def split_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
     """Return heads (B, H, S, K) in C blocks of `size`, each with its neighbors, as (B C, H, parts * size, K).
 
     Args:
@@ -175,7 +175,7 @@ def in_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
 
 
 @cache
-def torchs_varlen_kernel() -> VarlenKernel | None:
+def load_varlen_kernel() -> VarlenKernel | None:
     """(query, key, value (N, H, K), their layouts, causal) -> (N, H, K); None where this torch has none."""
     try:
         from torch.nn.attention.varlen import varlen_attn
@@ -222,4 +222,6 @@ def choose_inner_attention(
     fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
     if not fusible:
         return equation
-    return VarlenAttention(FusedAttention(equation), dtype) if dtype in LOW_PRECISION else FusedAttention(equation)
+    return (
+        VarlenAttention(FusedAttention(equation), dtype) if dtype in LOW_PRECISION_DTYPES else FusedAttention(equation)
+    )

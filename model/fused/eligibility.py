@@ -21,7 +21,7 @@ from tfm.model.layers.residual import PostNorm, PreNorm
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
 Layer = EncoderLayer | DecoderLayer
-POSITIONS = (AttentionPositions, Rotary)
+SUPPORTED_POSITIONS = (AttentionPositions, Rotary)
 """The supported position hooks of attention: none, or the turning of queries and keys."""
 
 
@@ -74,7 +74,7 @@ def _is_plain_layer(layer: Any) -> bool:
     return (
         type(attention) is SelfAttention
         and attention.window is None
-        and type(attention.positions) in POSITIONS
+        and type(attention.positions) in SUPPORTED_POSITIONS
         and _is_plain_softmax(attention)
         and (
             cross is None
@@ -94,7 +94,7 @@ def _is_plain_softmax(attention: Any) -> bool:
     return (
         type(equation) is ExplicitAttention
         and type(equation.score) is ScaledDot
-        and type(equation.positions) in POSITIONS
+        and type(equation.positions) in SUPPORTED_POSITIONS
         and type(equation.dropout) is Dropout
         and type(attention.query_norm) is type(attention.key_norm) is nn.Identity
     )

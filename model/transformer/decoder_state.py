@@ -52,7 +52,7 @@ class TransformerState:
         sentences = torch.unique_consecutive(rows // self.width)
         state = self
         if self.ancestor_mask is not None or len(rows) > len(sentences):
-            ancestor_mask = self._descent().flatten(0, 1).index_select(0, rows)
+            ancestor_mask = self._expand_descent().flatten(0, 1).index_select(0, rows)
             width = len(rows) // len(sentences)
             state = replace(self, ancestor_mask=ancestor_mask.view(len(sentences), width, ancestor_mask.shape[1]))
         if len(sentences) == len(self.lengths):
@@ -74,11 +74,11 @@ class TransformerState:
         sentences = rows.view(-1, self.width)[:, 0] // self.width
         used = other.positions.shape[1]
         missing = max(0, used - self.positions.shape[1])
-        ancestor_mask, positions = F.pad(self._descent(), (0, missing)), self.positions
+        ancestor_mask, positions = F.pad(self._expand_descent(), (0, missing)), self.positions
         ancestor_mask = ancestor_mask.clone() if missing == 0 else ancestor_mask
         ancestor_mask[sentences] = False
         if used:
-            ancestor_mask[sentences, :, :used] = other._descent()
+            ancestor_mask[sentences, :, :used] = other._expand_descent()
             positions = F.pad(positions, (0, missing)).clone()
             positions[sentences, :used] = other.positions
             for cache, new in zip(self.caches, other.caches, strict=True):
@@ -98,7 +98,7 @@ class TransformerState:
         if self.ancestor_mask is None:
             own, ancestor_mask = torch.full_like(new_positions, self.positions.shape[1]), None
             positions = torch.cat([self.positions, new_positions], dim=1)
-        elif (taken := dispatch.take_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
+        elif (taken := dispatch.allocate_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
             own, ancestor_mask, positions = taken
         else:
             free = F.pad(~self.ancestor_mask.any(1), (0, width), value=True)
@@ -110,7 +110,7 @@ class TransformerState:
         state = replace(self, positions=positions, ancestor_mask=ancestor_mask, lengths=self.lengths + 1)
         return state, CacheSlots(own, new_positions, positions, mask)
 
-    def _descent(self) -> Tensor:
+    def _expand_descent(self) -> Tensor:
         """(B, W, S): `descent`, written out."""
         if self.ancestor_mask is not None:
             return self.ancestor_mask

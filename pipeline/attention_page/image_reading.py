@@ -8,7 +8,7 @@ import torch
 from tfm.data.batching.batches import pairs_from_images
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
-from tfm.model.vision.image_shape import grid, token_size
+from tfm.model.vision.image_shape import grid_size, token_size
 from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Kind, Token
 from tfm.pipeline.attention_page.reading import (
     PASSES,
@@ -70,7 +70,9 @@ def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[in
         if target is None:
             loaded.model.encode(batch.source, layout)
         else:
-            loaded.model(batch.source, layout, batch.target_in, Layout.of(batch.target_lengths, batch.source.device))
+            loaded.model(
+                batch.source, layout, batch.target_in, Layout.from_lengths(batch.target_lengths, batch.source.device)
+            )
             axes |= teacher_forced_axes(loaded, target, cells, an_image=True)
         found = in_order(recorder.take(), PASSES[loaded.config.architecture].kind)
     said = None if target is None else loaded.target_tokenizer.decode(target)
@@ -83,5 +85,5 @@ def _token_image(loaded: LoadedModel, images: RowImages) -> Image:
     assert shape is not None
     assert loaded.config.vision is not None
     return Image(
-        images.take(np.zeros(1, np.int64))[0], *grid(loaded.config.vision, shape), token_size(loaded.config.vision)
+        images.take(np.zeros(1, np.int64))[0], *grid_size(loaded.config.vision, shape), token_size(loaded.config.vision)
     )

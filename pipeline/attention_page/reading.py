@@ -173,7 +173,7 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     read, lead = _of_source(loaded, [*source, EOS_ID]), [BOS_ID]
     if isinstance(loaded.model, LanguagePrefixModel):
         numbers = torch.arange(len(read))
-        told = loaded.model.split_inputs(numbers, Layout.of(torch.tensor([len(read)])))
+        told = loaded.model.split_inputs(numbers, Layout.from_lengths(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
     return {"encoder": Axes(read, read, _notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
 
@@ -210,7 +210,7 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
         tokens = (*read, *_of_target(loaded, [BOS_ID, *target]))
         return {"decoder": Axes(tokens, tokens, (*_notes("", read), *_notes("then says", said)))}
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
-    loaded.model.read(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
+    loaded.model.read(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     tokens = (*_of_target(loaded, [BOS_ID]), *_of_source(loaded, source))
     return {"decoder": Axes(tokens, tokens, _notes("", tokens))}
 
@@ -218,7 +218,7 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
 def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
     """An encoder-only model."""
     ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
-    loaded.model.encode(ids, Layout.of(torch.tensor([len(ids)]), ids.device))
+    loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     begin = (token(reader(loaded), BOS_ID),) if loaded.config.begin_token else ()
     tokens = (*begin, *_of_source(loaded, [*source, EOS_ID]))
     return {"encoder": Axes(tokens, tokens, _notes("", tokens))}
@@ -227,7 +227,7 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
     """Run the network on the target by teacher forcing."""
     batch = pairs_from_ids([source], [target]).to(device_of(loaded))
-    layouts = [Layout.of(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
+    layouts = [Layout.from_lengths(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
     loaded.model(batch.source, layouts[0], batch.target_in, layouts[1])
 
 

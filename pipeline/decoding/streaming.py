@@ -44,7 +44,7 @@ class PromptedStepper(Generic[StateT]):
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources of these lengths (B,)."""
-        return Layout.of(lengths, source.device)
+        return Layout.from_lengths(lengths, source.device)
 
     def start(self, source: Tensor, layout: Layout) -> StateT:
         """The state in which all of the prompt is read but its last piece."""
@@ -61,7 +61,7 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
     batch, length = pieces.shape
     if length == 1:
         return model.begin(batch, pieces.device)
-    layout = Layout.of(torch.full((batch,), length - 1), pieces.device)
+    layout = Layout.from_lengths(torch.full((batch,), length - 1), pieces.device)
     return model.start(pieces[:, :-1].flatten(), layout)
 
 

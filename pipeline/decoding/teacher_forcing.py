@@ -170,7 +170,7 @@ def forced_text_log_probs(
     with torch.inference_mode():
         for rows in ordered_batches(lengths, lengths, budget=TOKENS):
             batch = make_windows(whole, begins[rows], lengths[rows]).to(device)
-            hidden = model.read(batch.tokens_in, Layout.of(batch.lengths, batch.tokens_in.device))
+            hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _in_parts(model.output, hidden, batch.tokens_out)
             texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
             places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
@@ -204,7 +204,7 @@ def forced_text_log_probs_by_steps(
 def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
     """Return the sums of log-probabilities (B,), float64."""
     source = model.source_layout(batch.source, batch.source_lengths)
-    target = Layout.of(batch.target_lengths, batch.source.device)
+    target = Layout.from_lengths(batch.target_lengths, batch.source.device)
     hidden = model(batch.source, source, batch.target_in, target)
     tokens = torch.from_numpy(_in_parts(model.output, hidden, batch.target_out))
     sentences = torch.repeat_interleave(batch.target_lengths.cpu())

@@ -10,7 +10,7 @@ import torch
 
 from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_from_images
 from tfm.data.batching.buckets import ordered_batches
-from tfm.data.dataset.unseen_labels import format_message, unseen_in
+from tfm.data.dataset.unseen_labels import count_unseen_names, unseen_labels_message
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -43,9 +43,9 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
         reporter: shows the warning.
     """
     if loaded.target_tokenizer.label_kind is not None:
-        found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
+        found = count_unseen_names([text for each in references for text in each], loaded.target_tokenizer)
         if found:
-            reporter.warn(format_message(found, "the references"))
+            reporter.warn(unseen_labels_message(found, "the references"))
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Recipe(BaseModel):
         check_characters(self.model, self.tokenizer, self.training)
         check_images(self.data.images, self.model, self.training)
         self._task_fits()
-        if (problem := self.tokenizer.problem_with(self.data.languages)) is not None:
+        if (problem := self.tokenizer.languages_problem(self.data.languages)) is not None:
             raise ValueError(problem)
         if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
             raise ValueError(

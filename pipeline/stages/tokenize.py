@@ -8,20 +8,20 @@ from typing import Any, TypeAlias
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
-from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import by_words, describe, open_lines, pairs, resolve
+from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_tagged_words
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import files_of, load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
 from tfm.data.lines import chunk_rows
-from tfm.data.table_keys import without_unset
+from tfm.data.table_keys import drop_unset
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
 from tfm.pipeline.runtime.progress import Reporter, showing_time
-from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, OF_SOURCE, OF_TARGET, TAKING_KEYS, TokenizerConfig
+from tfm.tokenizer.config import FOREIGN_KEYS, GROWTH_KEYS, LEARNING_KEYS, SOURCE_KEYS, TARGET_KEYS, TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
@@ -48,7 +48,7 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     Raises:
         DataError: a corpus is not there.
     """
-    splits = resolve(data)
+    splits = resolve_splits(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
     if not _is_taken(config):
         used = {"train": splits.train, **used}
@@ -56,7 +56,7 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     if config.source_from is not None:
         inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
-        inputs |= {name: _file(file) for name, file in files_of(config).items()}
+        inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
     if _is_taken(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
@@ -85,11 +85,13 @@ def tokenize(
     stage_plan = plan(config, data, out)
     if is_fresh(stage_plan, reporter):
         return
-    splits = resolve(data)
+    splits = resolve_splits(data)
     if config.names == "tags":
-        splits = replace(splits, train=tuple(map(by_words, splits.train)), valid=tuple(map(by_words, splits.valid)))
+        splits = replace(
+            splits, train=tuple(map(with_tagged_words, splits.train)), valid=tuple(map(with_tagged_words, splits.valid))
+        )
     with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
-        preflight(splits, online=data.online)
+        check_splits(splits, online=data.online)
         tokenizers = _take(config, reporter)
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
@@ -101,7 +103,7 @@ def tokenize(
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_report_trainers(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
-        _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
+        _finish(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
     reporter.line(f"tokenizer: {out}")
@@ -128,7 +130,7 @@ def tokenize_files(
         )
     inputs = {str(file): _file(file) for file in files}
     if config.file is not None:
-        inputs |= {name: _file(file) for name, file in files_of(config).items()}
+        inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
     described = config.model_dump(mode="json", exclude=_described_without(config))
     stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
@@ -159,7 +161,7 @@ def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str
 def _texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
     """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
     for corpus in split_portions(corpora) if data.target_languages else corpora:
-        found = pairs(corpus, online=data.online)
+        found = read_pairs(corpus, online=data.online)
         yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
 
 
@@ -217,8 +219,8 @@ def _described_without(config: TokenizerConfig) -> set[str]:
         without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
     without |= set() if config.sentinels else {"sentinels"}
-    without |= {name for name in (*OF_SOURCE, *OF_TARGET) if getattr(config, name) is None}
-    without |= {name for name in TAKING_KEYS if getattr(config, name) is None}
+    without |= {name for name in (*SOURCE_KEYS, *TARGET_KEYS) if getattr(config, name) is None}
+    without |= {name for name in FOREIGN_KEYS if getattr(config, name) is None}
     return without | ({"clusters"} if config.clusters is None else set())
 
 
@@ -238,7 +240,7 @@ def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence
     """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
     said.
     """
-    if (problem := config.problem_with(languages)) is not None:
+    if (problem := config.languages_problem(languages)) is not None:
         raise RecipeError(problem)
     if config.clusters is not None:
         return {side: ClustersTrainer(config, languages) for side in sides}
@@ -257,7 +259,7 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
             raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
         return NamesTrainer(config.names)
-    return TokenizerTrainer({"source": config.of_source, "target": config.target_config}.get(side, config))
+    return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))
 
 
 def _report_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
@@ -324,5 +326,5 @@ def _settings(corpus: Corpus) -> JSON:
     """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = without_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
+    settings: dict[str, JSON] = drop_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

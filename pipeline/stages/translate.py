@@ -162,7 +162,7 @@ def _of_images(
     loaded: "LoadedModel", images: RowImages, config: DecodingConfig, on_done: Callable[[int], None], _: Iterable[str]
 ) -> Iterator[list[Translation]]:
     """The captions or labels of a split's images."""
-    images = images.normalised_by(loaded.preparation())
+    images = images.normalize_by(loaded.preparation())
     rows = range(0, len(images), CHUNK_IMAGES)
     portions = (images.select(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
     return translate_images(loaded, portions, config, on_done=on_done)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
-from tfm.model.layers.linear import LOW_PRECISION, Linear, pad_rows
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, pad_rows
 
 CHUNK = 512
 BLOCK = 64
@@ -108,7 +108,7 @@ def linear_cross_entropy(
     """
     if row_mask is not None:
         hidden = hidden * row_mask[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
-    dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
+    dtype = compute_dtype if compute_dtype in LOW_PRECISION_DTYPES else hidden.dtype
     return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype, row_mask)  # type: ignore[no-untyped-call,no-any-return]
 
 
@@ -154,7 +154,7 @@ def _of_adaptive(
     """
     if smoothing and output.cutoffs:
         raise ValueError("label smoothing asks an adaptive softmax for all that it leaves out: smoothing must be 0")
-    dtype, cluster = output.words.compute_dtype, output.cluster_of(targets)
+    dtype, cluster = output.words.compute_dtype, output.find_cluster(targets)
     in_head = torch.where(cluster > 0, len(output.words.weight) + cluster - 1, targets)
     total, nll = linear_cross_entropy(
         hidden, output.head_weight(), in_head, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask
@@ -166,7 +166,7 @@ def _of_adaptive(
     first, *sizes = cluster.bincount(minlength=len(output.cutoffs) + 1).tolist()
     order = cluster.argsort(stable=True)[first:]
     parts = (torch.split(each[order], sizes) for each in (hidden, targets))
-    for rows, wanted, tail, begin in zip(*parts, output.each_tail(), output.cutoffs, strict=True):
+    for rows, wanted, tail, begin in zip(*parts, output.iterate_tails(), output.cutoffs, strict=True):
         more = linear_cross_entropy(
             tail.project(rows), tail.words.weight, wanted - begin, smoothing=0.0, compute_dtype=dtype
         )

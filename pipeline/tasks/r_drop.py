@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, OutputLayer
-from tfm.model.layers.linear import LOW_PRECISION, pad_rows
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, pad_rows
 from tfm.pipeline.tasks.losses import CHUNK, as_product
 
 
@@ -121,6 +121,6 @@ def two_pass_loss(
     (weight, first), (_, second) = (as_product(layer, each) for each in (first, second))
     if counts is not None:
         first, second = (each * counts[:, None] for each in (first, second))
-    dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION else first.dtype
+    dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION_DTYPES else first.dtype
     given = first, second, weight, targets, smoothing, alpha, dtype, counts
     return _TwoCrossEntropies.apply(*given)  # type: ignore[no-untyped-call,no-any-return]

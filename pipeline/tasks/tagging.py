@@ -118,7 +118,7 @@ class Tagging(PairTask):
         return (begins & (source != EOS_ID)).nonzero().squeeze(1)
 
     def _hidden(self, model: Any, batch: PairBatch) -> Tensor:
-        rows = model(batch.source, Layout.of(batch.source_lengths, batch.source.device))
+        rows = model(batch.source, Layout.from_lengths(batch.source_lengths, batch.source.device))
         hidden: Tensor = rows.index_select(0, self._first_pieces(batch))
         return hidden
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import make_pairs
-from tfm.data.batching.buckets import batches, ordered_batches
+from tfm.data.batching.buckets import make_batches, ordered_batches
 from tfm.data.batching.padding_cost import epoch_sizes
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
@@ -213,7 +213,7 @@ class PairTask:
         split = replace(split, weights=split.weights * (self.predictions(split) > 0))
 
         def epoch(number: int) -> Sequence[Rows]:
-            found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
+            found = make_batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
             if not found:
                 raise nothing_in(number)
             return found

@@ -84,7 +84,7 @@ def _hidden(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tenso
     source: AnyLayout
     target: AnyLayout
     if flat_rows is None:
-        source, target = model.source_layout(batch.source, batch.source_lengths), Layout.of(sides[1], device)
+        source, target = model.source_layout(batch.source, batch.source_lengths), Layout.from_lengths(sides[1], device)
     else:
         source, target = (FlatLayout(each, device, flat_rows) for each in sides)
     hidden: Tensor = model(batch.source, source, batch.target_in, target)

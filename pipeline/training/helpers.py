@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from tfm.model.config import ModelConfig
 from tfm.model.layers.derived_weights import invalidate_derived_weights
-from tfm.model.word_vectors import READINGS
+from tfm.model.word_vectors import PREDICTION_RULES
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.worker_process import (
     WorkerConnection,
@@ -66,7 +66,7 @@ def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> boo
         update_tokens: tokens of an update.
     """
     of_enough_tokens = update_tokens >= MIN_TOKENS * threads
-    return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in READINGS
+    return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in PREDICTION_RULES
 
 
 @dataclass(frozen=True)

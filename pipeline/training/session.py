@@ -17,7 +17,7 @@ from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.preparation import read_preparation
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
-from tfm.model.layers.lora import merge_adapters, split_adapters, with_merged_adapters
+from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import as_cannot_write, replace_bytes
 from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_below
@@ -120,7 +120,7 @@ def as_first_model_reads(session: Session) -> Dataset:
         f"training: images are normalised by the means and deviations of {folder}, not by those of the new images "
         '(training.image_statistics = "dataset")'
     )
-    return session.data.normalised_by(preparation)
+    return session.data.normalize_by(preparation)
 
 
 def keep_tokenizer(session: Session, dataset: Path) -> None:
@@ -188,7 +188,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
         lora = session.config.lora
         if lora is not None and lora.publish == "merged" and len(steps) > 1:
-            read = (with_merged_adapters(weights, lora.scale / lora.rank) for weights in read)
+            read = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in read)
         weights = next(read) if len(steps) == 1 else mean_weights(read)
         if steps != [best[0].step]:
             load_weights(trainer.state.model, weights, session.folder)

@@ -10,7 +10,7 @@ from typing import Any
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.foreign.sentencepiece import have_same_ids
-from tfm.tokenizer.foreign.sentencepiece_files import as_model, numbers_of, was_sentencepiece
+from tfm.tokenizer.foreign.sentencepiece_files import is_from_sentencepiece, make_model, sentencepiece_ids
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
@@ -64,7 +64,7 @@ def write_tokenizer(
 
 def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
     """Whether two tokenizers were read from a Marian's SentencePiece models, which share a numbering."""
-    return have_same_ids(source, target) and was_sentencepiece(source) and was_sentencepiece(target)
+    return have_same_ids(source, target) and is_from_sentencepiece(source) and is_from_sentencepiece(target)
 
 
 def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
@@ -77,8 +77,8 @@ def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, ta
         target: the tokenizer of targets.
     """
     for side, tokenizer in ("source", source), ("target", target):
-        (folder / f"{side}.spm").write_bytes(as_model(tokenizer))
-    (folder / "vocab.json").write_text(_json(numbers_of(source)), encoding="utf-8")
+        (folder / f"{side}.spm").write_bytes(make_model(tokenizer))
+    (folder / "vocab.json").write_text(_json(sentencepiece_ids(source)), encoding="utf-8")
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "model_max_length": num_read(config),

@@ -10,18 +10,18 @@ from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, without_line_breaks
-from tfm.tokenizer.foreign.m2m100 import with_languages
-from tfm.tokenizer.foreign.model_types import with_model_type
+from tfm.tokenizer.foreign.m2m100 import append_languages
+from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import (
     MAX_UNUSED,
-    WHOLE_WORDS,
+    WHOLE_WORD_MODELS,
     RenumberedTokenizer,
     check_number_of_pieces,
-    pieces_of,
+    cut_control_tokens,
+    document_pieces,
     renumber,
-    with_cut,
 )
-from tfm.tokenizer.foreign.sentencepiece import SentencePiece, as_document, read_model, with_whole_model
+from tfm.tokenizer.foreign.sentencepiece import SentencePiece, embed_model, make_document, read_model
 from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -71,9 +71,9 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
         raise DataError(problem, file=folder.folder)
     document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
-    document = with_model_type(document)
+    document = add_model_type(document)
     unknown = _unknown(_read_settings(folder)) or document["model"].get("unk_token") or UNK
-    found = renumber(document, _roles(settings, pieces_of(document), unknown), size)
+    found = renumber(document, _roles(settings, document_pieces(document), unknown), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
@@ -87,14 +87,14 @@ def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
         {**each, "special": each["special"] or re.fullmatch(TARGET_LANGUAGE_TOKEN, each["content"]) is not None}
         for each in document["added_tokens"]
     ]
-    document, pieces = {**document, "added_tokens": tokens}, pieces_of(document).values()
+    document, pieces = {**document, "added_tokens": tokens}, document_pieces(document).values()
     return without_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
 def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
     about = _read_settings(folder)
-    names = with_languages(_numbering(folder, "vocab.json"), about.get("language_codes", "m2m100"))
+    names = append_languages(_numbering(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100))
     roles = _roles(settings, names, _unknown(about) or UNK)
     found = _renumber(model, names, (EOS, UNK, PAD, BOS), roles, size)
@@ -158,19 +158,21 @@ def _renumber(
     """
     tokens = {each: each for each in control}
     if model.scores.keys() <= {*names}:
-        return _split_at_control(renumber(as_document(model, names, tokens), roles, size))
+        return _split_at_control(renumber(make_document(model, names, tokens), roles, size))
     if size > len(names) + MAX_UNUSED:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
-    found = _split_at_control(renumber(as_document(model, names, tokens, size), roles, size))
-    return replace(found, document=with_whole_model(found.document, model))
+    found = _split_at_control(renumber(make_document(model, names, tokens, size), roles, size))
+    return replace(found, document=embed_model(found.document, model))
 
 
 def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
     """The tokenizer such that texts cannot spell control tokens, also if nothing had to be renumbered."""
     document = found.document
-    if document["model"]["type"] not in WHOLE_WORDS or document["pre_tokenizer"]["type"] != "Metaspace":
+    if document["model"]["type"] not in WHOLE_WORD_MODELS or document["pre_tokenizer"]["type"] != "Metaspace":
         return found
-    return replace(found, document={**document, "pre_tokenizer": with_cut(document["pre_tokenizer"], SPECIALS)})
+    return replace(
+        found, document={**document, "pre_tokenizer": cut_control_tokens(document["pre_tokenizer"], SPECIALS)}
+    )
 
 
 def _numbering(folder: Snapshot, file: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
+from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.model.layers.normalization import BatchNorm, LayerNorm
@@ -136,8 +136,8 @@ def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
 
 POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
     NoPositionEmbedding: lambda module: None,
-    Sinusoidal: lambda module: module.table,
-    Learned: lambda module: module.table.weight,
+    SinusoidalPositions: lambda module: module.table,
+    LearnedPositions: lambda module: module.table.weight,
 }
 """The table that is added to the rows, by the scheme of positions of the input."""
 

@@ -10,7 +10,7 @@ from tests.rounding import assert_rounds_like
 from tests.tiny_model import STACK, numpy_of, tiny_model
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.numpy_inference.transformer import select
-from tfm.model.numpy_inference.weights import KNOWN, UnsupportedModelError, build_network, is_supported
+from tfm.model.numpy_inference.weights import SUPPORTED_KEYS, UnsupportedModelError, build_network, is_supported
 from tfm.pipeline.model_io.loaded_model import untied
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -117,7 +117,7 @@ def test_other_models_are_not_known(changes: dict[str, Any]) -> None:
         build_network(config, {}, source_vocab=9, target_vocab=9)
 
 
-@pytest.mark.parametrize("name", sorted(ModelConfig.model_fields.keys() - set(KNOWN)))
+@pytest.mark.parametrize("name", sorted(ModelConfig.model_fields.keys() - set(SUPPORTED_KEYS)))
 def test_a_key_that_is_not_listed_must_be_as_it_is_by_default(name: str) -> None:
     """Also one that will be added: nothing here does what it says."""
     assert is_supported(ModelConfig())

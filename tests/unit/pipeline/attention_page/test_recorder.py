@@ -39,7 +39,7 @@ def inputs(lengths: dict[str, list[int]]) -> list[Any]:
     draw = torch.Generator().manual_seed(4)
     found: list[Any] = []
     for each in lengths.values():
-        found += [torch.randint(4, 40, (sum(each),), generator=draw), Layout.of(torch.tensor(each))]
+        found += [torch.randint(4, 40, (sum(each),), generator=draw), Layout.from_lengths(torch.tensor(each))]
     return found
 
 

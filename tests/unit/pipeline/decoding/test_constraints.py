@@ -252,7 +252,7 @@ class Driven:
             return Driven.State(self.ends[rows])
 
     def source_layout(self, source, lengths):
-        return Layout.of(lengths)
+        return Layout.from_lengths(lengths)
 
     def start(self, source, layout):
         return Driven.State(torch.zeros(layout.batch, dtype=torch.bool))

@@ -37,7 +37,7 @@ class Countdown:
     read: list[list[int]] = field(default_factory=list)
 
     def source_layout(self, source, lengths):
-        return Layout.of(lengths)
+        return Layout.from_lengths(lengths)
 
     def start(self, source, layout):
         self.read += [row[mask].tolist() for row, mask in zip(layout.pad(source), layout.mask, strict=True)]
@@ -266,7 +266,7 @@ def test_forced_log_probs_sum_over_pieces_and_end_token():
     assert found.dtype == np.float64
     for source, target, total in zip(sources, targets, found, strict=True):
         source, out = [*source[:11], EOS_ID], torch.tensor([*target, EOS_ID])
-        layouts = [Layout.of(torch.tensor([length])) for length in (len(source), len(out))]
+        layouts = [Layout.from_lengths(torch.tensor([length])) for length in (len(source), len(out))]
         with torch.no_grad():
             hidden = model(torch.tensor(source), layouts[0], torch.tensor([BOS_ID, *target]), layouts[1])
             log_probs = model.output(hidden).log_softmax(-1)

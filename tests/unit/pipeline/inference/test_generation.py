@@ -296,7 +296,7 @@ def test_scores_of_continuations_are_sums_of_steps(which, request):
                      len(reader.encode("a dog")))  # fmt: skip
         tokens = torch.tensor([BOS_ID, *whole])
         with torch.inference_mode():
-            layout = Layout.of(torch.tensor([len(whole)]))
+            layout = Layout.from_lengths(torch.tensor([len(whole)]))
             log_probs = loaded.model.log_probs(loaded.model.read(tokens[:-1], layout))
         steps = log_probs[torch.arange(len(whole)), tokens[1:]][start:]
         assert each.log_prob == pytest.approx(steps.sum().item(), abs=1e-9)
@@ -318,7 +318,7 @@ def test_of_long_running_text_the_beginning_is_left_out(running, lines):
         whole = PromptEncoder(running).encode(long + each.text)[excess:]
         tokens = torch.tensor([BOS_ID, *whole])
         with torch.inference_mode():
-            read_all = running.model.read(tokens[:-1], Layout.of(torch.tensor([len(whole)])))
+            read_all = running.model.read(tokens[:-1], Layout.from_lengths(torch.tensor([len(whole)])))
             log_probs = running.model.log_probs(read_all)[torch.arange(len(whole)), tokens[1:]]
         assert each.log_prob == pytest.approx(log_probs[-each.num_tokens :].sum().item(), abs=1e-9)
     with pytest.raises(DataError, match="shorten them"):
