@@ -13,7 +13,7 @@ from bench.images import images
 from bench.learning import learning
 from bench.noise import noise
 from bench.preprocess import preprocess
-from bench.processes import Failed
+from bench.processes import ProcessFailed
 from bench.search import search
 from bench.softmax import softmax
 from bench.startup import startup
@@ -31,14 +31,14 @@ app = typer.Typer(
 )
 
 
-def told(bench: Callable[..., None]) -> Callable[..., None]:
+def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
     """The bench, its errors as text on stderr."""
 
     @functools.wraps(bench)
     def handled(*args: object, **kwargs: object) -> None:
         try:
             bench(*args, **kwargs)
-        except (Failed, TfmError) as error:
+        except (ProcessFailed, TfmError) as error:
             print(error, file=sys.stderr)
             raise typer.Exit(getattr(error, "exit_code", 1)) from None
 
@@ -47,7 +47,7 @@ def told(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES = (train, learning, images, decode, preprocess, startup, ceilings, complexity, softmax, search, trials, noise)
 for each in BENCHES:
-    app.command(name=each.__name__)(told(each))
+    app.command(name=each.__name__)(print_errors(each))
 
 
 if __name__ == "__main__":

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-WARM_UP = 256
+NUM_WARM_UP = 256
 """Enough that compiled loops are loaded before the clock runs."""
 
 
-def answer(search: Callable[[Any], list[list[int]]], sources: Sequence[Any], *, one_at_a_time: bool) -> None:
+def answer_sources(search: Callable[[Any], list[list[int]]], sources: Sequence[Any], *, one_at_a_time: bool) -> None:
     """Print the seconds, for each sentence separately if asked, and the ids found, as JSON."""
     groups = [[each] for each in sources] if one_at_a_time else [sources]
-    for group in groups[:WARM_UP]:
-        search(group[:WARM_UP])
+    for group in groups[:NUM_WARM_UP]:
+        search(group[:NUM_WARM_UP])
     found, seconds = [], []
     for group in groups:
         began = time.perf_counter()

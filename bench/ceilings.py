@@ -25,9 +25,9 @@ SHAPES = {
     "decoding greedily, D 512, F 2048: inner": (1, 512, 2048),
     "square": (2048, 2048, 2048),
 }
-SQUARE = {"cpu": 2048, "cuda": 8192}
+SQUARE_SIZE = {"cpu": 2048, "cuda": 8192}
 """The size of the square matrices whose product measures a device's peak."""
-KINDS = ("fp32", "fp32 packed", "bf16", "bf16 packed", "int8", "int8 packed")
+PRODUCT_KINDS = ("fp32", "fp32 packed", "bf16", "bf16 packed", "int8", "int8 packed")
 
 
 def ceilings(
@@ -44,29 +44,31 @@ def ceilings(
     do, not what it does.
     """
     from bench.processes import run_module
-    from bench.report import talk, write_json
+    from bench.report import table_reporter, write_json
 
     shapes = list(SHAPES.values())
-    options = {"shapes": shapes, "kinds": KINDS, "seconds": seconds, "copy": True, "device": device}
+    options = {"shapes": shapes, "kinds": PRODUCT_KINDS, "seconds": seconds, "copy": True, "device": device}
     found = run_module("bench.gemm", options).answer()
     rows: list[list[object]] = []
     for (name, (num_rows, inner, outer)), rates in zip(SHAPES.items(), found["rates"], strict=True):
         shown = [None if rate is None else f"{rate:,.0f}" for rate in rates]
         rows.append([name, f"{num_rows} x {inner} x {outer}", *shown])
-    rows.append(["memory: copy, read + written", f"{found['copy']:.1f} GB/s", *(None for _ in KINDS)])
+    rows.append(["memory: copy, read + written", f"{found['copy']:.1f} GB/s", *(None for _ in PRODUCT_KINDS)])
     where = f"{found['threads']} threads" if device == "cpu" else device
-    talk().table(f"GFLOP/s forward, {where}", ["", "rows x in x out", *KINDS], rows)
+    table_reporter().table(f"GFLOP/s forward, {where}", ["", "rows x in x out", *PRODUCT_KINDS], rows)
     for kind, reason in found["missing"].items():
-        talk().line(f"{kind}: not of this build of torch ({reason})")
-    write_json(json, "ceilings", {"seconds": seconds, "device": device, "shapes": SHAPES, "kinds": KINDS}, found)
+        table_reporter().line(f"{kind}: not of this build of torch ({reason})")
+    write_json(
+        json, "ceilings", {"seconds": seconds, "device": device, "shapes": SHAPES, "kinds": PRODUCT_KINDS}, found
+    )
 
 
-def of_squares(device: str, seconds: float = 1.0) -> dict[str, float]:
+def square_gigaflops(device: str, seconds: float = 1.0) -> dict[str, float]:
     """GFLOP/s of a large square product in fp32 and bf16, plain or packed: beside what a training comes to."""
     from bench.processes import run_module
 
-    kinds = [kind for kind in KINDS if "int8" not in kind]
-    size = SQUARE[device]
+    kinds = [kind for kind in PRODUCT_KINDS if "int8" not in kind]
+    size = SQUARE_SIZE[device]
     asked = {"shapes": [(size, size, size)], "kinds": kinds, "seconds": seconds, "device": device}
     found = run_module("bench.gemm", asked).answer()
     best: dict[str, float] = {}

@@ -55,11 +55,11 @@ def alternate(
         for each in contestants:
             figures = each.run()
             found[each.name].append(figures)
-            told(f"round {turn + 1} of {rounds}: {each.name} {number(figures['rate'])}")
+            told(f"round {turn + 1} of {rounds}: {each.name} {format_number(figures['rate'])}")
     return found
 
 
-def summaries(contestants: Sequence[Contestant], found: Rounds) -> list[Summary]:
+def summarize(contestants: Sequence[Contestant], found: Rounds) -> list[Summary]:
     """Medians and ratios of every contestant, in their order."""
     first = [each["rate"] for each in found[contestants[0].name]]
     result = []
@@ -76,15 +76,15 @@ def summaries(contestants: Sequence[Contestant], found: Rounds) -> list[Summary]
     return result
 
 
-def table(
+def summary_table(
     found: Sequence[Summary], unit: str, extra: Mapping[str, Mapping[str, object]] | None = None
 ) -> tuple[list[str], list[list[object]]]:
     """Headings and rows, without empty columns; `extra`: further columns, each by the contestant's name."""
     first, others = found[0].name, found[1:]
     columns: dict[str, list[object]] = {
         "": [each.name for each in found],
-        unit: [number(each.median) for each in found],
-        "rounds": [", ".join(map(number, each.rounds)) for each in found],
+        unit: [format_number(each.median) for each in found],
+        "rounds": [", ".join(map(format_number, each.rounds)) for each in found],
         f"to {first}": [f"{each.ratio:.2f}" if others else None for each in found],
         "of a round": [None, *(f"{each.lowest:.2f}-{each.highest:.2f}" for each in others)],
         "predicted": [None if each.predicted is None else f"{each.predicted:.2f}" for each in found],
@@ -96,7 +96,7 @@ def table(
     return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
 
-def verdicts(found: Sequence[Summary], unit: str) -> list[str]:
+def prediction_verdicts(found: Sequence[Summary], unit: str) -> list[str]:
     """The ratio of the first contestant to each of the others, in words."""
     result = []
     for each in found[1:]:
@@ -111,12 +111,12 @@ def as_json(found: Sequence[Summary], rounds: Rounds) -> list[dict[str, object]]
     return [{**asdict(each), "figures": [dict(figures) for figures in rounds[each.name]]} for each in found]
 
 
-def middle(figures: Sequence[Figures], key: str) -> float:
+def median_figure(figures: Sequence[Figures], key: str) -> float:
     """The median of one figure over the rounds."""
     return statistics.median(each[key] for each in figures)
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Three significant digits at least: 12,345 or 3.21 or 0.0512."""
     if value >= 100:
         return f"{value:,.0f}"

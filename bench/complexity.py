@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FIGURES = ("seconds", "peak")
-FITTED = 3  # lengths from which an exponent is taken, the largest
+NUM_FITTED = 3  # lengths from which an exponent is taken, the largest
 Figures = Mapping[str, Sequence[float]]
 """Of one layer: "seconds" and "peak" (bytes), one a length."""
 
@@ -34,7 +34,7 @@ class Layer:
     path: str
 
 
-def layers(window: int, reach: int) -> dict[str, Layer]:
+def make_layers(window: int, reach: int) -> dict[str, Layer]:
     """The layers, by name."""
     return {
         "full attention": Layer({}, "n^2 d", "1", "1"),
@@ -70,35 +70,39 @@ def complexity(
     of them. Time is the median over rounds of the fastest passes. Memory is the most that torch's allocator holds at
     once beyond what it held before. The exponents are fitted to the three longest sentences: the b of a n^b.
     """
-    from bench.report import talk, write_json
+    from bench.report import table_reporter, write_json
 
-    lengths = doubling(shortest, longest)
-    if len(lengths) < FITTED:
-        raise typer.BadParameter(f"an exponent needs {FITTED} lengths: {2 ** (FITTED - 1)} times --shortest, or more")
+    lengths = doubling_lengths(shortest, longest)
+    if len(lengths) < NUM_FITTED:
+        raise typer.BadParameter(
+            f"an exponent needs {NUM_FITTED} lengths: {2 ** (NUM_FITTED - 1)} times --shortest, or more"
+        )
     if plot is not None and plot.suffix not in (".svg", ".png"):
         raise typer.BadParameter("a plot is a .svg or a .png", param_hint="--plot")
     stack = {"layers": 1, "dim": dim, "heads": heads, "feed_forward_dim": dim}
-    asked = {name: {**layer.model, "encoder": stack, "decoder": stack} for name, layer in layers(window, reach).items()}
-    found, threads = measure(asked, lengths, seconds, rounds)
-    for title, columns, rows in tables(found, lengths, window, reach):
-        talk().table(f"{title}; d = {dim}, {threads} threads", columns, rows)
+    asked = {
+        name: {**layer.model, "encoder": stack, "decoder": stack} for name, layer in make_layers(window, reach).items()
+    }
+    found, threads = measure_layers(asked, lengths, seconds, rounds)
+    for title, columns, rows in make_tables(found, lengths, window, reach):
+        table_reporter().table(f"{title}; d = {dim}, {threads} threads", columns, rows)
     if plot is not None:
-        draw(found, lengths, plot)
+        draw_figures(found, lengths, plot)
     options = {"lengths": lengths, "models": asked, "seconds": seconds, "rounds": rounds, "threads": threads}
     write_json(json, "complexity", options, found)
 
 
-def doubling(shortest: int, longest: int) -> list[int]:
+def doubling_lengths(shortest: int, longest: int) -> list[int]:
     """shortest, twice that, ... up to longest."""
     return [shortest << step for step in range(max(longest // shortest, 1).bit_length())]
 
 
-def measure(
+def measure_layers(
     asked: Mapping[str, Mapping[str, object]], lengths: Sequence[int], seconds: float, rounds: int
 ) -> tuple[dict[str, Figures], int]:
     """The figures of each layer, one round of each in turn, each a process of its own; and its threads."""
     from bench.processes import run_module
-    from bench.report import talk
+    from bench.report import table_reporter
 
     taken: dict[str, list[list[dict[str, float]]]] = {name: [] for name in asked}
     for turn in range(rounds):
@@ -107,7 +111,7 @@ def measure(
             answer = run_module("bench.layers", options).answer()
             taken[name].append(answer["found"])
             last = taken[name][-1][-1]["seconds"]
-            talk().line(f"round {turn + 1} of {rounds}: {name}: {1000 * last:.3g} ms at n = {lengths[-1]:,}")
+            table_reporter().line(f"round {turn + 1} of {rounds}: {name}: {1000 * last:.3g} ms at n = {lengths[-1]:,}")
     found: dict[str, Figures] = {}
     for name, turns in taken.items():
         of_lengths = list(zip(*turns, strict=True))
@@ -115,26 +119,26 @@ def measure(
     return found, answer["threads"]
 
 
-def exponent(lengths: Sequence[int], values: Sequence[float]) -> float:
+def fit_exponent(lengths: Sequence[int], values: Sequence[float]) -> float:
     """b of a n^b, fitted by least squares of logarithms to the longest lengths."""
-    x, y = ([math.log(each) for each in some[-FITTED:]] for some in (lengths, values))
+    x, y = ([math.log(each) for each in some[-NUM_FITTED:]] for some in (lengths, values))
     return statistics.linear_regression(x, y).slope
 
 
 Table = tuple[str, list[str], list[list[object]]]
 
 
-def tables(found: Mapping[str, Figures], lengths: Sequence[int], window: int, reach: int) -> list[Table]:
+def make_tables(found: Mapping[str, Figures], lengths: Sequence[int], window: int, reach: int) -> list[Table]:
     """What theory says beside the exponents found; milliseconds; MiB."""
-    theory = layers(window, reach)
+    theory = make_layers(window, reach)
     columns = ["layer", "operations", "sequential", "longest path", "time grows as", "memory grows as"]
     rows: list[list[object]] = []
     for name, figures in found.items():
         said = (theory[name].operations, theory[name].sequential, theory[name].path)
-        grows = (exponent(lengths, figures[key]) for key in FIGURES)
+        grows = (fit_exponent(lengths, figures[key]) for key in FIGURES)
         rows.append([name, *(f"O({each})" for each in said), *(f"n^{each:.2f}" for each in grows)])
     result: list[Table] = [
-        (f"a layer, forward and backward, n = {lengths[-FITTED]:,} to {lengths[-1]:,}", columns, rows)
+        (f"a layer, forward and backward, n = {lengths[-NUM_FITTED]:,} to {lengths[-1]:,}", columns, rows)
     ]
     for title, key, unit in (("milliseconds", "seconds", 1e-3), ("MiB at most", "peak", 2**20)):
         cells: dict[str, list[object]] = {n: [f"{v / unit:,.2f}" for v in each[key]] for n, each in found.items()}
@@ -143,7 +147,7 @@ def tables(found: Mapping[str, Figures], lengths: Sequence[int], window: int, re
     return result
 
 
-def draw(found: Mapping[str, Figures], lengths: Sequence[int], file: Path) -> None:
+def draw_figures(found: Mapping[str, Figures], lengths: Sequence[int], file: Path) -> None:
     """Time and memory over n, on log axes."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -156,16 +160,16 @@ def draw(found: Mapping[str, Figures], lengths: Sequence[int], file: Path) -> No
         for axes, (key, unit, title) in zip(
             panels, (("seconds", 1e-3, "milliseconds"), ("peak", 2**20, "MiB at most")), strict=True
         ):
-            panel(axes, {name: [value / unit for value in each[key]] for name, each in found.items()}, lengths)
+            draw_panel(axes, {name: [value / unit for value in each[key]] for name, each in found.items()}, lengths)
             axes.set_title(f"{title}, forward and backward", loc="left")
         metadata = {"Date": None, "Creator": None} if file.suffix == ".svg" else {"Software": None}
         figure.savefig(file, metadata=metadata, dpi=150)
 
 
-def panel(axes: "Axes", values: Figures, lengths: Sequence[int]) -> None:
+def draw_panel(axes: "Axes", values: Figures, lengths: Sequence[int]) -> None:
     """One set of log axes, a line a layer, each with the exponent fitted to its end."""
     for name, line in values.items():
-        axes.plot(lengths, line, marker=".", linewidth=1.3, label=f"{name}: n^{exponent(lengths, line):.2f}")
+        axes.plot(lengths, line, marker=".", linewidth=1.3, label=f"{name}: n^{fit_exponent(lengths, line):.2f}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(lengths, [f"{each:,}" for each in lengths])

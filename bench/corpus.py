@@ -12,13 +12,13 @@ from tfm.data.synthetic import grammar
 
 SPLITS = ("train", "valid", "test")
 LANGUAGES = ("en", "de")
-SMALL = 1000
+NUM_VALID_PAIRS = 1000
 
 
 def write_corpus(folder: Path, pairs: int, sentences: int) -> None:
     """train.en, train.de and a small validation and test set, each line some sentences joined."""
     folder.mkdir(parents=True, exist_ok=True)
-    for split, size in (("train", pairs), ("valid", SMALL), ("test", SMALL)):
+    for split, size in (("train", pairs), ("valid", NUM_VALID_PAIRS), ("test", NUM_VALID_PAIRS)):
         source, target = (folder / f"{split}.{language}" for language in LANGUAGES)
         with source.open("w", encoding="utf-8") as english, target.open("w", encoding="utf-8") as german:
             stream = grammar.generate(split, size * sentences, 1)

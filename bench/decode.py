@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.options import Device, Json, Predict, Rounds, predicted
+from bench.options import Device, Json, Predict, Rounds, add_predictions
 
 if TYPE_CHECKING:
     from bench.compare import Contestant, Figures
 
 PROGRAMS = {"tfm": "bench.decode_tfm", "ctranslate2": "bench.peers.decode_ctranslate2"}
-OWN = "ctranslate2 or huggingface=VENV"
+PEER_METAVAR = "ctranslate2 or huggingface=VENV"
 
 
 def decode(
@@ -60,54 +60,56 @@ def decode(
     loads the model, translates 256 sentences to warm up, and is timed on all lines. All have the same limit of length
     and stop as their beams do, at W finished hypotheses.
     """
-    from bench.processes import tfm
+    from bench.processes import run_tfm
     from bench.report import contest, write_json
     from tfm.pipeline.model_io.model_folder import model_folder
 
-    processes, rivals = workers_and_threads(layout), peers(against or [])
+    processes, rivals = workers_and_threads(layout), parse_peers(against or [])
     if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):
         raise typer.BadParameter(f"{kind}: huggingface has float32, bfloat16 and float16", param_hint="--type")
     model = model_folder(model).resolve()
-    lines, references = read(source, reference, limit)
+    lines, references = read_lines(source, reference, limit)
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
     options |= {"beam": 1 if one_at_a_time else beam, "batch": 1 if one_at_a_time else batch}
     options |= {"one_at_a_time": one_at_a_time, "device": device}
     with TemporaryDirectory() as temporary:
         asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
         if "ctranslate2" in rivals:
-            tfm("export", model, "--to", "ctranslate2", "--out", asked["engine"])
+            run_tfm("export", model, "--to", "ctranslate2", "--out", asked["engine"])
         if "huggingface" in rivals:
-            asked |= for_huggingface(model, lines)
+            asked |= huggingface_request(model, lines)
         names = [*(f"tfm {each}" for each in precision or ["fp32"]), *rivals]
         outputs: dict[str, list[list[int]]] = {}
         found = contest(
             f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
-            predicted([contestant(name, asked, outputs, rivals.get(name)) for name in names], predict),
+            add_predictions([make_contestant(name, asked, outputs, rivals.get(name)) for name in names], predict),
             rounds=rounds,
             unit="ms a sentence" if one_at_a_time else "output tokens/s",
-            extra=lambda figures: scores(model, outputs, references),
+            extra=lambda figures: score_outputs(model, outputs, references),
         )
     about = {"model": model, "source": source, "lines": len(lines), "rounds": rounds, **options}
     write_json(json, "decode", about, found)
 
 
-def peers(against: Sequence[str]) -> dict[str, Path | None]:
+def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
     """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
-    from bench.baselines import python_of
+    from bench.baselines import venv_python
 
     found: dict[str, Path | None] = {}
     for text in against:
         name, _, place = text.partition("=")
         venv = Path(place).expanduser() if place else None
-        if (name, venv is None) not in {("ctranslate2", True), ("huggingface", False)} or not python_of(venv).exists():
-            raise typer.BadParameter(f"{text}: write {OWN}, a virtual environment", param_hint="--against")
+        if (name, venv is None) not in {("ctranslate2", True), ("huggingface", False)} or not venv_python(
+            venv
+        ).exists():
+            raise typer.BadParameter(f"{text}: write {PEER_METAVAR}, a virtual environment", param_hint="--against")
         found[name] = venv
     return found
 
 
-def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
+def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
     """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
-    from bench.workload import Size
+    from bench.workload import ModelSize
     from tfm.data.artifact_tokenizers import load_pair
     from tfm.model.config import ModelConfig
     from tfm.pipeline.errors import RecipeError
@@ -116,7 +118,7 @@ def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
 
     config = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8"))
     source, target = load_pair(model)
-    size = Size.of(config, TrainingConfig(), target.vocab_size)
+    size = ModelSize.from_config(config, TrainingConfig(), target.vocab_size)
     if not size.norm_first or config.positions != "sinusoidal" or not config.scale_embedding:
         raise RecipeError("huggingface: it has pre-norm models with sinusoids and scaled embeddings alone")
     ids = [[*each, EOS_ID] for each in source.encode_batch(lines)]
@@ -124,11 +126,11 @@ def for_huggingface(model: Path, lines: Sequence[str]) -> dict[str, Any]:
     return {"weights": weights, "size": asdict(size), "positions": config.max_length, "sources": ids}
 
 
-def contestant(
+def make_contestant(
     name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
 ) -> "Contestant":
     """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
-    from bench.baselines import PEERS, python_of
+    from bench.baselines import PEERS_FOLDER, venv_python
     from bench.compare import Contestant
     from bench.processes import run, run_module
 
@@ -138,7 +140,7 @@ def contestant(
             done = run_module(PROGRAMS[program], asked | {"precision": precision})
         else:
             with TemporaryDirectory() as folder:
-                command = [python_of(venv), PEERS / f"decode_{name}.py"]
+                command = [venv_python(venv), PEERS_FOLDER / f"decode_{name}.py"]
                 done = run(command, folder=Path(folder), text=json_module.dumps(asked))
         found = done.answer()
         outputs[name] = found["found"]
@@ -150,7 +152,7 @@ def contestant(
     return Contestant(name, once)
 
 
-def scores(
+def score_outputs(
     model: Path, outputs: dict[str, list[list[int]]], references: Sequence[str] | None
 ) -> dict[str, dict[str, object]]:
     """Columns of BLEU, and of what it is more than the first one's; none without references."""
@@ -171,9 +173,9 @@ def scores(
     }
 
 
-def read(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
+def read_lines(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
     """The first lines that are not blank, and the references of just these."""
-    from bench.processes import Failed
+    from bench.processes import ProcessFailed
     from tfm.data.lines import open_lines
 
     sources = list(open_lines(source))
@@ -183,7 +185,7 @@ def read(source: Path, reference: Path | None, limit: int) -> tuple[list[str], l
         return lines, None
     references = list(open_lines(reference))
     if len(references) != len(sources):
-        raise Failed(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
+        raise ProcessFailed(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
     return lines, [references[row] for row in rows]
 
 

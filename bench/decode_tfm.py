@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.answering import answer
+from bench.answering import answer_sources
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -27,7 +27,7 @@ def main(asked: dict[str, Any]) -> None:
     def search(batch: list[list[int]]) -> list[list[int]]:
         return [list(found[0].ids) for found in decode(loaded.model, batch, config, device=asked["device"])]
 
-    answer(search, sources, one_at_a_time=asked["one_at_a_time"])
+    answer_sources(search, sources, one_at_a_time=asked["one_at_a_time"])
 
 
 if __name__ == "__main__":

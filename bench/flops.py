@@ -30,11 +30,11 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.errors import RecipeError
 
 MEGA, GIGA = 1e6, 1e9
-GATED = ("glu", "swiglu")
+GATED_ACTIVATIONS = ("glu", "swiglu")
 
 
 @dataclass(frozen=True)
-class Work:
+class TokenCounts:
     """What a text has to be computed on: tokens of both sides, and pairs of positions that may see each other."""
 
     source: int
@@ -44,7 +44,7 @@ class Work:
     across: int
 
     @classmethod
-    def of(cls, lengths: Iterable[tuple[int, int]]) -> "Work":
+    def from_lengths(cls, lengths: Iterable[tuple[int, int]]) -> "TokenCounts":
         """From the (source, target) tokens of each sentence, end tokens counted."""
         pairs = [(int(s), int(t)) for s, t in lengths]
         return cls(
@@ -56,23 +56,23 @@ class Work:
         )
 
 
-def forward(config: ModelConfig, vocab: int, work: Work) -> float:
+def forward_flops(config: ModelConfig, vocab: int, work: TokenCounts) -> float:
     """FLOP of the forward pass with teacher forcing. Raises RecipeError for a model that these equations are not of."""
-    return _reading(config, work) + _writing(config, vocab, work)
+    return _encoder_flops(config, work) + _decoder_flops(config, vocab, work)
 
 
-def training(config: ModelConfig, vocab: int, work: Work) -> float:
+def training_flops(config: ModelConfig, vocab: int, work: TokenCounts) -> float:
     """FLOP of forward and backward."""
-    return 3 * forward(config, vocab, work)
+    return 3 * forward_flops(config, vocab, work)
 
 
-def decoding(config: ModelConfig, vocab: int, work: Work, beam: int) -> float:
+def decoding_flops(config: ModelConfig, vocab: int, work: TokenCounts, beam: int) -> float:
     """FLOP of a search with `beam` hypotheses a sentence, each as long as the target."""
-    return _reading(config, work) + beam * _writing(config, vocab, work)
+    return _encoder_flops(config, work) + beam * _decoder_flops(config, vocab, work)
 
 
-def _reading(config: ModelConfig, work: Work) -> float:
-    _check(config)
+def _encoder_flops(config: ModelConfig, work: TokenCounts) -> float:
+    _check_architecture(config)
     encoder, decoder = config.encoder, config.decoder
     query, key_value, pair = _attention(encoder)
     layer = encoder.dim * (query + key_value) + _matrices(config) * encoder.dim * encoder.feed_forward_dim
@@ -81,7 +81,7 @@ def _reading(config: ModelConfig, work: Work) -> float:
     return 2 * work.source * row + 2 * pair * encoder.layers * work.within_source
 
 
-def _writing(config: ModelConfig, vocab: int, work: Work) -> float:
+def _decoder_flops(config: ModelConfig, vocab: int, work: TokenCounts) -> float:
     decoder = config.decoder
     query, key_value, pair = _attention(decoder)
     layer = decoder.dim * (2 * query + key_value) + _matrices(config) * decoder.dim * decoder.feed_forward_dim
@@ -91,7 +91,7 @@ def _writing(config: ModelConfig, vocab: int, work: Work) -> float:
     return 2 * work.target * row + 2 * pair * decoder.layers * (work.within_target + work.across)
 
 
-def _check(config: ModelConfig) -> None:
+def _check_architecture(config: ModelConfig) -> None:
     rivals = {"architecture": "transformer", "mixing": "attention", "window": None, "adaptive": None, "vision": None}
     for name, counted in rivals.items():
         if (given := getattr(config, name)) != counted:
@@ -107,7 +107,7 @@ def _attention(stack: StackConfig) -> tuple[int, int, int]:
 
 def _matrices(config: ModelConfig) -> int:
     """D x F matrices of a feed-forward layer."""
-    return 3 if config.activation in GATED else 2
+    return 3 if config.activation in GATED_ACTIVATIONS else 2
 
 
 def _widen(config: ModelConfig, dim: int) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.options import Json, Predict, Rounds, predicted
+from bench.options import Json, Predict, Rounds, add_predictions
 
 if TYPE_CHECKING:
     from bench.compare import Figures
@@ -39,23 +39,23 @@ def images(
     """
     from bench.compare import Contestant
     from bench.report import contest, write_json
-    from bench.workload import Workload, configs
+    from bench.workload import Workload, read_configs
 
     words = sets or []
-    work = Workload(dataset.resolve(), *configs(recipe, words), warmup, steps)
+    work = Workload(dataset.resolve(), *read_configs(recipe, words), warmup, steps)
     size = images_a_batch(work)
-    check(work.model)
+    check_model(work.model)
     contestants = [
-        Contestant("tfm", partial(ours, work)),
-        Contestant("plain", partial(plain, work, size, workers)),
+        Contestant("tfm", partial(measure_tfm, work)),
+        Contestant("plain", partial(measure_plain, work, size, workers)),
     ]
     title = f"training on {dataset}: {size} images a batch, {steps} updates"
-    found = contest(title, predicted(contestants, predict), rounds=rounds, unit="images/s")
+    found = contest(title, add_predictions(contestants, predict), rounds=rounds, unit="images/s")
     options = {"model": work.model.model_dump(), "training": work.config.model_dump(), "steps": steps, "warmup": warmup}
     write_json(json, "images", {"dataset": dataset, **options, "workers": workers}, {"contestants": found})
 
 
-def check(model: "ModelConfig") -> None:
+def check_model(model: "ModelConfig") -> None:
     """Raise RecipeError for a model that the plain loop does not have."""
     from tfm.pipeline.errors import RecipeError
 
@@ -87,7 +87,7 @@ def images_a_batch(work: "Workload") -> int:
     """How many our batches hold on average. Raises RecipeError where sources are not images."""
     import numpy as np
 
-    from tfm.data.batching.buckets import batches
+    from tfm.data.batching.buckets import make_batches
     from tfm.model.vision.image_shape import ImageShape, num_tokens
     from tfm.pipeline.errors import RecipeError
 
@@ -97,21 +97,21 @@ def images_a_batch(work: "Workload") -> int:
     shape = about.shape
     tokens = num_tokens(vision, ImageShape(shape.height, shape.width, shape.channels))
     targets = work.data.train.target_lengths + 1
-    found = batches(np.full(len(targets), tokens), targets, budget=work.data.batch_tokens, seed=1, epoch=0)
+    found = make_batches(np.full(len(targets), tokens), targets, budget=work.data.batch_tokens, seed=1, epoch=0)
     return max(1, round(len(targets) / len(found)))
 
 
-def ours(work: "Workload") -> "Figures":
+def measure_tfm(work: "Workload") -> "Figures":
     """`tfm train`: the rate of its updates after the warm-up."""
-    from bench.baselines import trained
+    from bench.baselines import train_tfm
 
-    figures, peak = trained(work, work.model, work.config)
+    figures, peak = train_tfm(work, work.model, work.config)
     targets = work.data.train.target_lengths + 1
     labels_only = work.model.task == "classification"
     return {"rate": figures["rate"] / (1 if labels_only else float(targets.mean())), "peak": peak}
 
 
-def plain(work: "Workload", size: int, workers: int) -> "Figures":
+def measure_plain(work: "Workload", size: int, workers: int) -> "Figures":
     """The plain loop, run by our own Python."""
     from bench.processes import run_module
 

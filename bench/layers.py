@@ -18,15 +18,15 @@ from tfm.model.layout import Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.factory import ModuleFactory
 
-MEMORY = "[memory]"
+MEMORY_KEY = "[memory]"
 
 
-def passes(config: ModelConfig, length: int) -> Callable[[], None]:
+def make_passes(config: ModelConfig, length: int) -> Callable[[], None]:
     """Forward and backward of the mixing layer of an encoder, on one sentence of that length."""
     stack = config.encoder
     torch.manual_seed(1)
     layer = ModuleFactory(config, torch.float32).mixing(stack, causal=False)
-    layout = Layout.of(torch.tensor([length]))
+    layout = Layout.from_lengths(torch.tensor([length]))
     rows, grad = torch.randn(length, stack.dim, requires_grad=True), torch.randn(length, stack.dim)
     weights = [rows, *layer.parameters()]  # type: ignore[attr-defined]
 
@@ -36,19 +36,19 @@ def passes(config: ModelConfig, length: int) -> Callable[[], None]:
     return once
 
 
-def peak_of(once: Callable[[], None]) -> int:
+def measure_peak(once: Callable[[], None]) -> int:
     """Bytes that torch's allocator holds at most during a pass, beyond those before it."""
     once()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         once()
-    return most_held(record)
+    return peak_bytes(record)
 
 
-def most_held(record: profile) -> int:
+def peak_bytes(record: profile) -> int:
     """The largest sum of what was allocated and freed so far, over all moments of a record."""
     assert record.profiler is not None
     assert record.profiler.kineto_results is not None
-    events = [each for each in record.profiler.kineto_results.events() if each.name() == MEMORY]
+    events = [each for each in record.profiler.kineto_results.events() if each.name() == MEMORY_KEY]
     held = most = 0
     for event in sorted(events, key=lambda each: each.start_ns()):
         held += event.nbytes()  # type: ignore[attr-defined]
@@ -56,14 +56,14 @@ def most_held(record: profile) -> int:
     return most
 
 
-def measure(config: Mapping[str, Any], length: int, budget: float) -> dict[str, float]:
+def measure_layer(config: Mapping[str, Any], length: int, budget: float) -> dict[str, float]:
     """The figures of one layer at one length."""
-    once = passes(ModelConfig.model_validate(config), length)
-    return {"seconds": best_seconds(once, budget), "peak": peak_of(once)}
+    once = make_passes(ModelConfig.model_validate(config), length)
+    return {"seconds": best_seconds(once, budget), "peak": measure_peak(once)}
 
 
 def main(options: Mapping[str, Any]) -> None:
-    found = [measure(options["model"], length, options["seconds"]) for length in options["lengths"]]
+    found = [measure_layer(options["model"], length, options["seconds"]) for length in options["lengths"]]
     print(json.dumps({"found": found, "threads": torch.get_num_threads()}))
 
 

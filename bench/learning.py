@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.recipes.recipe import Recipe
 
-PEER = "Hugging Face"
+PEER_NAME = "Hugging Face"
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """A validation: after so many updates, so many seconds of training, BLEU."""
 
     step: int
@@ -47,69 +47,69 @@ def learning(
     OMP_NUM_THREADS to half of the processors. The Trainer has Adam, a rate that comes down to 0 and no seconds
     of its own that are spent on validation; ours are counted.
     """
-    from bench.report import talk, write_json
+    from bench.report import table_reporter, write_json
     from bench.workload import Workload
     from tfm.pipeline.recipes.recipe import load_recipe
 
-    out, full = talk(), load_recipe(recipe, sets or [])
+    out, full = table_reporter(), load_recipe(recipe, sets or [])
     work = Workload(dataset.resolve(), full.model, full.training, 0, updates)
     peer = {"updates": updates, "rate": rate, "warmup": warmup, "every": every}
     peer["beam"] = work.config.validation.beam
     with TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        theirs = pool.submit(of_huggingface, work, full.evaluation, huggingface, peer, Path(folder))
-        own = pool.submit(of_tfm, work.dataset, full, Path(folder) / "tfm")
-        found = {"tfm": own.result(), PEER: theirs.result()}
-    out.table(f"validation BLEU, beam {peer['beam']}", *table(found))
+        theirs = pool.submit(learn_huggingface, work, full.evaluation, huggingface, peer, Path(folder))
+        own = pool.submit(learn_tfm, work.dataset, full, Path(folder) / "tfm")
+        found = {"tfm": own.result(), PEER_NAME: theirs.result()}
+    out.table(f"validation BLEU, beam {peer['beam']}", *learning_table(found))
     if plot is not None:
         from tfm.pipeline.artifacts.files import replace_text
 
-        replace_text(plot, svg(found))
+        replace_text(plot, draw_curves(found))
     options = {"dataset": dataset, "recipe": recipe, "sets": sets, "huggingface": peer}
     write_json(json, "learning", options, {name: [each._asdict() for each in points] for name, points in found.items()})
 
 
-def of_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[Point]:
+def learn_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[CurvePoint]:
     """`tfm train` as the recipe has it."""
     import json
 
-    from bench.processes import tfm
-    from bench.workload import settings
+    from bench.processes import run_tfm
+    from bench.workload import set_options
 
     training = recipe.training.model_copy(update={"log_every": 1})  # so that a validation's seconds are known
     parts = {"model": recipe.model, "training": training}
     parts |= {"decoding": recipe.decoding, "evaluation": recipe.evaluation}
     words = []
     for part, config in parts.items():
-        words += settings(part, config.model_dump(mode="json", exclude_defaults=True))
-    tfm("train", "--data", dataset, *words, "--out", out)
-    return points_of(map(json.loads, (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()))
+        words += set_options(part, config.model_dump(mode="json", exclude_defaults=True))
+    run_tfm("train", "--data", dataset, *words, "--out", out)
+    return read_points(map(json.loads, (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()))
 
 
-def points_of(lines: Iterable[Mapping[str, Any]]) -> list[Point]:
+def read_points(lines: Iterable[Mapping[str, Any]]) -> list[CurvePoint]:
     """The validations in a metrics.jsonl, each with the seconds that its training had taken before it.
 
     Raises Failed where they have no BLEU.
     """
-    from bench.processes import Failed
+    from bench.processes import ProcessFailed
 
     found, seconds = [], 0.0
     for line in lines:
         if line["event"] == "train":
             seconds = line["seconds"]
         elif line["event"] == "valid" and line["bleu"] is not None:
-            found.append(Point(line["step"], seconds, line["bleu"]))
+            found.append(CurvePoint(line["step"], seconds, line["bleu"]))
     if not found:
-        raise Failed("no validation has a BLEU: set training.validation.bleu = true")
+        raise ProcessFailed("no validation has a BLEU: set training.validation.bleu = true")
     return found
 
 
-def of_huggingface(
+def learn_huggingface(
     work: "Workload", evaluation: "EvaluationConfig", venv: Path, asked: Mapping[str, Any], folder: Path
-) -> list[Point]:
+) -> list[CurvePoint]:
     """Marian and Seq2SeqTrainer; what they translate is scored as `tfm train` scores it."""
     import json
 
-    from bench.baselines import PEERS, python_of, size_of
+    from bench.baselines import PEERS_FOLDER, model_size, venv_python
     from bench.pieces import SOURCE, TARGET, write_pieces
     from bench.processes import run
     from tfm.data.artifact_tokenizers import load_pair
@@ -121,25 +121,25 @@ def of_huggingface(
     files = {"source": folder / "train" / SOURCE, "target": folder / "train" / TARGET}
     files["valid"] = folder / "valid" / SOURCE
     told: dict[str, Any] = {name: str(file) for name, file in files.items()}
-    told |= {"sentences": work.sentences_a_batch(), "size": asdict(size_of(work)), **asked}
-    done = run([python_of(venv), PEERS / "learn_huggingface.py"], folder=folder, text=json.dumps(told))
+    told |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), **asked}
+    done = run([venv_python(venv), PEERS_FOLDER / "learn_huggingface.py"], folder=folder, text=json.dumps(told))
     tokenizer, references = load_pair(work.data.tokenizer_folder)[1], work.data.valid.texts()[1]
     columns = [[one_line(text) for text in references]]
     found = []
     for each in done.answer()["points"]:
         texts = [one_line(text) for text in tokenizer.decode_batch(each["found"])]
-        found.append(Point(each["step"], each["seconds"], bleu(texts, columns, evaluation).score))
+        found.append(CurvePoint(each["step"], each["seconds"], bleu(texts, columns, evaluation).score))
     return found
 
 
-def table(found: Mapping[str, Sequence[Point]]) -> tuple[list[str], list[list[str]]]:
+def learning_table(found: Mapping[str, Sequence[CurvePoint]]) -> tuple[list[str], list[list[str]]]:
     """A row a validation, in the order of the clock."""
     rows = sorted((point.seconds, name, point) for name, points in found.items() for point in points)
     cells = [[f"{seconds:,.0f}", name, f"{point.step:,}", f"{point.bleu:.2f}"] for seconds, name, point in rows]
     return ["seconds", "", "update", "BLEU"], cells
 
 
-def svg(found: Mapping[str, Sequence[Point]]) -> str:
+def draw_curves(found: Mapping[str, Sequence[CurvePoint]]) -> str:
     """BLEU over minutes."""
     from bench.report import curves_svg
 

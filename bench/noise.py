@@ -10,7 +10,7 @@ import typer
 from bench.options import Json
 from bench.processes import MIB, run_module
 
-RATES = (0.0, 0.05, 0.1, 0.15, 0.2)
+TYPO_RATES = (0.0, 0.05, 0.1, 0.15, 0.2)
 
 
 def noise(
@@ -24,47 +24,47 @@ def noise(
     as_json: Json = None,
 ) -> None:
     """What runs lose on mistyped text; their size and speed."""
-    from bench.report import talk, write_json  # here, as it loads rich
+    from bench.report import table_reporter, write_json  # here, as it loads rich
 
-    shares = sorted({*(rates or RATES), 0.0})
-    out, found = talk(), list[dict[str, Any]]()
+    shares = sorted({*(rates or TYPO_RATES), 0.0})
+    out, found = table_reporter(), list[dict[str, Any]]()
     for each in runs:
         name, _, folder = each.rpartition("=")
         done = run_module("bench.noise_run", {"run": folder, "rates": shares, "draws": draws, "beam": beam})
         found.append({"name": name or Path(folder).name, **done.answer(), "peak": done.peak})
-        out.line(f"{found[-1]['name']}: {', '.join(f'{score:.2f}' for score in means(found[-1]))}")
+        out.line(f"{found[-1]['name']}: {', '.join(f'{score:.2f}' for score in mean_scores(found[-1]))}")
     if len({each["texts"] for each in found}) > 1:
         out.warn("these runs have different test sets, whose scores do not compare")
-    print("\n".join(table(found, shares)))
+    print("\n".join(noise_table(found, shares)))
     if plot is not None:
         from tfm.pipeline.artifacts.files import replace_text
 
-        replace_text(plot, svg(found, shares))
+        replace_text(plot, draw_noise(found, shares))
     write_json(as_json, "noise", {"runs": runs, "rates": shares, "draws": draws, "beam": beam}, found)
 
 
-def means(found: dict[str, Any]) -> list[float]:
+def mean_scores(found: dict[str, Any]) -> list[float]:
     """The score of a run at each rate: the mean over the seeds of the errors."""
     return [statistics.fmean(scores) for scores in found["scores"]]
 
 
-def table(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> list[str]:
+def noise_table(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> list[str]:
     """In Markdown, a row a run: size, speed, memory, and the score at each rate, with what is lost at the last."""
     heads = ["run", "parameters", "tokens a sentence", "sentences a CPU second", "peak memory, MiB"]
     heads += [f"{found[0]['figure']}, {rate:.0%}" for rate in rates] + [f"lost at {rates[-1]:.0%}"]
     rows = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for each in found:
-        scores = means(each)
+        scores = mean_scores(each)
         size = f"{each['parameters']:,}", f"{each['tokens']:.1f}", f"{each['sentences_per_second']:,.0f}"
         cells = [each["name"], *size, f"{each['peak'] / MIB:,.0f}", *(f"{score:.2f}" for score in scores)]
         rows.append(f"| {' | '.join([*cells, f'{scores[0] - scores[-1]:.2f}'])} |")
     return rows
 
 
-def svg(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> str:
+def draw_noise(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> str:
     """The score of each run over the share of mistyped characters."""
     from bench.report import curves_svg
 
     shares = [100 * rate for rate in rates]
-    curves = [(each["name"], shares, means(each)) for each in found]
+    curves = [(each["name"], shares, mean_scores(each)) for each in found]
     return curves_svg(curves, "characters mistyped, %", found[0]["figure"])

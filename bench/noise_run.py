@@ -25,7 +25,7 @@ from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 
 
-def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, Any]:
+def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, Any]:
     """The main figure of the run's first test set at each rate, for each seed of the errors; its speed on clean text.
 
     The clean text is read once for each seed too, so that the speed is of several rounds; the first one, in which
@@ -61,4 +61,4 @@ def measured(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     asked = json.load(sys.stdin)
-    print(json.dumps(measured(Path(asked["run"]), asked["rates"], asked["draws"], asked["beam"])))
+    print(json.dumps(measure_run(Path(asked["run"]), asked["rates"], asked["draws"], asked["beam"])))

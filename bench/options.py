@@ -20,7 +20,7 @@ Predict = Annotated[
 ]
 
 
-def predicted(contestants: Sequence[Contestant], given: Sequence[str] | None) -> list[Contestant]:
+def add_predictions(contestants: Sequence[Contestant], given: Sequence[str] | None) -> list[Contestant]:
     """The contestants with the ratios expected of them. Raises typer's usage error for what is no NAME=RATIO."""
     found = {each.name: each for each in contestants}
     for text in given or ():

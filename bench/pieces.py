@@ -9,7 +9,7 @@ from tfm.tokenizer.special import SPECIALS
 SOURCE, TARGET, VOCABULARY = "train.source", "train.target", "vocabulary.tsv"
 
 
-def word(number: int) -> str:
+def make_word(number: int) -> str:
     """The word of an id."""
     return f"p{number}"
 
@@ -19,9 +19,9 @@ def write_pieces(split: Split, vocab_size: int, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for column, name in ((split.source, SOURCE), (split.target, TARGET)):
         (folder / name).write_text("".join(f"{line}\n" for line in _lines(column)), encoding="utf-8")
-    words = map(word, range(len(SPECIALS), vocab_size))
+    words = map(make_word, range(len(SPECIALS), vocab_size))
     (folder / VOCABULARY).write_text("".join(f"{each}\t1\n" for each in words), encoding="utf-8")
 
 
 def _lines(column: Column) -> Sequence[str]:
-    return [" ".join(map(word, ids)) for ids in column.lists()]
+    return [" ".join(map(make_word, ids)) for ids in column.lists()]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.options import Json, Predict, Rounds, predicted
+from bench.options import Json, Predict, Rounds, add_predictions
 
 if TYPE_CHECKING:
-    from bench.processes import Done
+    from bench.processes import FinishedProcess
 
 BARE_LOOP = Path(__file__).parent / "peers" / "bare_loop.py"
 VOCAB_SIZE = 8000
-SMALLEST = 10_000
+MIN_PAIRS = 10_000
 
 
 def preprocess(
@@ -27,7 +27,7 @@ def preprocess(
         bool, typer.Option("--memory", help="Instead: peak memory at 10^4, 10^5, ... lines of each side.")
     ] = False,
     largest: Annotated[
-        int, typer.Option("--largest", metavar="N", min=SMALLEST, help="With --memory: where that ends.")
+        int, typer.Option("--largest", metavar="N", min=MIN_PAIRS, help="With --memory: where that ends.")
     ] = 1_000_000,
     folder: Annotated[
         Path | None, typer.Option("--folder", metavar="DIR", help="Where to write; default: a temporary folder.")
@@ -47,13 +47,15 @@ def preprocess(
     with TemporaryDirectory() as temporary:
         place = (folder or Path(temporary)).resolve()
         if memory:
-            write_json(json, "preprocess", {"memory": True, "sentences": sentences}, grow(place, largest, sentences))
+            write_json(
+                json, "preprocess", {"memory": True, "sentences": sentences}, measure_growth(place, largest, sentences)
+            )
             return
-        prepare(place, pairs, sentences)
-        learn(place)
+        prepare_corpus(place, pairs, sentences)
+        learn_tokenizer(place)
 
         def ours() -> Figures:
-            done = stage(place)
+            done = run_stage(place)
             return {"rate": 2 * pairs / done.seconds, "peak": done.peak}
 
         def bare() -> Figures:
@@ -61,50 +63,50 @@ def preprocess(
             done = run([sys.executable, BARE_LOOP, place / "tokenizer" / "tokenizer.json", *files])
             return {"rate": 2 * pairs / done.seconds, "peak": done.peak}
 
-        contestants = predicted([Contestant("tfm preprocess", ours), Contestant("bare loop", bare)], predict)
+        contestants = add_predictions([Contestant("tfm preprocess", ours), Contestant("bare loop", bare)], predict)
         found = contest(f"{2 * pairs:,} lines", contestants, rounds=rounds, unit="lines/s")
         write_json(json, "preprocess", {"pairs": pairs, "sentences": sentences, "rounds": rounds}, found)
 
 
-def grow(path: Path, largest: int, sentences: int) -> list[dict[str, float]]:
+def measure_growth(path: Path, largest: int, sentences: int) -> list[dict[str, float]]:
     """Lines a second and peak memory of the stage, on ten times as much text each time."""
     from bench.processes import MIB
-    from bench.report import talk
+    from bench.report import table_reporter
 
     found: list[dict[str, float]] = []
-    pairs = SMALLEST
+    pairs = MIN_PAIRS
     while pairs <= largest:
-        prepare(path, pairs, sentences)
+        prepare_corpus(path, pairs, sentences)
         if not found:
-            learn(path)
-        done = stage(path)
+            learn_tokenizer(path)
+        done = run_stage(path)
         found.append({"pairs": pairs, "seconds": done.seconds, "rate": 2 * pairs / done.seconds, "peak": done.peak})
-        talk().line(f"{pairs:,} lines of each side: {done.peak // MIB:,} MiB")
+        table_reporter().line(f"{pairs:,} lines of each side: {done.peak // MIB:,} MiB")
         pairs *= 10
     rows = [[int(each["pairs"]), each["seconds"], round(each["rate"]), round(each["peak"] / MIB)] for each in found]
-    talk().table("tfm preprocess", ["lines of each side", "seconds", "lines/s", "peak MiB"], rows)
+    table_reporter().table("tfm preprocess", ["lines of each side", "seconds", "lines/s", "peak MiB"], rows)
     return found
 
 
-def prepare(path: Path, pairs: int, sentences: int) -> None:
+def prepare_corpus(path: Path, pairs: int, sentences: int) -> None:
     """The text files."""
     from bench.processes import run_module
 
     run_module("bench.corpus", {"folder": str(path), "pairs": pairs, "sentences": sentences})
 
 
-def learn(path: Path) -> None:
+def learn_tokenizer(path: Path) -> None:
     """The tokenizer, of the text that is there."""
-    from bench.processes import tfm
+    from bench.processes import run_tfm
 
-    tfm("tokenize", "train.en", "train.de", "--vocab-size", str(VOCAB_SIZE), "--out", "tokenizer", folder=path)
+    run_tfm("tokenize", "train.en", "train.de", "--vocab-size", str(VOCAB_SIZE), "--out", "tokenizer", folder=path)
 
 
-def stage(path: Path) -> "Done":
+def run_stage(path: Path) -> "FinishedProcess":
     """The whole stage, into a folder that is not there yet."""
     from bench.corpus import LANGUAGES, SPLITS
-    from bench.processes import tfm
+    from bench.processes import run_tfm
 
     splits = [word for split in SPLITS for word in (f"--{split}", *(f"{split}.{each}" for each in LANGUAGES))]
     with TemporaryDirectory(dir=path) as out:
-        return tfm("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", folder=path)
+        return run_tfm("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", folder=path)

@@ -21,12 +21,12 @@ MIB = 2**20
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
-class Failed(Exception):
+class ProcessFailed(Exception):
     """A process ended with an error."""
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedProcess:
     """How a process ended: its output, its seconds from start to end, its peak memory in bytes.
 
     Where it started others, the peak is that of the largest one.
@@ -41,11 +41,11 @@ class Done:
         """The JSON object in its last line."""
         found = json.loads(self.out.splitlines()[-1])
         if not isinstance(found, dict):
-            raise Failed(f"printed {found!r:.60} instead of an object")
+            raise ProcessFailed(f"printed {found!r:.60} instead of an object")
         return found
 
 
-def run(command: Sequence[str | Path], *, folder: Path | None = None, text: str = "") -> Done:
+def run(command: Sequence[str | Path], *, folder: Path | None = None, text: str = "") -> FinishedProcess:
     """Run a command to its end, `text` as its stdin, with our packages on its path.
 
     Raises Failed, with the last lines it wrote, where it ends with an error.
@@ -66,19 +66,19 @@ def run(command: Sequence[str | Path], *, folder: Path | None = None, text: str 
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        done = Done(out.read().decode(), err.read().decode(), seconds, usage.ru_maxrss * _PEAK_UNIT)
+        done = FinishedProcess(out.read().decode(), err.read().decode(), seconds, usage.ru_maxrss * _PEAK_UNIT)
     if child.returncode:
         last = "\n  ".join((done.out + done.err).splitlines()[-12:])
         shown = " ".join(f"{word!s:.80}" for word in command)
-        raise Failed(f"exit code {child.returncode} of {shown}\n  {last}")
+        raise ProcessFailed(f"exit code {child.returncode} of {shown}\n  {last}")
     return done
 
 
-def run_module(module: str, options: Mapping[str, object]) -> Done:
+def run_module(module: str, options: Mapping[str, object]) -> FinishedProcess:
     """Run a module of ours, which reads its options as a JSON object from stdin."""
     return run([sys.executable, "-m", module], text=json.dumps(options))
 
 
-def tfm(*words: str | Path, folder: Path | None = None, text: str = "") -> Done:
+def run_tfm(*words: str | Path, folder: Path | None = None, text: str = "") -> FinishedProcess:
     """Run a `tfm` command."""
     return run([*TFM, *words], folder=folder, text=text)

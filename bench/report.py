@@ -14,7 +14,7 @@ from tfm.pipeline.runtime.progress import Reporter
 Extra = Mapping[str, Mapping[str, object]]
 
 
-def talk() -> Reporter:
+def table_reporter() -> Reporter:
     """Where a bench prints."""
     return make_reporter(tables_on_stdout=True)
 
@@ -32,12 +32,12 @@ def contest(
 
     extra: further columns of the table, from the figures of all rounds.
     """
-    out = talk()
+    out = table_reporter()
     found = compare.alternate(contestants, rounds, out.line)
-    summaries = compare.summaries(contestants, found)
-    out.table(title, *compare.table(summaries, unit, extra(found)))
+    summaries = compare.summarize(contestants, found)
+    out.table(title, *compare.summary_table(summaries, unit, extra(found)))
     if say_ratios:
-        for sentence in compare.verdicts(summaries, unit):
+        for sentence in compare.prediction_verdicts(summaries, unit):
             print(sentence)
     return compare.as_json(summaries, found)
 

@@ -22,7 +22,7 @@ COLORS = {
     "gp": "#756bb1",
 }
 """The methods, each with its color in the figure."""
-SLOW = "gp"
+SLOW_METHOD = "gp"
 Distances: TypeAlias = Sequence[float]
 """Of each key: how far its value stands from its best value, as part of the key's range, with its sign."""
 
@@ -97,22 +97,22 @@ def search(
     where that lies is drawn anew for each seed, the same for all methods. Regret is the figure, without noise, of the
     trial that looks best. The grid is tried where it has no more configurations than there are trials.
     """
-    from bench.report import talk, write_json
+    from bench.report import table_reporter, write_json
 
     if plot is not None and plot.suffix not in (".svg", ".png"):
         raise typer.BadParameter("a plot is a .svg or a .png", param_hint="--plot")
-    out = talk()
+    out = table_reporter()
     found: dict[str, dict[str, list[list[float]]]] = {}
     for name, problem in PROBLEMS.items():
         found[name] = {}
         for method in COLORS:
-            number = slow_seeds if method == SLOW else seeds
+            number = slow_seeds if method == SLOW_METHOD else seeds
             if number and (method != "grid" or problem.values**problem.keys <= trials):
                 found[name][method] = [regrets(name, method, seed, trials) for seed in range(1, number + 1)]
                 out.line(f"{name}, {method}: {statistics.median(each[-1] for each in found[name][method]):.4f}")
-    out.table(f"regret after {trials} trials, over seeds", *table(found))
+    out.table(f"regret after {trials} trials, over seeds", *regret_table(found))
     if plot is not None:
-        draw(found, plot)
+        draw_regrets(found, plot)
     write_json(json, "search", {"trials": trials, "seeds": seeds, "gp_seeds": slow_seeds}, found)
 
 
@@ -126,7 +126,7 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
     from tfm.pipeline.tuning.space import every_configuration, parameters_of, suggest_configuration
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    problem, config = PROBLEMS[name], config_of(PROBLEMS[name], method, seed)
+    problem, config = PROBLEMS[name], make_config(PROBLEMS[name], method, seed)
     parameters, most = parameters_of(config.space), problem.values - 1
     draw = generator(seed, 0, name)
     low, high = (round(part * most) for part in problem.best)
@@ -148,7 +148,7 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
     return found
 
 
-def config_of(problem: Problem, method: str, seed: int) -> "SearchConfig":
+def make_config(problem: Problem, method: str, seed: int) -> "SearchConfig":
     """What a file would say of the problem, by the defaults of each method."""
     from tfm.pipeline.tuning.config import SearchConfig
 
@@ -157,7 +157,7 @@ def config_of(problem: Problem, method: str, seed: int) -> "SearchConfig":
     return SearchConfig.model_validate(settings)
 
 
-Found: TypeAlias = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
+RegretsByMethod: TypeAlias = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
 """By problem and method: the regrets of each seed after each trial."""
 
 
@@ -166,7 +166,7 @@ def quartiles(values: Sequence[float]) -> Quartiles:
     return Quartiles(*statistics.quantiles(values, n=4, method="inclusive"))
 
 
-def table(found: Found) -> tuple[list[str], list[list[object]]]:
+def regret_table(found: RegretsByMethod) -> tuple[list[str], list[list[object]]]:
     """Median and quartiles of the last regrets, and in how many seeds a method ends below and above random."""
     rows: list[list[object]] = []
     for problem, methods in found.items():
@@ -181,7 +181,7 @@ def table(found: Found) -> tuple[list[str], list[list[object]]]:
     return ["problem", "method", "median", "lower quartile", "upper quartile", "seeds", "better : worse"], rows
 
 
-def draw(found: Found, file: Path) -> None:
+def draw_regrets(found: RegretsByMethod, file: Path) -> None:
     """Median regret over trials, a panel a problem; the same figures give the same bytes."""
     import matplotlib
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bench.options import Json, Predict, Rounds, predicted
+from bench.options import Json, Predict, Rounds, add_predictions
 
 
 def softmax(
@@ -42,7 +42,7 @@ def softmax(
         Contestant("full", partial(timed, [])),
         Contestant("adaptive", partial(timed, begins)),
     ]
-    contestants = predicted(contestants, predict)
+    contestants = add_predictions(contestants, predict)
     title = f"loss and gradients of {rows:,} rows, D {dim}, V {vocab:,}, cutoffs {cutoffs}"
     found = contest(title, contestants, rounds=rounds, unit="seconds")
     write_json(json, "softmax", {**shape, "cutoffs": begins, "rounds": rounds}, found)

@@ -17,7 +17,7 @@ from tfm.model.layers.linear import Linear
 from tfm.pipeline.tasks.losses import output_loss
 
 
-def layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:
+def make_layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:
     """The output layer that is asked for."""
     vocab, dim = options["vocab"], options["dim"]
     if not options["cutoffs"]:
@@ -28,7 +28,7 @@ def layer(options: dict[str, Any], dtype: torch.dtype) -> nn.Module:
 
 def main(options: dict[str, Any]) -> None:
     torch.manual_seed(1)
-    output = layer(options, torch.bfloat16 if options["bf16"] else torch.float32).train()
+    output = make_layer(options, torch.bfloat16 if options["bf16"] else torch.float32).train()
     hidden = torch.randn(options["rows"], options["dim"], requires_grad=True)
     by_rank = 1 / torch.arange(1, options["vocab"] + 1)
     targets = torch.multinomial(by_rank, options["rows"], replacement=True)

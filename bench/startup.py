@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bench.options import Json, Predict, Rounds, predicted
+from bench.options import Json, Predict, Rounds, add_predictions
 
-LINE = "A man runs.\n"
+TRANSLATED_LINE = "A man runs.\n"
 
 
 def startup(
@@ -39,9 +39,9 @@ def startup(
         commands["tfm translate MODEL"] = [*TFM, "translate", model_folder(model).resolve()]
 
     def timed(command: list[str | Path]) -> Figures:
-        return {"rate": run(command, text=LINE).seconds}
+        return {"rate": run(command, text=TRANSLATED_LINE).seconds}
 
     contestants = [Contestant(name, partial(timed, command)) for name, command in commands.items()]
-    contestants = predicted(contestants, predict)
+    contestants = add_predictions(contestants, predict)
     found = contest("start-up", contestants, rounds=rounds, unit="seconds", say_ratios=False)
     write_json(json, "startup", {"model": model, "rounds": rounds}, found)

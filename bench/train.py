@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.options import Device, Json, Predict, Rounds, predicted
+from bench.options import Device, Json, Predict, Rounds, add_predictions
 
 if TYPE_CHECKING:
     from bench.compare import Contestant
@@ -52,24 +52,24 @@ def train(
     loop on our batches, run by our Python; eole (on a CPU alone) and huggingface are run by the virtual environments
     that are named. On a GPU plain and huggingface multiply in bf16.
     """
-    from bench.ceilings import SQUARE, of_squares
+    from bench.ceilings import SQUARE_SIZE, square_gigaflops
     from bench.report import contest, write_json
-    from bench.workload import Workload, configs
+    from bench.workload import Workload, read_configs
 
     words = sets or []
-    work = Workload(dataset.resolve(), *configs(recipe, words), warmup, steps, device)
+    work = Workload(dataset.resolve(), *read_configs(recipe, words), warmup, steps, device)
     with TemporaryDirectory() as folder:
-        contestants, models = ours(work, recipe, words, against_set or [])
-        contestants += peers(work, against or [], Path(folder))
-        ceilings = of_squares(device)
+        contestants, models = own_contestants(work, recipe, words, against_set or [])
+        contestants += peer_contestants(work, against or [], Path(folder))
+        ceilings = square_gigaflops(device)
         found = contest(
-            f"training on {dataset}: {in_words(work)}",
-            predicted(contestants, predict),
+            f"training on {dataset}: {describe_workload(work)}",
+            add_predictions(contestants, predict),
             rounds=rounds,
             unit="target tokens/s",
-            extra=lambda figures: columns(work, models, ceilings, figures),
+            extra=lambda figures: extra_columns(work, models, ceilings, figures),
         )
-    size = f"{SQUARE[device]:,}"
+    size = f"{SQUARE_SIZE[device]:,}"
     print(
         f"GEMM, {size} x {size} x {size}: "
         + ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items())
@@ -78,24 +78,26 @@ def train(
     write_json(json, "train", {"dataset": dataset, **options}, {"contestants": found, "ceilings": ceilings})
 
 
-def ours(
+def own_contestants(
     work: "Workload", recipe: Path | None, sets: Sequence[str], others: Sequence[str]
 ) -> "tuple[list[Contestant], dict[str, ModelConfig]]":
     """`tfm train` as asked for, then in other configurations; and the model of each."""
     from bench import baselines
     from bench.compare import Contestant
-    from bench.workload import configs
+    from bench.workload import read_configs
 
     configurations = {"tfm": (work.model, work.config)}
     for other in others:
-        configurations[f"tfm {other}"] = configs(recipe, [*sets, *other.split()])
-    contestants = [Contestant(name, partial(baselines.ours, work, *each)) for name, each in configurations.items()]
+        configurations[f"tfm {other}"] = read_configs(recipe, [*sets, *other.split()])
+    contestants = [
+        Contestant(name, partial(baselines.measure_tfm, work, *each)) for name, each in configurations.items()
+    ]
     return contestants, {name: model for name, (model, _) in configurations.items()}
 
 
-def peers(work: "Workload", against: Sequence[str], folder: Path) -> "list[Contestant]":
+def peer_contestants(work: "Workload", against: Sequence[str], folder: Path) -> "list[Contestant]":
     """The peers by NAME or NAME=VENV, their files in `folder`. Raises typer's usage error for one there is not."""
-    from bench.baselines import RIVALS, python_of, size_of
+    from bench.baselines import PEERS, model_size, venv_python
     from bench.compare import Contestant
     from bench.pieces import write_pieces
 
@@ -103,38 +105,40 @@ def peers(work: "Workload", against: Sequence[str], folder: Path) -> "list[Conte
     for text in against:
         name, _, place = text.partition("=")
         venv = Path(place).expanduser() if place else None
-        if name not in RIVALS:
-            raise typer.BadParameter(f"{name}: there are {', '.join(RIVALS)}", param_hint="--against")
+        if name not in PEERS:
+            raise typer.BadParameter(f"{name}: there are {', '.join(PEERS)}", param_hint="--against")
         if name == "eole" and work.device != "cpu":
             raise typer.BadParameter("eole: it is measured on a CPU alone", param_hint="--against")
-        if name != "plain" and (venv is None or not python_of(venv).exists()):
+        if name != "plain" and (venv is None or not venv_python(venv).exists()):
             raise typer.BadParameter(f"{text}: write {name}=VENV, a virtual environment", param_hint="--against")
-        found.append(Contestant(name, partial(RIVALS[name], work, folder, venv)))
+        found.append(Contestant(name, partial(PEERS[name], work, folder, venv)))
     if found:
-        size_of(work)  # refused before anything runs
+        model_size(work)  # refused before anything runs
         write_pieces(work.data.train, work.vocab, folder)
     return found
 
 
-def columns(work: "Workload", models: "dict[str, ModelConfig]", ceilings: dict[str, float], found: "Found") -> "Extra":
+def extra_columns(
+    work: "Workload", models: "dict[str, ModelConfig]", ceilings: dict[str, float], found: "Found"
+) -> "Extra":
     """FLOP a token, the share of what the machine multiplies at most, tokens an update, and padding."""
-    from bench.compare import middle
+    from bench.compare import median_figure
 
     flops = {name: work.flops_a_token(models.get(name, work.model)) for name in found}
-    rates = {name: middle(figures, "rate") for name, figures in found.items()}
+    rates = {name: median_figure(figures, "rate") for name, figures in found.items()}
     result: dict[str, dict[str, object]] = {
         "MFLOP/token": {name: f"{each / 1e6:.1f}" for name, each in flops.items()},
     }
     for kind, ceiling in ceilings.items():
         shares = {name: rates[name] * flops[name] / (ceiling * 1e9) for name in found}
         result[f"of {kind} GEMM"] = {name: f"{100 * share:.0f} %" for name, share in shares.items()}
-    result["tokens/update"] = {name: f"{middle(figures, 'tokens'):,.0f}" for name, figures in found.items()}
+    result["tokens/update"] = {name: f"{median_figure(figures, 'tokens'):,.0f}" for name, figures in found.items()}
     known = {name: figures for name, figures in found.items() if "padding" in figures[0]}
-    result["padding"] = {name: f"{100 * middle(figures, 'padding'):.1f} %" for name, figures in known.items()}
+    result["padding"] = {name: f"{100 * median_figure(figures, 'padding'):.1f} %" for name, figures in known.items()}
     return result
 
 
-def in_words(work: "Workload") -> str:
+def describe_workload(work: "Workload") -> str:
     """The size of what is trained."""
     encoder, decoder = work.model.encoder, work.model.decoder
     layers = f"{encoder.layers} + {decoder.layers} layers, D {decoder.dim}, F {decoder.feed_forward_dim}"

@@ -11,17 +11,17 @@ import typer
 
 from bench.options import Json
 
-WAYS: Mapping[str, tuple[str, str]] = {
+METHODS: Mapping[str, tuple[str, str]] = {
     "random": ("random", "none"),
     "tpe": ("tpe", "none"),
     "tpe, median": ("tpe", "median"),
     "tpe, hyperband": ("tpe", "hyperband"),
 }
 """Each way: method and pruning."""
-FILE = Path("recipes/search/small.toml")
+DEFAULT_SEARCH = Path("recipes/search/small.toml")
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What one search found: the best validation loss, of how many trials, of which so many were finished."""
 
     loss: float
@@ -30,25 +30,27 @@ class Found(NamedTuple):
 
 
 def trials(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A search, whose limit holds for each way.")] = FILE,
+    file: Annotated[
+        Path, typer.Argument(metavar="DEFAULT_SEARCH", help="A search, whose limit holds for each way.")
+    ] = DEFAULT_SEARCH,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1)] = 5,
     way: Annotated[list[str] | None, typer.Option("--way", metavar="NAME", help="Only this way; repeatable.")] = None,
     as_json: Json = None,
 ) -> None:
     """Random search beside TPE, pruned or not, at equal seconds."""
-    ways = {name: WAYS[name] for name in way or WAYS}
-    found: dict[str, list[Found]] = {name: [] for name in ways}
+    ways = {name: METHODS[name] for name in way or METHODS}
+    found: dict[str, list[SearchResult]] = {name: [] for name in ways}
     with TemporaryDirectory() as folder:
         for seed in range(1, seeds + 1):
             for name, (method, pruning) in ways.items():  # in turn, so that a busy hour is everybody's
-                found[name].append(searched(file, method, pruning, seed, Path(folder)))
+                found[name].append(run_search(file, method, pruning, seed, Path(folder)))
                 typer.echo(f"seed {seed}, {name}: {found[name][-1]}", err=True)
     if as_json is not None:
         as_json.write_text(json.dumps({name: [each._asdict() for each in some] for name, some in found.items()}) + "\n")
-    print("\n".join(table(found)))
+    print("\n".join(results_table(found)))
 
 
-def searched(file: Path, method: str, pruning: str, seed: int, root: Path) -> Found:
+def run_search(file: Path, method: str, pruning: str, seed: int, root: Path) -> SearchResult:
     """One search, from its beginning to its limit."""
     from tfm.pipeline.runtime.progress import NullReporter
     from tfm.pipeline.tuning.config import load_search
@@ -66,7 +68,7 @@ def searched(file: Path, method: str, pruning: str, seed: int, root: Path) -> Fo
     ended = results(search.trials)
     assert ended.best is not None
     assert ended.best.value is not None
-    return Found(ended.best.value, len(ended.trials), len(ended.ranked))
+    return SearchResult(ended.best.value, len(ended.trials), len(ended.ranked))
 
 
 def as_toml(content: Mapping[str, object]) -> str:
@@ -74,17 +76,17 @@ def as_toml(content: Mapping[str, object]) -> str:
     space = content["space"]
     assert isinstance(space, Mapping)
     keys = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
-    lines = ["[search]", *(f"{key} = {_value(value)}" for key, value in keys.items()), "[search.space]"]
-    return "\n".join([*lines, *(f'"{key}" = {_value(value)}' for key, value in space.items())]) + "\n"
+    lines = ["[search]", *(f"{key} = {_toml_value(value)}" for key, value in keys.items()), "[search.space]"]
+    return "\n".join([*lines, *(f'"{key}" = {_toml_value(value)}' for key, value in space.items())]) + "\n"
 
 
-def _value(value: object) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f'"{key}" = {_value(each)}' for key, each in value.items()) + " }"
+        return "{ " + ", ".join(f'"{key}" = {_toml_value(each)}' for key, each in value.items()) + " }"
     return json.dumps(value)  # numbers, texts, lists, true and false are written as in JSON
 
 
-def table(found: Mapping[str, Sequence[Found]]) -> list[str]:
+def results_table(found: Mapping[str, Sequence[SearchResult]]) -> list[str]:
     """One row a way: the best loss over seeds, and how many trials there were time for."""
     rows = [f"{'':16}{'best loss':>10}{'lowest':>10}{'highest':>10}{'trials':>8}{'finished':>10}"]
     for name, some in found.items():

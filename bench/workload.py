@@ -7,10 +7,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from bench.flops import Work, training
+from bench.flops import TokenCounts, training_flops
 from tfm.data.arrays import Ints
 from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.batching.buckets import batches, padding
+from tfm.data.batching.buckets import make_batches, padding_share
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.config import ModelConfig
@@ -22,7 +22,7 @@ SEED = 1
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """What a peer is told of the model: as many encoder as decoder layers, one width, one dropout."""
 
     layers: int
@@ -35,7 +35,7 @@ class Size:
     vocab: int
 
     @classmethod
-    def of(cls, model: ModelConfig, config: TrainingConfig, vocab: int) -> "Size":
+    def from_config(cls, model: ModelConfig, config: TrainingConfig, vocab: int) -> "ModelSize":
         """Raises RecipeError for a model that peers do not have."""
         stack = model.encoder
         if model.decoder != stack or model.tie != "all" or model.embedding_dim not in (None, stack.dim):
@@ -75,14 +75,14 @@ class Workload:
 
     def flops_a_token(self, model: ModelConfig) -> float:
         """FLOP of training for each target token."""
-        work = Work.of(self.lengths)
-        return training(model, self.vocab, work) / work.target
+        work = TokenCounts.from_lengths(self.lengths)
+        return training_flops(model, self.vocab, work) / work.target
 
     def padding(self) -> float:
         """Share of padded positions in our batches that count, were they padded."""
         lengths = self.data.train.source_lengths + 1, self.data.train.target_lengths + 1
         counted = islice(rows_of_batches(self.data), self.warmup, self.warmup + self.steps)
-        return padding(list(counted), *lengths)
+        return padding_share(list(counted), *lengths)
 
     def sentences_a_batch(self) -> int:
         """For who counts sentences: so many as fill the budget on average."""
@@ -94,10 +94,10 @@ def rows_of_batches(data: Dataset) -> Iterator[Ints]:
     """The batches of `tfm train`, epoch after epoch."""
     lengths = data.train.source_lengths + 1, data.train.target_lengths + 1
     for epoch in count():
-        yield from batches(*lengths, budget=data.batch_tokens, seed=SEED, epoch=epoch)
+        yield from make_batches(*lengths, budget=data.batch_tokens, seed=SEED, epoch=epoch)
 
 
-def configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, TrainingConfig]:
+def read_configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, TrainingConfig]:
     """[model] and [training] of a recipe, or of the defaults, with `sets` over them."""
     if recipe is not None:
         found = load_recipe(recipe, sets)
@@ -110,12 +110,12 @@ def configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, Trai
     return model, training
 
 
-def settings(part: str, content: Mapping[str, Any]) -> list[str]:
+def set_options(part: str, content: Mapping[str, Any]) -> list[str]:
     """A part of a recipe as the words of `--set` options; what is absent is "none"."""
     words = []
     for key, value in content.items():
         if isinstance(value, Mapping):
-            words += settings(f"{part}.{key}", value)
+            words += set_options(f"{part}.{key}", value)
         else:
             words += ["--set", f"{part}.{key}={_text(value)}"]
     return words

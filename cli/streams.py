@@ -7,7 +7,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from tfm.pipeline.errors import as_message, controls, spell_controls
+from tfm.pipeline.errors import as_message, control_characters, spell_controls
 
 if TYPE_CHECKING:
     from tfm.data.live_input import LiveLineReader
@@ -100,5 +100,5 @@ def print_json(value: object, indent: int | None = None) -> None:
     """Print a result as JSON, in which half a character, and for a terminal a control character, is an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if sys.stdout.isatty():
-        text = controls().sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+        text = control_characters().sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
     print_data(text)

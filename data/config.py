@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.image_config import ImagesConfig, problem_of_data
+from tfm.data.image_config import ImagesConfig, images_problem
 
 
 def _as_tuple(value: object) -> object:
@@ -22,7 +22,7 @@ def _as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value  # what is validated strictly is a tuple already
 
 
-def _none_or_more(value: object) -> object:
+def _none_as_empty(value: object) -> object:
     return () if value in (None, "none") else _as_tuple(value)
 
 
@@ -54,7 +54,7 @@ class FoldConfig(BaseModel):
     of: int = Field(ge=2, le=1000, description="number of folds")
 
     @model_validator(mode="after")
-    def _is_there(self) -> "FoldConfig":
+    def _check_number(self) -> "FoldConfig":
         if self.number > self.of:
             raise ValueError(f"there is no fold {self.number} of {self.of}")
         return self
@@ -75,7 +75,7 @@ class DataConfig(BaseModel):
     train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple)] = ()
     valid: Annotated[
         "tuple[CorpusConfig, ...]",
-        BeforeValidator(_none_or_more, json_schema_input_type=CorpusConfig | tuple[CorpusConfig, ...] | None),
+        BeforeValidator(_none_as_empty, json_schema_input_type=CorpusConfig | tuple[CorpusConfig, ...] | None),
     ] = Field((), description="one validation corpus, or several, read as one; by direction, where they have languages")
     tests: dict[str, CorpusConfig] = Field(
         default_factory=dict, description="test sets by name; the first is the main one"
@@ -126,13 +126,13 @@ class DataConfig(BaseModel):
         return found | {f"tests.{name}": corpus for name, corpus in self.tests.items()}
 
     @model_validator(mode="after")
-    def _images_fit(self) -> "DataConfig":
-        if (problem := problem_of_data(self, self.named)) is not None:
+    def _check_images(self) -> "DataConfig":
+        if (problem := images_problem(self, self.named)) is not None:
             raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
-    def _references_fit(self) -> "DataConfig":
+    def _check_references(self) -> "DataConfig":
         for name, corpus in self.named.items():
             if not name.startswith("tests.") and not corpus.has_images and corpus.has_references:
                 keys = '`references`, `merge_references`, `lists = "references"`'
@@ -140,7 +140,7 @@ class DataConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _languages_fit(self) -> "DataConfig":
+    def _check_languages(self) -> "DataConfig":
         given = {name: corpus.languages for name, corpus in self.named.items()}
         without = [name for name, languages in given.items() if languages is None]
         if without and len(without) < len(given):
@@ -155,7 +155,7 @@ class DataConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _epochs_fit(self) -> "DataConfig":
+    def _check_epochs(self) -> "DataConfig":
         for name, corpus in self.named.items():
             if not name.startswith("train.") and corpus.epochs is not None:
                 raise ValueError(f"{name}.epochs: only training corpora have epochs")

@@ -152,7 +152,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _first_reference(cls, given: object) -> object:
+    def _default_reference_target(cls, given: object) -> object:
         """Without a target the first of the references is it."""
         several = given.get("references") if isinstance(given, dict) else None
         if (
@@ -167,7 +167,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _labels(cls, given: object) -> object:
+    def _default_label_target(cls, given: object) -> object:
         """Without a target the labels of a folder of images are it."""
         said = isinstance(given, dict) and ("target" in given or given.get("references"))
         if isinstance(given, dict) and given.get("format") == "imagefolder" and not said:
@@ -176,15 +176,15 @@ class CorpusConfig(BaseModel):
 
     @field_validator("source", "target", "references", mode="before")
     @classmethod
-    def _columns(cls, given: object) -> object:
+    def _number_columns(cls, given: object) -> object:
         """A column without a name may be given as a number."""
         if isinstance(given, (list, tuple)):
-            return tuple(map(cls._columns, given))
+            return tuple(map(cls._number_columns, given))
         return str(given) if type(given) is int else given
 
     @field_validator("source_language", "target_language")
     @classmethod
-    def _code(cls, code: str | None) -> str | None:
+    def _check_language_code(cls, code: str | None) -> str | None:
         if code is not None and not re.fullmatch(LANGUAGE_CODE, code):
             raise ValueError(
                 f'"{code}" is no code of ISO 639-3, which has three small letters, "deu", "eng", maybe with a script, '
@@ -194,7 +194,7 @@ class CorpusConfig(BaseModel):
 
     @field_validator("epochs", "classes", "filters", mode="before")
     @classmethod
-    def _range(cls, given: object) -> object:
+    def _epochs_as_tuple(cls, given: object) -> object:
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
 
     @model_validator(mode="after")
@@ -216,13 +216,13 @@ class CorpusConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _images_fit(self) -> "CorpusConfig":
+    def _check_images(self) -> "CorpusConfig":
         if (problem := image_corpus_problem(self) or table_problem(self)) is not None:
             raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
-    def _columns_are_there(self) -> "CorpusConfig":
+    def _check_columns(self) -> "CorpusConfig":
         for side in (self.source, self.target):
             if side is not None and side not in COLUMNS.get(self.format, (side,)):
                 names = ", ".join(COLUMNS[self.format])
@@ -230,7 +230,7 @@ class CorpusConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _built_in_languages_are_there(self) -> "CorpusConfig":
+    def _check_built_in_languages(self) -> "CorpusConfig":
         if self.format == "generated" and self.path == "languages":
             for name, side in (("source", self.source), ("target", self.target)):
                 if side is not None and side not in BUILT_IN_LANGUAGES:
@@ -239,7 +239,7 @@ class CorpusConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _languages_fit(self) -> "CorpusConfig":
+    def _check_languages(self) -> "CorpusConfig":
         if (self.source_language is None) != (self.target_language is None):
             raise ValueError("give both `source_language` and `target_language`, or neither")
         if self.languages is not None and not self.has_source:
@@ -253,7 +253,7 @@ class CorpusConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _references_are_there(self) -> "CorpusConfig":
+    def _check_references(self) -> "CorpusConfig":
         if self.references and self.format in ("labelled", "conllu", "conll", "tmx", "xliff", "po", "generated"):
             raise ValueError(f'`references`: format "{self.format}" has one for each segment')
         if self.lists is not None and self.format not in ("jsonl", "parquet", "huggingface"):
@@ -263,7 +263,7 @@ class CorpusConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _parameters_fit(self) -> "CorpusConfig":
+    def _check_parameters(self) -> "CorpusConfig":
         has = PARAMETERS.get(str(self.path), ()) if self.format == "generated" else ()
         for name in ("length", "nesting", "mix"):
             value = getattr(self, name)

@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from functools import cache
 
 MASK = "***"
-_TOKEN = (  # no token of a tokenizer
+_TOKEN_WORD = (  # no token of a tokenizer
     r"(?<!(?:pad|eos|bos|unk|sep|cls|max|min|per|new|end)[_-])(?<!(?:mask|next|last)[_-])(?<!(?:begin|start|first)[_-])"
     r"token"
 )
-_WORDS = rf"(?:password|passwd|passphrase|pwd|secret|{_TOKEN}|credentials?|(?:api|access|secret|private|auth)[_-]?key)"
-_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s"',;&|(){}\[\]]+)"""
+_CREDENTIAL_WORDS = (
+    rf"(?:password|passwd|passphrase|pwd|secret|{_TOKEN_WORD}|credentials?|(?:api|access|secret|private|auth)[_-]?key)"
+)
+_CREDENTIAL_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s"',;&|(){}\[\]]+)"""
 
 
 @cache
-def _in_text() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _text_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns and their replacements; compiled when first needed, as most commands print no text."""
     scheme = r"\b([a-z][a-z0-9+.-]+:/{1,3})"  # a URL that was made a path has one slash left
     return (
@@ -35,8 +37,8 @@ def _in_text() -> tuple[tuple[re.Pattern[str], str], ...]:
         ),
         (
             re.compile(
-                rf"""((?<![\w-])[\w.-]*?{_WORDS}["']?\s?=\s?|["'][\w.-]*{_WORDS}["']\s*:\s*|"""
-                rf"""["']--?[\w-]*{_WORDS}["']\s*,\s*){_VALUE}""",
+                rf"""((?<![\w-])[\w.-]*?{_CREDENTIAL_WORDS}["']?\s?=\s?|["'][\w.-]*{_CREDENTIAL_WORDS}["']\s*:\s*|"""
+                rf"""["']--?[\w-]*{_CREDENTIAL_WORDS}["']\s*,\s*){_CREDENTIAL_VALUE}""",
                 re.I,
             ),
             rf"\1{MASK}",
@@ -55,25 +57,27 @@ def _in_text() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 @cache
-def _names() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def _flag_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """A flag whose value is the next word; NAME=VALUE as a whole word; and the text of `--set` in one word."""
     return (
-        re.compile(rf"--?[\w.-]*?{_WORDS}", re.I),
-        re.compile(rf"((?:--?)?(?:[\w.-]*?{_WORDS}|(?:[\w.-]*[._-])?(?:key|sig|signature|auth))\s*=).+", re.I | re.S),
+        re.compile(rf"--?[\w.-]*?{_CREDENTIAL_WORDS}", re.I),
+        re.compile(
+            rf"((?:--?)?(?:[\w.-]*?{_CREDENTIAL_WORDS}|(?:[\w.-]*[._-])?(?:key|sig|signature|auth))\s*=).+", re.I | re.S
+        ),
         re.compile(r"(--set=)(.*)", re.S),
     )
 
 
-def mask(text: str) -> str:
+def mask_credentials(text: str) -> str:
     """The text with `***` in place of every credential in it."""
-    for pattern, replacement in _in_text():
+    for pattern, replacement in _text_patterns():
         text = pattern.sub(replacement, text)
     return text
 
 
 def mask_command(words: Sequence[str]) -> list[str]:
     """The words of a command line with `***` in place of every credential, also of one that is a word of its own."""
-    flag, assignment, setting = _names()
+    flag, assignment, setting = _flag_patterns()
     masked, is_value = [], False
     for word in words:
         if is_value and not word.startswith("--"):
@@ -81,14 +85,14 @@ def mask_command(words: Sequence[str]) -> list[str]:
         elif set_in_one := setting.fullmatch(word):
             masked.append(set_in_one[1] + assignment.sub(rf"\1{MASK}", set_in_one[2]))
         else:
-            masked.append(mask(assignment.sub(rf"\1{MASK}", word) if assignment.fullmatch(word) else word))
+            masked.append(mask_credentials(assignment.sub(rf"\1{MASK}", word) if assignment.fullmatch(word) else word))
         is_value = flag.fullmatch(word) is not None
     return masked
 
 
 def holds_credential(words: Sequence[str]) -> bool:
     """Whether some words have a credential in them, or one stands behind the flag that names it."""
-    flag, _, _ = _names()
+    flag, _, _ = _flag_patterns()
     pairs = zip(words, words[1:], strict=False)
     is_behind = any(flag.fullmatch(word) and not after.startswith("--") for word, after in pairs)
-    return is_behind or any(mask(word) != word for word in words)
+    return is_behind or any(mask_credentials(word) != word for word in words)

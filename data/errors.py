@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfm.data.credentials import mask
+from tfm.data.credentials import mask_credentials
 
 if TYPE_CHECKING:  # errors are shown without waiting for pydantic
     from pydantic import ValidationError
@@ -26,7 +26,7 @@ class TfmError(Exception):
     exit_code = 1
 
     def __init__(self, text: str) -> None:
-        super().__init__("\n".join(map(printable, mask(text).split("\n"))))
+        super().__init__("\n".join(map(printable, mask_credentials(text).split("\n"))))
 
 
 def printable(text: str) -> str:
@@ -35,7 +35,7 @@ def printable(text: str) -> str:
 
 
 @cache
-def controls() -> re.Pattern[str]:
+def control_characters() -> re.Pattern[str]:
     """The characters that a terminal obeys instead of showing, that break a line, that turn the direction of the text
     after them, or that are half a character. Joiners, marks and spaces, which languages need, are not among them."""
     return re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -45,12 +45,12 @@ def spell_controls(text: str, keep: str = "\n\t") -> str:
     """The text with control characters spelled out, as in \\x1b, but for those to keep."""
     if text.isprintable():
         return text
-    return controls().sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+    return control_characters().sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
 def as_message(text: str) -> str:
     """A text as a terminal or a log may get it: control characters spelled out, credentials masked."""
-    return spell_controls(mask(text))
+    return spell_controls(mask_credentials(text))
 
 
 def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 200) -> str:

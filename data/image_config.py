@@ -11,7 +11,7 @@ IMAGES_FILE = "images.json"
 
 IMAGE_FORMATS = ("imagefolder", "idx")
 """The formats that hold images alone."""
-WITH_CLASSES = ("idx", "jsonl", "parquet", "huggingface", "imagefolder")
+FORMATS_WITH_CLASSES = ("idx", "jsonl", "parquet", "huggingface", "imagefolder")
 """The formats whose labels may be integers."""
 KEYS_NOT_FOR_IMAGES: Mapping[str, str] = {
     "source": "the source of a corpus of images is the image",
@@ -40,12 +40,12 @@ class ImagesConfig(BaseModel):
 
 def image_corpus_problem(corpus: Any) -> str | None:
     """Reason why a corpus (a CorpusConfig) does not go with its images, or with having none; None where it does."""
-    if (problem := _problem_of_classes(corpus.classes)) is not None:
+    if (problem := _classes_problem(corpus.classes)) is not None:
         return problem
     if corpus.image is not None and corpus.format != "huggingface":
         return f'`image` is a column of format "huggingface"; format "{corpus.format}" has none'
-    if corpus.classes and corpus.format not in WITH_CLASSES:
-        of = ", ".join(WITH_CLASSES)
+    if corpus.classes and corpus.format not in FORMATS_WITH_CLASSES:
+        of = ", ".join(FORMATS_WITH_CLASSES)
         return f'`classes` are for formats whose labels may be integers ({of}), not for "{corpus.format}"'
     if not corpus.has_images:
         return None
@@ -53,7 +53,7 @@ def image_corpus_problem(corpus: Any) -> str | None:
         return 'format "idx" needs `target`, the file of the labels; `path` is the file of the images'
     if corpus.format in ("idx", "generated") and corpus.references:
         return f'`references`: format "{corpus.format}" has no further columns'
-    if (problem := _problem_of_names(corpus)) is not None:
+    if (problem := _names_problem(corpus)) is not None:
         return problem
     for key, why in KEYS_NOT_FOR_IMAGES.items():
         if getattr(corpus, key) != type(corpus).model_fields[key].default:
@@ -61,7 +61,7 @@ def image_corpus_problem(corpus: Any) -> str | None:
     return None
 
 
-def _problem_of_classes(classes: Sequence[str]) -> str | None:
+def _classes_problem(classes: Sequence[str]) -> str | None:
     """Classes that are not one name each, as labels are read: without white space around."""
     names = [name.strip() for name in classes]
     for name in names:
@@ -72,7 +72,7 @@ def _problem_of_classes(classes: Sequence[str]) -> str | None:
     return None
 
 
-def _problem_of_names(corpus: Any) -> str | None:
+def _names_problem(corpus: Any) -> str | None:
     """Columns that are named twice."""
     columns = [corpus.target, *(corpus.references or ())]
     if corpus.image in columns:
@@ -81,7 +81,7 @@ def _problem_of_names(corpus: Any) -> str | None:
     return None if twice is None else f'`target` and `references` name the column "{twice}" twice: remove one'
 
 
-def problem_of_data(data: Any, named: Mapping[str, Any]) -> str | None:
+def images_problem(data: Any, named: Mapping[str, Any]) -> str | None:
     """Reason why the corpora (`named`) of a DataConfig do not go with `data.images`; None where all do."""
     with_images = {name: corpus.has_images for name, corpus in named.items()}
     if data.images is None:

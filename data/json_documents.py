@@ -41,7 +41,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise ValueError("is damaged (not a JSON object)")
     level: list[object] = [document]
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _inside(each)]
+        level = [inner for each in level for inner in _containers(each)]
         if not level:
             return document
     raise ValueError("is nested deeper than any file that tfm writes")
@@ -64,7 +64,7 @@ def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYT
         raise DataError(str(error), file=shown or file) from None
 
 
-def _inside(value: object) -> list[object]:
+def _containers(value: object) -> list[object]:
     """The items of a list or object that are lists or objects themselves."""
     if not isinstance(value, (dict, list)):
         return []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from unicodedata import normalize
 
-from tfm.data.compression.files import uncompressed
+from tfm.data.compression.files import decompress
 from tfm.data.errors import DataError
 
 BLOCK_BYTES = 1 << 20
@@ -55,7 +55,7 @@ def _blocks_of_lines(path: Path) -> Iterator[list[str]]:
         yield lines
 
 
-def check_lines(path: Path) -> int:
+def count_lines(path: Path) -> int:
     """Read a file through and count its lines; raises what `open_lines` would."""
     lines = 0
     for block in line_blocks(path):
@@ -77,7 +77,7 @@ def line_blocks(path: Path) -> Iterator[bytes]:
                 line += block.count(b"\n")
             rest.append(block[end:])
             if sum(map(len, rest)) > MAX_LINE_BYTES:
-                raise _too_long(path, line)
+                raise _length_error(path, line)
         if any(rest):
             yield b"".join(rest)
 
@@ -86,7 +86,7 @@ def stream_lines(stream: Stream, name: str) -> Iterator[str]:
     """The lines of a stream as they come in, read as `open_lines` reads those of a file; `name` is for errors."""
     for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:
-            raise _too_long(name, number)
+            raise _length_error(name, number)
         line = _decode_block(name, number, raw)
         yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
@@ -96,7 +96,7 @@ def normalize_whitespace(text: str) -> str:
     return normalize("NFC", " ".join(text.split()))
 
 
-def one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """A cell's text on one line, as everything after this expects: line breaks within it become spaces.
 
     A line break is "\\n" or "\\r\\n", whichever format the cell is of.
@@ -126,7 +126,7 @@ def chunk_rows(rows: Iterable[Row], max_rows: int, ready: Callable[[], bool] | N
         yield portion
 
 
-def check_no_pipe(path: Path) -> Path:
+def check_is_file(path: Path) -> Path:
     """The path of a file that is read more than once. Raises DataError if it is a pipe or device; it is not opened."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise DataError("is a pipe or device, but a corpus is read more than once: give a file", file=path)
@@ -141,7 +141,7 @@ def open_maybe_compressed(path: Path, *, packed: bool = False) -> Iterator[Buffe
             if packed:
                 yield plain
                 return
-            with uncompressed(plain, path) as stream:
+            with decompress(plain, path) as stream:
                 yield stream
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
@@ -154,7 +154,7 @@ def open_maybe_compressed(path: Path, *, packed: bool = False) -> Iterator[Buffe
         raise
 
 
-def _too_long(path: Path | str, line: int) -> DataError:
+def _length_error(path: Path | str, line: int) -> DataError:
     return DataError(f"is longer than {MAX_LINE_BYTES:,} bytes; is it text?", file=path, line=line)
 
 

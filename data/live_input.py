@@ -22,7 +22,7 @@ class LiveLineReader:
     def ready(self) -> bool:
         """Whether the next line, or the end, can be read without waiting."""
         while not self._has_line():
-            if not self._arrives(POLL_TIMEOUT_SECONDS):
+            if not self._is_ready_within(POLL_TIMEOUT_SECONDS):
                 return False
             self._read()
         return True
@@ -30,9 +30,9 @@ class LiveLineReader:
     def readline(self, most: int) -> bytes:
         """The next line with its line break, at most this many bytes; empty at the end."""
         while not self._has_line():
-            if not self._arrives(0):
+            if not self._is_ready_within(0):
                 self._before_waiting()
-                self._arrives(None)
+                self._is_ready_within(None)
             self._read()
         found = self._held.find(b"\n", self._searched)
         end = min(len(self._held) if found < 0 else found + 1, self._begin + most)
@@ -46,7 +46,7 @@ class LiveLineReader:
         self._searched = len(self._held) if found < 0 else found
         return found >= 0 or self._ended or len(self._held) - self._begin > MAX_LINE_BYTES
 
-    def _arrives(self, seconds: float | None) -> bool:
+    def _is_ready_within(self, seconds: float | None) -> bool:
         """Whether something comes, or the end, in this time."""
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 

@@ -13,7 +13,7 @@ from tfm.data.errors import DataError
 MAX_BYTES = 16 * 2**20
 MAX_LOG_BYTES = 2**30
 MAX_LINE_BYTES = 2**16
-SETTLED_NS = 2_000_000_000
+SETTLING_NS = 2_000_000_000
 
 
 def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
@@ -68,7 +68,7 @@ def settled_stamp(status: os.stat_result) -> tuple[int, ...] | None:
     None if it was changed less than two seconds ago: file systems stamp coarsely, so that a further change might go
     unnoticed.
     """
-    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) <= SETTLED_NS:
+    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) <= SETTLING_NS:
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
@@ -112,12 +112,12 @@ def path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] 
         place = os.path.realpath(path)
     except ValueError:  # a lone surrogate, which no file system spells
         raise DataError(problem, file=file) from None
-    if place == root or ".." in name.split("/") or not any(_lies_in(place, each) for each in (root, *roots)):
+    if place == root or ".." in name.split("/") or not any(_is_inside(place, each) for each in (root, *roots)):
         raise DataError(problem, file=file)
     return path
 
 
-def _lies_in(place: str, root: str) -> bool:
+def _is_inside(place: str, root: str) -> bool:
     return os.path.commonpath([root, place]) == root
 
 

@@ -7,7 +7,7 @@ import regex
 
 # Marks of repetition and length, which Unicode counts to no single script, stand among kana.
 KANA = r"\p{sc=Hiragana}\p{sc=Katakana}\u3006\u3031-\u3035\u303C\u30FC\uFF70\uFF9E\uFF9F"
-WITHOUT_SPACES = {
+SPACELESS_SCRIPTS = {
     "Han": r"\p{sc=Han}\p{sc=Bopomofo}",
     "kana": KANA,
     **{
@@ -19,12 +19,12 @@ WITHOUT_SPACES = {
     },
 }
 """Scripts that put no spaces between words: name -> set of their characters for a regular expression."""
-SPACELESS = f"[[{''.join(WITHOUT_SPACES.values())}]&&\\p{{L}}]"
+SPACELESS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
 """A letter of these scripts, as a regular expression (V1)."""
 MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
 
-_SCRIPTS = {**WITHOUT_SPACES, "Hangul": r"\p{sc=Hangul}"}
+_SCRIPTS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
 _SCRIPT = regex.compile("|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items()), flags=regex.V1)
 _LETTER = regex.compile(r"\p{L}")
 _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
@@ -32,7 +32,7 @@ _WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})\S)+
 
 
 def letters_by_script(texts: Iterable[str]) -> Counter[str]:
-    """The number of letters of each script in WITHOUT_SPACES, of "Hangul", and of "others"."""
+    """The number of letters of each script in SPACELESS_SCRIPTS, of "Hangul", and of "others"."""
     characters: Counter[str] = Counter()
     for text in texts:
         characters.update(text)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-KEYS = {
+FORMATS_BY_KEY = {
     "delimiter": ("csv",),
     "quoting": ("tsv", "csv"),
     "header": ("tsv", "csv"),
@@ -11,22 +11,27 @@ KEYS = {
     "inline_tags": ("tmx", "xliff"),
 }
 """The formats that each key is for."""
-UNSET: tuple[dict[str, Any], ...] = ({"images": None}, {"image": None}, {"classes": []}, *({key: None} for key in KEYS))
+UNSET_VALUES: tuple[dict[str, Any], ...] = (
+    {"images": None},
+    {"image": None},
+    {"classes": []},
+    *({key: None} for key in FORMATS_BY_KEY),
+)
 """Keys with the values that they have in a dumped config that does not set them; configs once had none of them."""
 
 
-def without_unset(dumped: Any) -> Any:
+def drop_unset(dumped: Any) -> Any:
     """Remove keys that are not set from a dumped config, so that artifacts that were made before there were these keys
     stay fresh.
     """
     if isinstance(dumped, dict):
-        return {key: without_unset(value) for key, value in dumped.items() if {key: value} not in UNSET}
-    return [without_unset(value) for value in dumped] if isinstance(dumped, list) else dumped
+        return {key: drop_unset(value) for key, value in dumped.items() if {key: value} not in UNSET_VALUES}
+    return [drop_unset(value) for value in dumped] if isinstance(dumped, list) else dumped
 
 
 def table_problem(corpus: Any) -> str | None:
     """The problem of a corpus (a CorpusConfig) whose keys do not go with its format; None if they do."""
-    for key, formats in KEYS.items():
+    for key, formats in FORMATS_BY_KEY.items():
         if getattr(corpus, key) is not None and corpus.format not in formats:
             of = " and ".join(formats)
             return f'`{key}` is for format {of}, not for "{corpus.format}": remove it'

@@ -20,14 +20,14 @@ from tfm.model.transformer.encoder_only import (
     SentenceHead,
     TokenHead,
     drop_begin_rows,
-    identity,
     keep_all_rows,
+    keep_source,
     prepend_begin_token,
 )
 from tfm.model.transformer.factory import ModuleFactory, make_embedding
-from tfm.model.transformer.language_prefix import NETWORKS
+from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
 from tfm.model.vision.image_shape import ImageShape, shape_problem
-from tfm.model.word_vectors import READINGS, WordVectors, embedding_table
+from tfm.model.word_vectors import PREDICTION_RULES, WordVectors, embedding_table
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly | CharacterTagger | RecurrentEncoderDecoder | WordVectors
 
@@ -94,7 +94,7 @@ def build_transformer(
         target_vocab: number of pieces of the target vocabulary.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    parts, network = make_parts(config, compute_dtype), NETWORKS[config.languages]
+    parts, network = make_factory(config, compute_dtype), LANGUAGE_PREFIX_MODELS[config.languages]
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
     output = parts.output(target_table, target_vocab)
@@ -148,9 +148,9 @@ def build_encoder_only(
         target_vocab: number of pieces of the target vocabulary.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    parts, stack = make_parts(config, compute_dtype), config.encoder
+    parts, stack = make_factory(config, compute_dtype), config.encoder
     table = parts.source_table(source_vocab)
-    begin, of_text = (prepend_begin_token, drop_begin_rows) if config.begin_token else (identity, keep_all_rows)
+    begin, of_text = (prepend_begin_token, drop_begin_rows) if config.begin_token else (keep_source, keep_all_rows)
     head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
         head = TokenHead(parts.prediction_head(stack, table.embedding_dim), of_text)
@@ -195,7 +195,7 @@ def build_character_tagger(
     )
 
 
-def make_parts(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFactory:
+def make_factory(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFactory:
     """The parts of a network that reads pieces, or characters."""
     return ModuleFactory(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
 
@@ -215,8 +215,8 @@ def build_word_vectors(
     table = make_embedding(target_vocab, config.embedding_dim or config.encoder.dim)
     return WordVectors(
         table=table,
-        output=parts.product(table.embedding_dim, target_vocab),
-        reading=READINGS[config.architecture],
+        output=parts.make_product(table.embedding_dim, target_vocab),
+        reading=PREDICTION_RULES[config.architecture],
         dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import torch
 
-from tfm.model.build_recurrent import after_attention
+from tfm.model.build_recurrent import build_attention_recurrent
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead, identity
+from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead, keep_source
 from tfm.model.transformer.factory import ModuleFactory
 from tfm.model.vision.convolution import ResNetEmbedding
 from tfm.model.vision.image_embedding import ImageEmbedding
@@ -20,13 +20,13 @@ from tfm.model.vision.patches import Patches
 ImageModel = EncoderDecoder | EncoderOnly | RecurrentEncoderDecoder
 
 
-def image_embedding(parts: ModuleFactory, image: ImageShape) -> ImageEmbedding:
+def build_image_embedding(parts: ModuleFactory, image: ImageShape) -> ImageEmbedding:
     """Return the module that makes tokens of an image, as `config.vision` says."""
     assert parts.config.vision is not None
     return VISION_ENCODERS[parts.config.vision.encoder](parts, parts.config.vision, image)
 
 
-def patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Patches:
+def build_patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Patches:
     """Build the embedding of Dosovitskiy et al. 2021, figure 1.
 
     Args:
@@ -44,7 +44,7 @@ def patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Pa
     )
 
 
-def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> ResNetEmbedding:
+def build_convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> ResNetEmbedding:
     """Build the embedding of He et al. 2016, figure 2 and section 3.3.
 
     Args:
@@ -64,7 +64,7 @@ def convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -
     )
 
 
-def encoder_parts(parts: ModuleFactory) -> ModuleFactory:
+def make_image_factory(parts: ModuleFactory) -> ModuleFactory:
     """Return the factory of an image encoder's parts: all tokens attend to one another, and their positions are added
     once, before.
     """
@@ -84,10 +84,10 @@ def build_image_transformer(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts = ModuleFactory(config, compute_dtype)
-    seeing, encoder, decoder = encoder_parts(parts), config.encoder, config.decoder
+    seeing, encoder, decoder = make_image_factory(parts), config.encoder, config.decoder
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return EncoderDecoder(
-        source_embedding=image_embedding(parts, image),
+        source_embedding=build_image_embedding(parts, image),
         encoder=seeing.layers(encoder),
         encoder_norm=seeing.final_norm(encoder),
         target_embedding=parts.embedding(table, decoder),
@@ -112,10 +112,10 @@ def build_image_classifier(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts, stack = ModuleFactory(config, compute_dtype), config.encoder
-    seeing = encoder_parts(parts)
+    seeing = make_image_factory(parts)
     return EncoderOnly(
-        begin=identity,
-        embedding=image_embedding(parts, image),
+        begin=keep_source,
+        embedding=build_image_embedding(parts, image),
         encoder=seeing.layers(stack),
         encoder_norm=seeing.final_norm(stack),
         head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
@@ -137,13 +137,13 @@ def build_image_recurrent(
         target_vocab: number of pieces of the target vocabulary, or of labels.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    seeing = encoder_parts(ModuleFactory(config, compute_dtype))
-    return after_attention(config, seeing, lambda: image_embedding(seeing, image), target_vocab)
+    seeing = make_image_factory(ModuleFactory(config, compute_dtype))
+    return build_attention_recurrent(config, seeing, lambda: build_image_embedding(seeing, image), target_vocab)
 
 
 VISION_ENCODERS: dict[str, Callable[[ModuleFactory, VisionConfig, ImageShape], ImageEmbedding]] = {
-    "patches": patches,
-    "convolution": convolution,
+    "patches": build_patches,
+    "convolution": build_convolution,
 }
 """By name: the module that makes tokens of an image."""
 IMAGE_MODELS: dict[str, Callable[[ModelConfig, ImageShape, int, torch.dtype], ImageModel]] = {

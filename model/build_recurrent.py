@@ -26,7 +26,7 @@ def build_recurrent(
         target_vocab: number of pieces of the target vocabulary.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    parts = counting_parts(config, compute_dtype)
+    parts = make_positionless_factory(config, compute_dtype)
     recurrent = RecurrentParts(config, parts.dropout_rng, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
@@ -55,12 +55,12 @@ def build_character_recurrent(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts = CharacterParts(config, compute_dtype)
-    return after_attention(
+    return build_attention_recurrent(
         config, parts, lambda: parts.source_embedding(parts.source_table(source_vocab)), target_vocab
     )
 
 
-def after_attention(
+def build_attention_recurrent(
     config: ModelConfig,
     encoder_parts: ModuleFactory,
     source_embedding: Callable[[], SourceEmbedding],
@@ -75,7 +75,7 @@ def after_attention(
             decides their first weights.
         target_vocab: number of pieces of the target vocabulary.
     """
-    decoder_parts = counting_parts(config, encoder_parts.compute_dtype, encoder_parts.dropout_rng)
+    decoder_parts = make_positionless_factory(config, encoder_parts.compute_dtype, encoder_parts.dropout_rng)
     recurrent = RecurrentParts(config, encoder_parts.dropout_rng, encoder_parts.compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     table = decoder_parts.table(target_vocab, config.embedding_dim or decoder.dim)
@@ -92,7 +92,7 @@ def after_attention(
     )
 
 
-def counting_parts(
+def make_positionless_factory(
     config: ModelConfig, compute_dtype: torch.dtype, dropout_rng: DropoutRng | None = None
 ) -> ModuleFactory:
     """Return the factory of parts without positions: a recurrent model counts by itself.

@@ -32,7 +32,7 @@ PositionsJoin = Literal["add", "concatenate"]
 Mixing = Literal["attention", "recurrent", "convolution"]
 Normalization = Literal["layer", "rms", "batch"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu"]
-GATED: tuple[Activation, ...] = ("glu", "swiglu")
+GATED_ACTIVATIONS: tuple[Activation, ...] = ("glu", "swiglu")
 Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
 Tie = Literal["none", "embeddings", "output", "all"]
 Languages = Literal["source", "m2m100", "mbart"]
@@ -46,7 +46,7 @@ SUPPORTED_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "cbow": ("word_vectors",),
 }
 """The tasks that each architecture can learn."""
-ONE_STACK = ("decoder_only", "encoder_only", "skip_gram", "cbow")
+ONE_STACK_ARCHITECTURES = ("decoder_only", "encoder_only", "skip_gram", "cbow")
 EMBEDDED_SIDES: dict[Architecture, tuple[str, ...]] = {
     "decoder_only": ("target",),
     "encoder_only": ("source",),
@@ -170,13 +170,13 @@ class ModelFields(BaseModel):
         """The setting by which source and target must be read by the same pieces; None where they need not."""
         if self.task == "span_corruption":  # one text, read with gaps and written where they are
             return f'task = "{self.task}"'
-        if self.architecture in ONE_STACK:
+        if self.architecture in ONE_STACK_ARCHITECTURES:
             both = self.architecture == "decoder_only" and self.task == "translation"
             return f'architecture = "{self.architecture}"' if both else None
         return f'tie = "{self.tie}"' if self.tie in ("embeddings", "all") else None
 
     @property
-    def attending_sides(self) -> tuple[str, ...]:
+    def attention_sides(self) -> tuple[str, ...]:
         """The stacks that have attention of several heads."""
         if self.vision is not None:
             decoder = self.architecture == "transformer" or (
@@ -192,7 +192,7 @@ class ModelFields(BaseModel):
         return (stack,) if stack is not None and self.mixing == "attention" else ()
 
     @property
-    def sides_with_vectors(self) -> tuple[str, ...]:
+    def vector_sides(self) -> tuple[str, ...]:
         """The sides whose embedding starts from word vectors."""
         given = {"source": self.source_vectors, "target": self.target_vectors}
         return tuple(side for side, vectors in given.items() if vectors is not None)
@@ -200,4 +200,4 @@ class ModelFields(BaseModel):
     @property
     def frozen_sides(self) -> tuple[str, ...]:
         """The sides whose embedding is not trained."""
-        return self.sides_with_vectors if self.freeze_vectors else ()
+        return self.vector_sides if self.freeze_vectors else ()

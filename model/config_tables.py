@@ -28,7 +28,7 @@ class StackConfig(BaseModel):
     feed_forward_dim: int = Field(2048, ge=1, le=2**20, description="width F between the two feed-forward matrices")
 
     @model_validator(mode="after")
-    def _heads_are_shared_evenly(self) -> "StackConfig":
+    def _check_head_groups(self) -> "StackConfig":
         if self.heads % (self.key_value_heads or 1):
             raise ValueError(f"key_value_heads ({self.key_value_heads}) must divide heads ({self.heads})")
         return self
@@ -74,7 +74,7 @@ class RotaryConfig(BaseModel):
     high_frequency_factor: float = Field(4.0, gt=0, description="pairs with more turns than this keep their speed")
 
     @model_validator(mode="after")
-    def _fits(self) -> "RotaryConfig":
+    def _check_scaling(self) -> "RotaryConfig":
         if self.original_length is not None and self.factor == 1:
             raise ValueError("original_length says which pairs `factor` slows, and that is 1: set it, or remove both")
         for name in ("low_frequency_factor", "high_frequency_factor"):
@@ -116,7 +116,7 @@ class AdaptiveConfig(BaseModel):
     inputs: bool = Field(True, description="adaptive embeddings too (Baevski & Auli 2019), which model.tie may share")
 
     @model_validator(mode="after")
-    def _cutoffs_ascend(self) -> "AdaptiveConfig":
+    def _check_cutoffs_ascend(self) -> "AdaptiveConfig":
         if any(this >= following for this, following in zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             raise ValueError(f"cutoffs must ascend, not {', '.join(map(str, self.cutoffs))}")
         return self

@@ -77,7 +77,7 @@ class Layout:
         self.mask = (torch.arange(self.width) < lengths[:, None]).to(device, non_blocking=True)
 
     @classmethod
-    def of(cls, lengths: Tensor, device: torch.device | str = "cpu") -> "Layout":
+    def from_lengths(cls, lengths: Tensor, device: torch.device | str = "cpu") -> "Layout":
         """The layout of sentences of these lengths (B,), of rows on this device."""
         return cls(lengths, device)
 
@@ -153,4 +153,4 @@ def concat_layouts(one: AnyLayout, other: AnyLayout) -> tuple[AnyLayout, Tensor]
         num_rows = one.num_rows + other.num_rows
         filled = num_rows if num_rows > int(lengths.sum()) else None
         return FlatLayout(lengths, order.device, filled), order
-    return Layout.of(lengths, order.device), order
+    return Layout.from_lengths(lengths, order.device), order

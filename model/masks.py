@@ -52,7 +52,7 @@ class Mask:
                 queries, keys = self.flat
                 allowed = (queries.sentence[:, None] == keys.sentence)[None, None]
             if self.window is not None:
-                after = _distances_after(num_queries, num_keys, like.device)
+                after = _key_distances(num_queries, num_keys, like.device)
                 in_window = after.abs() <= self.window
                 allowed = in_window if allowed is None else (in_window & allowed) | (after == 0)
             if self.causal:
@@ -62,13 +62,13 @@ class Mask:
             self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._written[key]
 
-    def with_window(self, window: int) -> "Mask":
+    def restrict_to_window(self, window: int) -> "Mask":
         """Return the same mask of self-attention, where no query sees farther than `window` positions."""
         if (window,) not in self._derived:
             self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window)
         return self._derived[window,]
 
-    def in_blocks(self, size: int, parts: int, batch: int, length: int, device: torch.device) -> "Mask":
+    def split_blocks(self, size: int, parts: int, batch: int, length: int, device: torch.device) -> "Mask":
         """Return the mask (B C, 1, size, parts * size) of self-attention within a window, for queries in C blocks.
 
         Args:
@@ -83,7 +83,7 @@ class Mask:
             num_blocks = -(-length // size)
             real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
             real = F.pad(real, (size, (num_blocks + parts - 2) * size - length)).unfold(1, parts * size, size)
-            after = _distances_after(size, parts * size, device) - size
+            after = _key_distances(size, parts * size, device) - size
             in_window = (after.abs() <= self.window) & (after <= 0 if self.causal else True)
             allowed = (in_window & real.unsqueeze(2)) | (after == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
@@ -91,7 +91,7 @@ class Mask:
         return self._derived[size, batch, length]
 
 
-def _distances_after(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+def _key_distances(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
     """Return the distance (T, S) of each key after each query, both counted from 0."""
     return torch.arange(num_keys, device=device) - torch.arange(num_queries, device=device)[:, None]
 

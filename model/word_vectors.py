@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.linear import Linear
 
-Read = tuple[Tensor, Tensor, Tensor]
-Reading = Callable[[nn.Embedding, Tensor, Tensor, Tensor], Read]
+PredictionRows = tuple[Tensor, Tensor, Tensor]
+PredictionRule = Callable[[nn.Embedding, Tensor, Tensor, Tensor], PredictionRows]
 
 
 class WordVectors(nn.Module):
@@ -35,14 +35,14 @@ class WordVectors(nn.Module):
     frequencies: Tensor
 
     def __init__(
-        self, *, table: nn.Embedding, output: Linear, reading: Reading, dropout_rng: DropoutRng, max_length: int
+        self, *, table: nn.Embedding, output: Linear, reading: PredictionRule, dropout_rng: DropoutRng, max_length: int
     ) -> None:
         super().__init__()
         self.table, self.output, self.reading = table, output, reading
         self.dropout_rng, self.max_length = dropout_rng, max_length
         self.register_buffer("frequencies", torch.full((table.num_embeddings,), 1 / table.num_embeddings))
 
-    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
+    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
         """Return the vectors that predict, and the places of the words that they predict.
 
         Args:
@@ -56,7 +56,7 @@ class WordVectors(nn.Module):
         return self.reading(self.table, words, centres, neighbours)
 
 
-def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
+def predict_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
     """Skip-gram: the vector of a word predicts each of its neighbors, p(w_j | w_i): n = P.
 
     Args:
@@ -71,7 +71,7 @@ def each_neighbour(table: nn.Embedding, words: Tensor, centres: Tensor, neighbou
     return table(words.index_select(0, centres)), centres, neighbours
 
 
-def mean_of_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> Read:
+def predict_word(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
     """CBOW: the mean of its neighbors' vectors predicts a word: n words, those that have neighbors.
 
     Args:
@@ -90,10 +90,10 @@ def mean_of_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neig
     return sums.index_select(0, has_context) / num_neighbours[has_context].unsqueeze(1), has_context, has_context
 
 
-READINGS: dict[str, Reading] = {"skip_gram": each_neighbour, "cbow": mean_of_neighbours}
+PREDICTION_RULES: dict[str, PredictionRule] = {"skip_gram": predict_neighbours, "cbow": predict_word}
 
 
-def pairs_within(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, Tensor]:
+def neighbour_pairs(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, Tensor]:
     """Return the places (P,) of words and of their neighbors, words of one sentence at most `reach` apart.
 
     Args:

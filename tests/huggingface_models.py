@@ -106,7 +106,7 @@ def our_logits(loaded: LoadedModel, source: list[int], target: list[int]) -> Ten
     """Logits (T, V) of ids: of the source with its end token, and of what begins with the begin token."""
     config, model = loaded.config, loaded.model
     both = [torch.tensor([*source, EOS_ID]), torch.tensor([BOS_ID, *target])]
-    layouts = [Layout.of(torch.tensor([len(ids)])) for ids in both]
+    layouts = [Layout.from_lengths(torch.tensor([len(ids)])) for ids in both]
     with torch.no_grad():
         if config.architecture == "encoder_only":
             hidden = model(both[0], layouts[0])

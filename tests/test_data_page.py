@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.user import ROOT
-from tfm.data.corpora.sources import pairs, resolve
+from tfm.data.corpora.sources import read_pairs, resolve_splits
 from tfm.pipeline.recipes.recipe import load_recipe
 
 PAGE = ROOT / "docs" / "data.md"
@@ -108,6 +108,6 @@ def test_a_line_reads_what_is_in_front_of_it(
     task = ['model = { architecture = "decoder_only", task = "language_model" }'] * ('"none"' in line)
     write(tmp_path / "recipe.toml", line, *task)
     data = load_recipe(tmp_path / "recipe.toml").data
-    corpora = data.train or resolve(data).train
+    corpora = data.train or resolve_splits(data).train
     file = next((name for name in EXPECTED if name in line), "")
-    assert [pair for corpus in corpora for pair in pairs(corpus)] == EXPECTED.get(file, PAIRS), have
+    assert [pair for corpus in corpora for pair in read_pairs(corpus)] == EXPECTED.get(file, PAIRS), have

@@ -38,10 +38,10 @@ TABLES = [
     (Form, "tfm.tokenizer.normalization", "FORMS"),
     (Format, "tfm.data.corpora.sources", "READERS"),
     (Architecture, "tfm.model.build", "ARCHITECTURES"),
-    (Languages, "tfm.model.transformer.language_prefix", "NETWORKS"),
+    (Languages, "tfm.model.transformer.language_prefix", "LANGUAGE_PREFIX_MODELS"),
     (Pooling, "tfm.model.transformer.encoder_only", "POOLINGS"),
     (Positions, "tfm.model.attention.positions", "POSITIONS"),
-    (PositionsJoin, "tfm.model.attention.positions", "JOINS"),
+    (PositionsJoin, "tfm.model.attention.positions", "POSITION_JOINS"),
     (Mixing, "tfm.model.transformer.factory", "MIXINGS"),
     (Score, "tfm.model.attention.scores", "SCORES"),
     (Activation, "tfm.model.layers.feed_forward", "ACTIVATIONS"),
@@ -68,13 +68,13 @@ def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> 
 
 @pytest.mark.parametrize("name", get_args(Generator))
 def test_every_built_in_corpus_can_be_read(name: str) -> None:
-    from tfm.data.corpora.sources import pairs
+    from tfm.data.corpora.sources import read_pairs
 
     needs: dict[str, Any] = {each: 2 for each in PARAMETERS.get(name, ()) if each != "mix"}
     if name == "languages":
         needs = {"source": "deu", "target": "hin"}
     corpus = CorpusConfig(format="generated", path=name, split="train", size=3, **needs)
-    found = list(pairs(corpus))
+    found = list(read_pairs(corpus))
     assert len({source for source, _ in found}) == 3  # of images with several captions each
     assert len(found) == 3 or corpus.has_images
     assert all(source and target for source, target in found)

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from tfm.data.batching.resegmentation import Resegmentation
-from tfm.data.dataset.store import load_dataset, write_about, write_split
+from tfm.data.dataset.store import load_dataset, write_metadata, write_split
 from tfm.data.errors import TfmError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
@@ -75,7 +75,7 @@ def write_dataset(
             column = np.concatenate(ids), np.array([len(each) for each in ids])
             with write_split(draft.folder / name, texts=name != "train") as writer:
                 writer.write(column, column, *((np.ones(len(ids)),) if name == "train" else (texts, texts)))
-        write_about(draft.folder, tests=[], batch_tokens=batch_tokens, train_corpora=[])
+        write_metadata(draft.folder, tests=[], batch_tokens=batch_tokens, train_corpora=[])
         (draft.folder / "tokenizer").mkdir()
         tokenizer.save(draft.folder / "tokenizer" / "tokenizer.json")
     return folder

@@ -17,16 +17,16 @@ from tokenizers import models
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import WITHIN, split_words
-from tfm.tokenizer.languages import are_codes
+from tfm.tokenizer.labels import WORD_SPACE, split_words
+from tfm.tokenizer.languages import is_language_list
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import Sampler
 from tfm.tokenizer.special import SPECIALS, UNK_ID, language_token
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_original_ids
-from tfm.tokenizer.words import FlatIds, Words, for_later_words
+from tfm.tokenizer.words import FlatIds, Words, make_continuation_backend
 
 CODE_POINTS = 0x110000
-MODEL = "CodePoint"
+MODEL_TYPE = "CodePoint"
 """The type of the model in tokenizer.json, which Hugging Face's `tokenizers` does not have, and refuses."""
 MAX_BYTES = 2**20
 """The most bytes of a file: more than any that tfm writes."""
@@ -47,12 +47,12 @@ class CodePoints(Tokenizer):
         """Read the file that `save` wrote. Raises ValueError, in one line that names the file, for any other."""
         try:
             document = json.loads(file.read_text("utf-8"))
-            if document["model"]["type"] != MODEL:
-                raise ValueError(f"its model is not {MODEL}")
+            if document["model"]["type"] != MODEL_TYPE:
+                raise ValueError(f"its model is not {MODEL_TYPE}")
             named = document["model"]["languages"]
-            if not are_codes(named):
+            if not is_language_list(named):
                 raise ValueError("its languages are not codes of ISO 639-3, each once")
-            return cls(_normalizer_of(document["normalizer"]), named)
+            return cls(_parse_normalizer(document["normalizer"]), named)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{file}: is not a tokenizer of code points ({' '.join(str(error).split()):.200})"
@@ -61,7 +61,7 @@ class CodePoints(Tokenizer):
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
         whole = json.loads(self._whole.to_str())
-        model = {"type": MODEL, "languages": list(self._languages)}
+        model = {"type": MODEL_TYPE, "languages": list(self._languages)}
         document = {"version": whole["version"], "normalizer": whole["normalizer"], "model": model}
         file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -74,7 +74,7 @@ class CodePoints(Tokenizer):
         """The same ids end to end and (texts,) the number of each text's."""
         normalized = [self.normalize(text) for text in texts]
         lengths = np.fromiter(map(len, normalized), np.int64, len(normalized))
-        ids = _numbers("".join(normalized))
+        ids = _code_points("".join(normalized))
         if self._prefix_ids:
             filled = lengths > 0
             ids = np.insert(ids, (np.cumsum(lengths) - lengths)[filled], self._prefix_ids[0])
@@ -85,8 +85,8 @@ class CodePoints(Tokenizer):
         """The ids of each word of many texts, those after the first with the space before them. No word has none."""
         return [
             [
-                _numbers(normalized).tolist() or [UNK_ID]
-                for place, word in enumerate(word.replace(WITHIN, " ") for word in split_words(text))
+                _code_points(normalized).tolist() or [UNK_ID]
+                for place, word in enumerate(word.replace(WORD_SPACE, " ") for word in split_words(text))
                 for normalized in [self._later(f" {replace_surrogates(word)}") if place else self.normalize(word)]
             ]
             for text in texts
@@ -95,7 +95,7 @@ class CodePoints(Tokenizer):
     @cached_property
     def _later(self) -> Callable[[str], str]:
         """The normal form of a word that is not the first of its text, given with the space before it."""
-        normalizer = for_later_words(self._whole).normalizer
+        normalizer = make_continuation_backend(self._whole).normalizer
         return lambda text: text if normalizer is None else str(normalizer.normalize_str(text))
 
     @cached_property
@@ -158,12 +158,12 @@ class CodePoints(Tokenizer):
         return []
 
 
-def _numbers(normalized: str) -> NDArray[np.int32]:
+def _code_points(normalized: str) -> NDArray[np.int32]:
     """The ids of characters."""
     return np.frombuffer(normalized.encode("utf-32-le"), np.uint32).astype(np.int32) + len(SPECIALS)
 
 
-def _normalizer_of(spelled: object) -> Normalizer:
+def _parse_normalizer(spelled: object) -> Normalizer:
     """A normalizer as tokenizer.json has it. Raises ValueError where it is none."""
     whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
     try:
@@ -182,10 +182,10 @@ def load_tokenizer(file: Path) -> Tokenizer:
 
     Raises ValueError, in one line that names the file, if tfm cannot use it.
     """
-    return CodePoints.load(file) if _is_of_code_points(file) else Tokenizer.load(file)
+    return CodePoints.load(file) if _is_code_point_file(file) else Tokenizer.load(file)
 
 
-def _is_of_code_points(file: Path) -> bool:
+def _is_code_point_file(file: Path) -> bool:
     """Whether a file names the model type of this module, whatever else is wrong with it."""
     if file.stat().st_size > MAX_BYTES:
         return False
@@ -194,18 +194,18 @@ def _is_of_code_points(file: Path) -> bool:
     except (ValueError, RecursionError):
         return False
     model = document.get("model") if isinstance(document, dict) else None
-    return isinstance(model, dict) and model.get("type") == MODEL
+    return isinstance(model, dict) and model.get("type") == MODEL_TYPE
 
 
 def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target in a folder; the same object twice where they share a vocabulary."""
     if (folder / SHARED).exists():
-        shared = _with_original_ids(load_tokenizer(folder / SHARED), folder, SHARED)
+        shared = _attach_original_ids(load_tokenizer(folder / SHARED), folder, SHARED)
         return shared, shared
-    source, target = (_with_original_ids(load_tokenizer(folder / name), folder, name) for name in (SOURCE, TARGET))
+    source, target = (_attach_original_ids(load_tokenizer(folder / name), folder, name) for name in (SOURCE, TARGET))
     return source, target
 
 
-def _with_original_ids(tokenizer: Tokenizer, folder: Path, name: str) -> Tokenizer:
+def _attach_original_ids(tokenizer: Tokenizer, folder: Path, name: str) -> Tokenizer:
     ids = load_original_ids(folder, name, tokenizer.vocab_size)
     return tokenizer.with_original_ids(ids) if ids else tokenizer

@@ -25,12 +25,12 @@ LEARNING_KEYS = (
 """Keys by which a tokenizer is learned."""
 CONTROL_TOKENS = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 """For each control token, the key that names it in a tokenizer that is taken."""
-TAKING_KEYS = (*CONTROL_TOKENS.values(), "codes_vocabulary", "pattern")
+FOREIGN_KEYS = (*CONTROL_TOKENS.values(), "codes_vocabulary", "pattern")
 """Keys by which a tokenizer is taken."""
 GROWTH_KEYS = ("min_frequency",)
 """Keys among them by which a tokenizer is also grown."""
-OF_SOURCE = ("source_normalization", "source_lowercase")
-OF_TARGET = ("target_normalization", "target_lowercase")
+SOURCE_KEYS = ("source_normalization", "source_lowercase")
+TARGET_KEYS = ("target_normalization", "target_lowercase")
 """Keys that one side has of its own."""
 
 
@@ -112,11 +112,11 @@ class TokenizerConfig(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _file_fits(self) -> "TokenizerConfig":
+    def _check_file(self) -> "TokenizerConfig":
         if self.file is None and self.grow is not None:
             raise ValueError("`grow` adds pieces to those of a tokenizer that there is: name its `file`")
         if self.file is None:
-            if idle := [name for name in TAKING_KEYS if getattr(self, name) is not None]:
+            if idle := [name for name in FOREIGN_KEYS if getattr(self, name) is not None]:
                 raise ValueError(
                     f"{', '.join(idle)}: only for a tokenizer that is taken. Name its `file`, or remove the key"
                 )
@@ -131,7 +131,7 @@ class TokenizerConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _fits(self) -> "TokenizerConfig":
+    def _check_keys(self) -> "TokenizerConfig":
         room = self.vocab_size - self.sentinels
         if self.kind == "byte" and room < 260:
             with_sentinels = f" and {self.sentinels} sentinels" if self.sentinels else ""
@@ -149,25 +149,25 @@ class TokenizerConfig(BaseModel):
             raise ValueError("`sentinels` stand in texts and in what is predicted of them: set shared = true")
         if self.clusters is not None and not self.shared:
             raise ValueError("`clusters` needs one vocabulary for all languages: set shared = true")
-        for name in ("target_kind", "source_from", *OF_SOURCE, *OF_TARGET):
+        for name in ("target_kind", "source_from", *SOURCE_KEYS, *TARGET_KEYS):
             if self.shared and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` needs one vocabulary for each side: set shared = false")
         return self
 
     @model_validator(mode="after")
-    def _sides_are_learned(self) -> "TokenizerConfig":
+    def _check_sides(self) -> "TokenizerConfig":
         taken = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
-        idle = [name for name in OF_SOURCE if getattr(self, name) is not None]
+        idle = [name for name in SOURCE_KEYS if getattr(self, name) is not None]
         if taken is not None and idle:
             raise ValueError(
                 f"`{taken}` has the source's tokenizer, with its own normalisation: remove {', '.join(idle)}"
             )
-        idle = [name for name in OF_TARGET if getattr(self, name) is not None]
+        idle = [name for name in TARGET_KEYS if getattr(self, name) is not None]
         if self.names is not None and idle:
             raise ValueError(f'target_kind = "{self.names}" is of names, never normalised: remove {", ".join(idle)}')
         return self
 
-    def problem_with(self, languages: Collection[str]) -> str | None:
+    def languages_problem(self, languages: Collection[str]) -> str | None:
         """Return the reason why the languages of all training texts cannot form so many clusters; None if they can."""
         if self.clusters is None:
             return None
@@ -179,16 +179,16 @@ class TokenizerConfig(BaseModel):
         return None
 
     @property
-    def of_source(self) -> "TokenizerConfig":
+    def source_config(self) -> "TokenizerConfig":
         """The settings by which the source's own vocabulary is learned."""
-        return self._of_side(self.source_normalization, self.source_lowercase, self.kind)
+        return self._side_config(self.source_normalization, self.source_lowercase, self.kind)
 
     @property
     def target_config(self) -> "TokenizerConfig":
         """The settings by which the target's own vocabulary is learned."""
-        return self._of_side(self.target_normalization, self.target_lowercase, self.target_kind or self.kind)
+        return self._side_config(self.target_normalization, self.target_lowercase, self.target_kind or self.kind)
 
-    def _of_side(self, form: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
+    def _side_config(self, form: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
         """The config with the settings of a side, where it has its own."""
         own = {"kind": kind, "normalization": form, "lowercase": lowercase}
         return self.model_copy(update={name: value for name, value in own.items() if value is not None})

@@ -35,24 +35,26 @@ class Method:
 
 # Letters with their marks, digits, and anything else one by one: punctuation never sticks to a word, and a
 # word never spells a control token or begins with "##".
-_split = pre_tokenizers.Split(Regex(r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\p{L}\p{M}\p{N}]"), "isolated")
+_split_words = pre_tokenizers.Split(Regex(r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\p{L}\p{M}\p{N}]"), "isolated")
 # The first word gets its space too, so that it is the same word at the beginning and inside of a text.
-_lead = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=False)
-_words = pre_tokenizers.Sequence([_lead, _split])
-_join = decoders.Metaspace(replacement=" ", prepend_scheme="always")
+_prepend_space = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=False)
+_pre_tokenize = pre_tokenizers.Sequence([_prepend_space, _split_words])
+_decoder = decoders.Metaspace(replacement=" ", prepend_scheme="always")
 
 KINDS: dict[Kind, Method] = {
-    "bpe": Method(_words, learn_bpe, _join),
+    "bpe": Method(_pre_tokenize, learn_bpe, _decoder),
     "wordpiece": Method(
-        _words, learn_wordpiece, decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _join])
+        _pre_tokenize,
+        learn_wordpiece,
+        decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _decoder]),
     ),
-    "unigram": Method(_words, learn_unigram, _join),
+    "unigram": Method(_pre_tokenize, learn_unigram, _decoder),
     "char": Method(None, learn_char, decoders.Fuse()),
     "byte": Method(
-        pre_tokenizers.Sequence([_split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+        pre_tokenizers.Sequence([_split_words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
         learn_byte,
         decoders.ByteLevel(),
     ),
-    "word": Method(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _join),
+    "word": Method(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _decoder),
     "codepoint": Method(None, None, decoders.Fuse()),
 }

@@ -22,7 +22,7 @@ NORMALIZERS: dict[LabelKind, Normalizer] = {
 _SPACES = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
 
 
-WITHIN = "\u2423"
+WORD_SPACE = "\u2423"
 """Stands for a space within a word, where spaces separate words that have a tag each; the word's pieces are those of
 the word with the space."""
 
@@ -32,13 +32,13 @@ def split_words(text: str) -> list[str]:
     return [word for word in text.translate(_SPACES).split(" ") if word]
 
 
-def names_in(text: str, kind: LabelKind) -> list[str]:
+def split_names(text: str, kind: LabelKind) -> list[str]:
     """The names in a text: one label at most, or its tags."""
     whole = text.strip(WHITE_SPACE)
     return split_words(text) if kind == "tags" else [whole] if whole else []
 
 
-def kind_of(backend: tokenizers.Tokenizer) -> LabelKind | None:
+def find_label_kind(backend: tokenizers.Tokenizer) -> LabelKind | None:
     """The kind of names of a tokenizer, if it is one for names."""
     document: dict[str, Any] = json.loads(backend.to_str())
     if document["model"]["type"] != "WordLevel":

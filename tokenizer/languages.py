@@ -25,7 +25,7 @@ def add_languages(backend: tokenizers.Tokenizer, languages: Iterable[str]) -> No
     backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
-def are_codes(named: object) -> bool:
+def is_language_list(named: object) -> bool:
     """Whether a value that was read is a list of codes of ISO 639-3, each once."""
     return (
         isinstance(named, list)
@@ -39,29 +39,29 @@ TEXT_LANGUAGE_TOKEN = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
 """Tokens of languages: of OPUS-MT and of tfm; of NLLB, mBART and M2M100."""
 
 
-def languages_of(backend: tokenizers.Tokenizer) -> dict[str, int]:
+def language_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
-    return _language_ids(backend, TARGET_LANGUAGE_TOKEN) or _language_ids(backend, TEXT_LANGUAGE_TOKEN)
+    return _token_ids(backend, TARGET_LANGUAGE_TOKEN) or _token_ids(backend, TEXT_LANGUAGE_TOKEN)
 
 
 def has_source_language(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer's languages are named of texts, sources and targets alike, and not asked for."""
-    return bool(_language_ids(backend, TEXT_LANGUAGE_TOKEN)) and not _language_ids(backend, TARGET_LANGUAGE_TOKEN)
+    return bool(_token_ids(backend, TEXT_LANGUAGE_TOKEN)) and not _token_ids(backend, TARGET_LANGUAGE_TOKEN)
 
 
-def is_named(token: str) -> bool:
+def is_language_token(token: str) -> bool:
     """Whether a token names the language of texts."""
     return re.fullmatch(TEXT_LANGUAGE_TOKEN, token) is not None
 
 
-def _language_ids(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
+def _token_ids(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
     added = sorted(backend.get_added_tokens_decoder().items())
     of_languages = re.compile(token_of_language)
     found = ((number, token.content) for number, token in added if token.special)
     return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}
 
 
-class KeepLanguageToken:
+class LanguageTokenNormalizer:
     """Draws other pieces (`tokenizer.sampled`) of a row behind its token of a language, if it begins with one.
 
     languages: the ids of all languages.
@@ -82,7 +82,7 @@ class KeepLanguageToken:
 
 # Codes
 
-_PAIRS = """
+_ISO_639_PAIRS = """
 af:afr am:amh ar:ara az:aze ba:bak be:bel bg:bul bn:ben br:bre bs:bos ca:cat cs:ces cy:cym da:dan de:deu el:ell en:eng
 eo:epo es:spa et:est eu:eus fa:fas ff:ful fi:fin fr:fra fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj ha:hau he:heb hi:hin
 hr:hrv ht:hat hu:hun hy:hye id:ind ig:ibo is:isl it:ita ja:jpn jv:jav ka:kat kk:kaz km:khm kn:kan ko:kor ku:kur ky:kir
@@ -91,11 +91,11 @@ nl:nld nn:nno no:nor ns:nso oc:oci or:ori pa:pan pl:pol ps:pus pt:por qu:que ro:
 sl:slv sn:sna so:som sq:sqi sr:srp ss:ssw st:sot su:sun sv:swe sw:swa ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl
 tn:tsn tr:tur ts:tso tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor zh:zho zu:zul
 """
-ISO_639_3 = dict(pair.split(":") for pair in _PAIRS.split())
+ISO_639_3 = dict(pair.split(":") for pair in _ISO_639_PAIRS.split())
 """The codes of ISO 639-3 by those of ISO 639-1, of two letters; `ns`, Northern Sotho, is M2M100's own."""
 
 
-def iso_of(code: str) -> str | None:
+def to_iso_639_3(code: str) -> str | None:
     """Return the code of ISO 639-3 of a model's own code such as deu, deu_Latn, de_DE or de; None where not known."""
     language = code.partition("_")[0]
     return language if len(language) == 3 else ISO_639_3.get(language)
@@ -103,4 +103,4 @@ def iso_of(code: str) -> str | None:
 
 def match_languages(asked: str, known: Collection[str]) -> list[str]:
     """The languages of a model that a code means: the model's own code, or all of one code of ISO 639-3."""
-    return [asked] if asked in known else [code for code in known if iso_of(code) == asked]
+    return [asked] if asked in known else [code for code in known if to_iso_639_3(code) == asked]

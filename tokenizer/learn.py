@@ -15,49 +15,49 @@ from tokenizers.models import Model
 from tokenizers.trainers import Trainer
 
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.likelihood import PieceCounts, likeliest_joins
+from tfm.tokenizer.likelihood import PieceCounts, best_joins
 from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK, UNK_ID
 
-MAX_PIECE = 16
+MAX_PIECE_CHARACTERS = 16
 # Of a log probability: numbers of up to 15 digits are read back from tokenizer.json as they were written; Hugging
 # Face's reader is off in the last digit of some longer ones.
-DECIMALS = 12
-LETTER_STEP = 1e-4
+SCORE_DECIMALS = 12
+LETTER_SCORE_STEP = 1e-4
 # Normalized text has no tab.
-ENDS = "\t"
+WORD_END = "\t"
 # Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones. The trainers, whose time grows
 # with the square of a word's length, see longer ones in parts.
-MAX_WORD = 1000
+MAX_WORD_CHARACTERS = 1000
 
-Words = Mapping[str, int]
+WordCounts = Mapping[str, int]
 
 
-def learn_bpe(words: Words, config: TokenizerConfig) -> Model:
+def learn_bpe(words: WordCounts, config: TokenizerConfig) -> Model:
     """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
-    alphabet = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return _merges(_split_unknown(words, alphabet), alphabet, config)
+    alphabet = count_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    return _learn_merges(_split_unknown(words, alphabet), alphabet, config)
 
 
-def learn_byte(words: Words, config: TokenizerConfig) -> Model:
+def learn_byte(words: WordCounts, config: TokenizerConfig) -> Model:
     """Byte-pair encoding over bytes (Radford et al. 2019); the 256 bytes are in the vocabulary, seen or not."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return _merges(_split_unknown(words, alphabet), alphabet, config)
+    return _learn_merges(_split_unknown(words, alphabet), alphabet, config)
 
 
-def learn_wordpiece(words: Words, config: TokenizerConfig) -> Model:
+def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
     """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, or as Hugging Face trains
     it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
     """
-    alphabet = letters_in(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
+    alphabet = count_letters(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
-    learn = _likeliest if config.criterion == "likelihood" else _most_frequent_joins
+    learn = _learn_by_likelihood if config.criterion == "likelihood" else _learn_by_frequency
     learned = learn(_split_unknown(words, alphabet), alphabet, continuing, config)
     vocab = _assign_ids([*alphabet, *continuing, *learned])
-    return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD)
+    return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS)
 
 
-def _most_frequent_joins(
-    words: Words, alphabet: list[str], continuing: list[str], config: TokenizerConfig
+def _learn_by_frequency(
+    words: WordCounts, alphabet: list[str], continuing: list[str], config: TokenizerConfig
 ) -> list[str]:
     """The pieces of WordPiece after the letters, by the frequency of pairs."""
     trainer = trainers.WordPieceTrainer(
@@ -69,11 +69,13 @@ def _most_frequent_joins(
         continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
-    made = _train(models.WordPiece(unk_token=UNK), trainer, words.items())
+    made = _train_backend(models.WordPiece(unk_token=UNK), trainer, words.items())
     return sorted(made["vocab"], key=made["vocab"].__getitem__)
 
 
-def _likeliest(words: Words, alphabet: list[str], continuing: list[str], config: TokenizerConfig) -> list[str]:
+def _learn_by_likelihood(
+    words: WordCounts, alphabet: list[str], continuing: list[str], config: TokenizerConfig
+) -> list[str]:
     """The pieces of WordPiece after the letters, by the likelihood that they gain.
 
     A space and the letter after it are one piece from the beginning, as the papers' words have no space: it is in
@@ -84,22 +86,22 @@ def _likeliest(words: Words, alphabet: list[str], continuing: list[str], config:
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
             seen[word[:2]] += count
-    begins = sorted(most_frequent(seen, room, config.min_frequency))
-    counted = PieceCounts({_units(word, begins): count for word, count in words.items()})
+    begins = sorted(most_frequent_names(seen, room, config.min_frequency))
+    counted = PieceCounts({_split_word(word, begins): count for word, count in words.items()})
     found = dict.fromkeys(begins)
-    joins = likeliest_joins(counted, config.min_frequency, config.min_score)
+    joins = best_joins(counted, config.min_frequency, config.min_score)
     while len(found) < room and (piece := next(joins, None)) is not None:
         found[piece] = None
     return list(found)
 
 
-def _units(word: str, begins: Collection[str]) -> tuple[str, ...]:
+def _split_word(word: str, begins: Collection[str]) -> tuple[str, ...]:
     """A word's letters as pieces: the first, with the space before it if `begins` has both, and continuations."""
     first = word[:2] if word[:2] in begins else word[0]
     return first, *(CONTINUATION_PREFIX + letter for letter in word[len(first) :])
 
 
-def learn_unigram(words: Words, config: TokenizerConfig) -> Model:
+def learn_unigram(words: WordCounts, config: TokenizerConfig) -> Model:
     """The unigram language model (Kudo 2018): pieces, each with its log probability, pruned by expectation
     maximization from many; the most probable are numbered first."""
     return make_unigram(unigram_pieces(words, config.vocab_size - len(SPECIALS), config.min_frequency))
@@ -110,7 +112,7 @@ def make_unigram(pieces: Mapping[str, float]) -> Model:
     return models.Unigram([*((special, 0.0) for special in SPECIALS), *pieces.items()], UNK_ID, False)
 
 
-def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, float]:
+def unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> dict[str, float]:
     """Learn pieces of the unigram language model.
 
     Args:
@@ -121,19 +123,19 @@ def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, flo
     Returns:
         The log probability of each piece, the most probable first.
     """
-    alphabet = letters_in(words, size, min_frequency)
+    alphabet = count_letters(words, size, min_frequency)
     words = _split_unknown(words, alphabet)
     trainer = trainers.UnigramTrainer(
         vocab_size=len(SPECIALS) + size + 1,  # one for ENDS
         special_tokens=list(SPECIALS),
         unk_token=UNK,
-        max_piece_length=MAX_PIECE,
+        max_piece_length=MAX_PIECE_CHARACTERS,
         show_progress=False,
     )
-    trained = _train(models.Unigram(), trainer, _with_ends(words))["vocab"]
-    made = _in_order({piece: round(score, DECIMALS) for piece, score in trained})
+    trained = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
+    made = _sort_pieces({piece: round(score, SCORE_DECIMALS) for piece, score in trained})
     longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIALS}
-    seen = _occurrences(words, longer)
+    seen = _count_pieces(words, longer)
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))
     enough = [piece for piece in ranked if piece in longer and seen[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
@@ -141,33 +143,33 @@ def unigram_pieces(words: Words, size: int, min_frequency: int) -> dict[str, flo
     return {piece: made[piece] for piece in ranked if piece in kept}
 
 
-def _in_order(made: Mapping[str, float]) -> dict[str, float]:
+def _sort_pieces(made: Mapping[str, float]) -> dict[str, float]:
     """The same pieces, where the letters that pruning took away have their scores by code point.
 
-    The trainer puts these back with the lowest score there is and steps of LETTER_STEP above it, in an order that is
-    another each time.
+    The trainer puts these back with the lowest score there is and steps of LETTER_SCORE_STEP above it, in an order that
+    is another each time.
     """
     alphabet = sorted(piece for piece in made if len(piece) == 1)
-    highest = min(made.values(), default=0.0) + LETTER_STEP * (len(alphabet) + 0.5)
+    highest = min(made.values(), default=0.0) + LETTER_SCORE_STEP * (len(alphabet) + 0.5)
     back = [letter for letter in alphabet if made[letter] < highest]
     scores = sorted((made[letter] for letter in back), reverse=True)
     return {**made, **dict(zip(back, scores, strict=True))}
 
 
-def learn_char(words: Words, config: TokenizerConfig) -> Model:
+def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a character: byte-pair encoding without merges."""
-    alphabet = letters_in(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    alphabet = count_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
     return models.BPE(_assign_ids(alphabet), [], unk_token=UNK)
 
 
-def learn_word(words: Words, config: TokenizerConfig) -> Model:
+def learn_word(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a word; the most frequent are known, and numbered first. Beyond MAX_WORD a word is not learned."""
-    short = {word: count for word, count in words.items() if len(word) <= MAX_WORD}
-    frequent = most_frequent(short, config.vocab_size - len(SPECIALS), config.min_frequency)
+    short = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
+    frequent = most_frequent_names(short, config.vocab_size - len(SPECIALS), config.min_frequency)
     return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
 
 
-def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model:
+def _learn_merges(words: WordCounts, alphabet: list[str], config: TokenizerConfig) -> Model:
     """A byte-pair encoding over an alphabet with every character of the words."""
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,
@@ -176,13 +178,13 @@ def _merges(words: Words, alphabet: list[str], config: TokenizerConfig) -> Model
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    made = _train(models.BPE(), trainer, words.items())
+    made = _train_backend(models.BPE(), trainer, words.items())
     merges = [(left, right) for left, right in made["merges"]]
     vocab = _assign_ids([*alphabet, *(left + right for left, right in merges)])
     return models.BPE(vocab, merges, unk_token=UNK)
 
 
-def _train(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> dict[str, Any]:
+def _train_backend(model: Model, trainer: Trainer, words: Iterable[tuple[str, int]]) -> dict[str, Any]:
     """Run Hugging Face's trainer on counted words, and return the model as tokenizer.json has it."""
     # The trainer takes text and counts itself: each word is said as often as it was seen. No word has a
     # line break, since normalized text has none.
@@ -201,7 +203,7 @@ def _repeat_words(words: Iterable[tuple[str, int]], at_once: int = 1000) -> Iter
             yield "\n".join([word] * rest)
 
 
-def _with_ends(words: Words) -> Iterator[tuple[str, int]]:
+def _mark_word_ends(words: WordCounts) -> Iterator[tuple[str, int]]:
     """The words, each as often as before, but one occurrence followed by a character that no word has.
 
     The trainer takes as candidates the strings that are followed by different characters in its list of distinct words.
@@ -209,11 +211,11 @@ def _with_ends(words: Words) -> Iterator[tuple[str, int]]:
     """
     for word, count in words.items():
         if count > 1:
-            yield word + ENDS, 1
+            yield word + WORD_END, 1
         yield word, max(count - 1, 1)
 
 
-def letters_in(words: Words, size: int, min_frequency: int) -> list[str]:
+def count_letters(words: WordCounts, size: int, min_frequency: int) -> list[str]:
     """Return the most frequent characters, by code point.
 
     Args:
@@ -225,10 +227,10 @@ def letters_in(words: Words, size: int, min_frequency: int) -> list[str]:
     for word, count in words.items():
         for character in word:
             seen[character] += count
-    return sorted(most_frequent(seen, size, min_frequency))
+    return sorted(most_frequent_names(seen, size, min_frequency))
 
 
-def most_frequent(seen: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
+def most_frequent_names(seen: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
     """Return the most frequent strings, the most frequent first.
 
     Args:
@@ -240,26 +242,26 @@ def most_frequent(seen: Mapping[str, int], size: int | None, min_frequency: int)
     return sorted(enough, key=lambda each: (-seen[each], each))[:size]
 
 
-def _split_unknown(words: Words, letters: Iterable[str]) -> Counter[str]:
+def _split_unknown(words: WordCounts, letters: Iterable[str]) -> Counter[str]:
     """The words, cut at every character outside the alphabet, and into parts of MAX_WORD characters at most."""
     alphabet = set(letters)
     parts: Counter[str] = Counter()
     for word, count in words.items():
-        if len(word) <= MAX_WORD and alphabet.issuperset(word):
+        if len(word) <= MAX_WORD_CHARACTERS and alphabet.issuperset(word):
             parts[word] += count
         else:
             for inside, run in groupby(word, alphabet.__contains__):
-                while inside and (part := "".join(islice(run, MAX_WORD))):
+                while inside and (part := "".join(islice(run, MAX_WORD_CHARACTERS))):
                     parts[part] += count
     return parts
 
 
-def _occurrences(words: Words, pieces: set[str]) -> Counter[str]:
+def _count_pieces(words: WordCounts, pieces: set[str]) -> Counter[str]:
     """Count the occurrences of each of the pieces in the words."""
     seen: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(len(word)):
-            for end in range(start + 2, min(start + MAX_PIECE, len(word)) + 1):
+            for end in range(start + 2, min(start + MAX_PIECE_CHARACTERS, len(word)) + 1):
                 if word[start:end] in pieces:
                     seen[word[start:end]] += count
     return seen

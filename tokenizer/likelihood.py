@@ -90,7 +90,7 @@ class PieceCounts:
             self._with[right].discard(pair)
 
 
-def likeliest_joins(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
+def best_joins(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
     """Yield the piece made by joining the pair of the highest score, again and again; one may be made more than once.
 
     Ends where no pair occurs `min_frequency` times and has a score of at least `min_score`.

@@ -25,7 +25,7 @@ _UNEVEN_SPACE = rf"{SPACE}{{2,}}|(?! ){SPACE}"
 FINAL_SIGMA = normalizers.Replace(Regex(r"(?<=[\p{L}\p{M}])Σ(?![\p{L}\p{M}])"), "ς")
 
 # What every normalizer ends with.
-ENDING = (normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip())
+SPACE_NORMALIZERS = (normalizers.Replace(Regex(_UNEVEN_SPACE), " "), normalizers.Strip())
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -37,7 +37,7 @@ def normalizer(config: TokenizerConfig) -> Normalizer:
     if config.lowercase:
         # Lower-casing can leave the normal form: İ̧ becomes i with two marks in the wrong order.
         steps += [FINAL_SIGMA, normalizers.Lowercase(), *steps]
-    return normalizers.Sequence([*steps, *ENDING])
+    return normalizers.Sequence([*steps, *SPACE_NORMALIZERS])
 
 
 def replace_surrogates(text: str) -> str:

@@ -24,10 +24,10 @@ from tfm.tokenizer.words import FlatIds
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-UNKNOWN = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
+UNKNOWN_PENALTY = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
 MAX_STATES = 1 << 20
 _GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
-_NONE = np.iinfo(np.int64).max
+_NO_RANK = np.iinfo(np.int64).max
 
 
 class Sampler(Protocol):
@@ -36,7 +36,7 @@ class Sampler(Protocol):
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds: ...
 
 
-def hashed(keys: Keys, numbers: Ints | Keys) -> Keys:
+def hash_numbers(keys: Keys, numbers: Ints | Keys) -> Keys:
     """Well-spread 64 bits of each key with each number (splitmix64, Steele et al. 2014)."""
     mixed: Keys = keys + (numbers.astype(np.uint64) + np.uint64(1)) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
@@ -71,7 +71,7 @@ class Spelling:
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        spelled = [chr(UNKNOWN) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
+        spelled = [chr(UNKNOWN_PENALTY) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
         self._lengths = np.array([len(each) for each in spelled], np.int64)
         self._starts = np.cumsum(self._lengths) - self._lengths
         self._letters = np.array([ord(letter) for each in spelled for letter in each], np.int64)
@@ -79,7 +79,7 @@ class Spelling:
         self._kinds = np.zeros(int(self._letters.max(initial=0)) + 1, np.int8)
         for letter in np.unique(self._letters).tolist():
             of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
-            self._kinds[letter] = {ord(" "): 2, UNKNOWN: 0}.get(letter, of_letter)
+            self._kinds[letter] = {ord(" "): 2, UNKNOWN_PENALTY: 0}.get(letter, of_letter)
 
     def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> WordsOfRows:
         """Return the words of texts, each with a key made of its row's and its place there.
@@ -100,7 +100,7 @@ class Spelling:
         begins = np.flatnonzero(begin)
         rows = row_of[begins]
         place = np.arange(len(begins)) - np.searchsorted(rows, rows)
-        return WordsOfRows(letters, begins, np.diff(begins, append=len(letters)), rows, hashed(keys[rows], place))
+        return WordsOfRows(letters, begins, np.diff(begins, append=len(letters)), rows, hash_numbers(keys[rows], place))
 
 
 class BpeDropout:
@@ -116,7 +116,7 @@ class BpeDropout:
         number = {piece: place for place, piece in enumerate(pieces)}
         self._spelling, self._size, self._drop = Spelling(pieces), len(pieces), np.uint64(int(drop * 2**64))
         self._letter_ids = {ord(piece): place for piece, place in number.items() if len(piece) == 1}
-        self._letter_ids[UNKNOWN] = UNK_ID
+        self._letter_ids[UNKNOWN_PENALTY] = UNK_ID
         pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
         self._ranks = np.argsort(pairs, kind="stable")
         self._pairs = pairs[self._ranks]
@@ -144,17 +144,17 @@ class BpeDropout:
     def _merge(self, table: Ints, keys: Keys) -> None:
         """Merge the letters of each row (-1: nothing more) of a table in place, all words at once, step by step."""
         active, current = np.arange(len(table)), table.copy()
-        ranks = np.full(table.shape, _NONE)
+        ranks = np.full(table.shape, _NO_RANK)
         ranks[:, :-1] = self._rank(current[:, :-1], current[:, 1:])
         columns, step = np.arange(table.shape[1]), 0
         while len(active):
-            rows, places = np.nonzero(ranks != _NONE)
-            left_out = hashed(keys[active[rows]], (step << 32) + places) < self._drop
+            rows, places = np.nonzero(ranks != _NO_RANK)
+            left_out = hash_numbers(keys[active[rows]], (step << 32) + places) < self._drop
             possible = ranks.copy()
-            possible[rows[left_out], places[left_out]] = _NONE
+            possible[rows[left_out], places[left_out]] = _NO_RANK
             place = possible.argmin(1)
             rank = possible[np.arange(len(active)), place]
-            is_done = rank == _NONE
+            is_done = rank == _NO_RANK
             table[active[is_done]] = current[is_done]
             active, current, ranks, place, rank = (each[~is_done] for each in (active, current, ranks, place, rank))
             self._merge_at(current, ranks, place, rank, columns)
@@ -165,7 +165,7 @@ class BpeDropout:
         rows = np.arange(len(current))
         moved = np.minimum(columns + (columns > place[:, None]), len(columns) - 1)
         current[:], ranks[:] = np.take_along_axis(current, moved, 1), np.take_along_axis(ranks, moved, 1)
-        current[:, -1], ranks[:, -1] = -1, _NONE
+        current[:, -1], ranks[:, -1] = -1, _NO_RANK
         current[rows, place] = self._merged_ids[rank]
         ranks[rows, place] = self._rank(current[rows, place], current[rows, place + 1])
         ranks[rows, place - 1] = np.where(
@@ -176,7 +176,7 @@ class BpeDropout:
         """The rank at which each pair was learned to be merged; _NONE if it was not."""
         pairs = np.where(right < 0, -1, left * self._size + right)
         found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
-        return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)
+        return np.where(self._pairs[found] == pairs, self._ranks[found], _NO_RANK)
 
 
 class UnigramSampling:
@@ -191,13 +191,13 @@ class UnigramSampling:
     def __init__(self, pieces: Sequence[str], scores: Sequence[float], alpha: float) -> None:
         self._spelling = Spelling(pieces)
         self._ids = {piece: number for number, piece in enumerate(pieces) if number > 3}
-        self._ids[chr(UNKNOWN)] = UNK_ID
+        self._ids[chr(UNKNOWN_PENALTY)] = UNK_ID
         self._scores = [alpha * score for score in scores]
         self._scores[UNK_ID] = 0.0
         self._longest = max(map(len, self._ids))
-        self._forget()
+        self._clear_cache()
 
-    def _forget(self) -> None:
+    def _clear_cache(self) -> None:
         """A state is a place in a distinct word, after its first letters; its edges are the pieces that may end there.
 
         `_until` has the probabilities of a state's edges added up, on top of the state's number.
@@ -215,7 +215,7 @@ class UnigramSampling:
         drawn: list[tuple[Ints, Ints]] = []
         while len(active):
             # 32 bits: with the number of a state before them, exact in float64
-            draw = (hashed(words.keys[active], np.full(len(active), len(drawn))) >> np.uint64(32)) / 2**32
+            draw = (hash_numbers(words.keys[active], np.full(len(active), len(drawn))) >> np.uint64(32)) / 2**32
             edge = np.searchsorted(self._cumulative, state + draw, side="right")
             drawn.append((active, self._piece[edge]))
             state = self._from[edge]
@@ -231,7 +231,7 @@ class UnigramSampling:
     def _states(self, words: list[str]) -> Ints:
         """The state at the end of each word (W,)."""
         if self._num_states > MAX_STATES:
-            self._forget()
+            self._clear_cache()
         new = [word for word in dict.fromkeys(words) if word not in self._ends]
         if new:
             edges = [edge for word in new for edge in self._lattice(word)]

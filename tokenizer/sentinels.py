@@ -17,7 +17,7 @@ def add_sentinels(backend: tokenizers.Tokenizer, count: int) -> None:
     backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
-def sentinels_of(backend: tokenizers.Tokenizer) -> tuple[int, ...]:
+def sentinel_ids(backend: tokenizers.Tokenizer) -> tuple[int, ...]:
     """The ids of a tokenizer's sentinels, in the order of their numbers, which need not be that of the ids."""
     spelled = (
         (number, re.fullmatch(SENTINEL, token.content))

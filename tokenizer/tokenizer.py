@@ -12,14 +12,23 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
-from tfm.tokenizer.foreign.unnumbered import as_unknown, num_numbered
-from tfm.tokenizer.labels import kind_of
-from tfm.tokenizer.languages import KeepLanguageToken, add_languages, has_source_language, languages_of
+from tfm.tokenizer.foreign.unnumbered import num_numbered, replace_unnumbered
+from tfm.tokenizer.labels import find_label_kind
+from tfm.tokenizer.languages import LanguageTokenNormalizer, add_languages, has_source_language, language_ids
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
-from tfm.tokenizer.sentinels import sentinels_of
+from tfm.tokenizer.sentinels import sentinel_ids
 from tfm.tokenizer.special import SPECIALS, UNK_ID
-from tfm.tokenizer.words import FlatIds, WordIds, WordPieces, Words, cuts_at_spaces, encode_lists, flat, model_of_words
+from tfm.tokenizer.words import (
+    FlatIds,
+    WordIds,
+    WordPieces,
+    Words,
+    encode_lists,
+    flatten,
+    has_space_boundaries,
+    make_word_model,
+)
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
 ORIGINAL_IDS = "original_ids.json"
@@ -99,24 +108,28 @@ class Tokenizer:
         """The ids of many texts, in parallel."""
         found = encode_lists(self._whole, texts)
         if not self._all_numbered:
-            found = [as_unknown(ids, self.vocab_size) for ids in found]
+            found = [replace_unnumbered(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
         if self._by_words is not None and not self._prefix_ids and self._all_numbered:
             return self._by_words.encode(texts)
-        return flat(self.encode_batch(texts))
+        return flatten(self.encode_batch(texts))
 
     def encode_words(self, texts: Sequence[str]) -> list[Words]:
         """Encode each word of many texts; the text decides what a word is, not the tokenizer. Every word has an id."""
         found = self._word_pieces.encode(texts)
-        return found if self._all_numbered else [[as_unknown(ids, self.vocab_size) for ids in text] for text in found]
+        return (
+            found
+            if self._all_numbered
+            else [[replace_unnumbered(ids, self.vocab_size) for ids in text] for text in found]
+        )
 
     @cached_property
     def languages(self) -> dict[str, int]:
         """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
-        return languages_of(self._whole)
+        return language_ids(self._whole)
 
     @cached_property
     def names_texts(self) -> bool:
@@ -126,7 +139,7 @@ class Tokenizer:
     @cached_property
     def sentinels(self) -> tuple[int, ...]:
         """The ids of the tokens that stand for hidden spans, the first for the first of a text; may be empty."""
-        return sentinels_of(self._whole)
+        return sentinel_ids(self._whole)
 
     def for_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
@@ -161,21 +174,21 @@ class Tokenizer:
 
     @cached_property
     def _by_words(self) -> WordIds | None:
-        return WordIds(self._whole) if cuts_at_spaces(self._whole) else None
+        return WordIds(self._whole) if has_space_boundaries(self._whole) else None
 
     @cached_property
     def is_word_level(self) -> bool:
         """Whether the pieces are whole words between spaces (kind `word`), such as phones."""
-        return isinstance(self._whole.model, WordLevel) and cuts_at_spaces(self._whole)
+        return isinstance(self._whole.model, WordLevel) and has_space_boundaries(self._whole)
 
     @cached_property
     def label_kind(self) -> LabelKind | None:
         """The kind of names that the pieces are (`tokenizer.labels`), labels of texts or tags of words, or None."""
-        return kind_of(self._whole)
+        return find_label_kind(self._whole)
 
     def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
         """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
-        model = model_of_words(self._whole)
+        model = make_word_model(self._whole)
         control = {*self.languages.values(), *self.sentinels}  # which no text spells
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
         found: Sampler | None = None
@@ -183,7 +196,7 @@ class Tokenizer:
             found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
             found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
-        return found if found is None or not self.languages else KeepLanguageToken(found, self.languages.values())
+        return found if found is None or not self.languages else LanguageTokenNormalizer(found, self.languages.values())
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""

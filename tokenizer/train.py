@@ -10,13 +10,13 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 from tokenizers.models import Model
 
-from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate, average_log_probability, term
+from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate_vocabularies, average_log_probability, term
 from tfm.tokenizer.allocation.fingerprints import cluster_languages
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.labels import NORMALIZERS, names_in
-from tfm.tokenizer.learn import letters_in, make_unigram, unigram_pieces
+from tfm.tokenizer.labels import NORMALIZERS, split_names
+from tfm.tokenizer.learn import count_letters, make_unigram, unigram_pieces
 from tfm.tokenizer.normalization import normalizer, replace_surrogates
 from tfm.tokenizer.sentinels import add_sentinels
 from tfm.tokenizer.special import SPECIALS, UNK
@@ -51,12 +51,12 @@ class TokenizerTrainer:
         self._first[first] += 1
         self._later.update(later)
         if len(self._first) + len(self._later) > MAX_PENDING_WORDS:
-            self._fold()
+            self._count_pending()
 
     @property
     def words(self) -> Counter[str]:
         """The number of times that each word was seen."""
-        self._fold()
+        self._count_pending()
         return self._words
 
     @property
@@ -79,18 +79,18 @@ class TokenizerTrainer:
         if self._kind.pre_tokenizer is not None:
             whole.pre_tokenizer = self._kind.pre_tokenizer
         whole.decoder = self._kind.decoder
-        return _with_specials(whole, self._config.sentinels)
+        return _add_special_tokens(whole, self._config.sentinels)
 
-    def _fold(self) -> None:
+    def _count_pending(self) -> None:
         for lead, waiting in (("", self._first), (" ", self._later)):
             for word, count in waiting.items():
                 normalized = self._normalizer.normalize_str(replace_surrogates(word))
                 if normalized:
-                    for piece in self._cut(lead + normalized):
+                    for piece in self._split_text(lead + normalized):
                         self._words[piece] += count
             waiting.clear()
 
-    def _cut(self, text: str) -> list[str]:
+    def _split_text(self, text: str) -> list[str]:
         if self._kind.pre_tokenizer is None:
             return [text]
         return [word for word, _ in self._kind.pre_tokenizer.pre_tokenize_str(text)]
@@ -126,9 +126,11 @@ class ClustersTrainer:
         min_frequency = self._config.min_frequency
         texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
         own = {
-            name: RankedPieces.learned(each, size, min_frequency) for name, each in self._trainers.items() if each.words
+            name: RankedPieces.from_text(each, size, min_frequency)
+            for name, each in self._trainers.items()
+            if each.words
         }
-        needed = allocate({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
+        needed = allocate_vocabularies({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
         alike = {name: each.first(size // len(own)) for name, each in own.items()}
         found: list[dict[str, float]] = []
         for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
@@ -147,7 +149,7 @@ class RankedPieces:
     pieces: Mapping[str, float]
 
     @classmethod
-    def learned(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
+    def from_text(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
         """Learn pieces with a unigram model, and rank them.
 
         Args:
@@ -155,7 +157,7 @@ class RankedPieces:
             size: the number of pieces beside the letters, as far as the text has so many.
             min_frequency: the least number of occurrences of a letter or piece.
         """
-        letters = letters_in(text.words, size, min_frequency)
+        letters = count_letters(text.words, size, min_frequency)
         return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
 
     def first(self, count: int) -> dict[str, float]:
@@ -199,7 +201,7 @@ class NamesTrainer:
 
     def add(self, text: str, language: str | None = None) -> None:
         """Count the names of one text, whatever its language."""
-        self._seen.update(names_in(replace_surrogates(text), self._kind))
+        self._seen.update(split_names(replace_surrogates(text), self._kind))
 
     @property
     def num_words(self) -> int:
@@ -219,10 +221,10 @@ def make_label_tokenizer(names: Iterable[str], kind: LabelKind) -> Tokenizer:
     whole.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=kind == "tags")
     # the first piece's space alone goes: a label may hold some
     whole.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    return _with_specials(whole)
+    return _add_special_tokens(whole)
 
 
-def _with_specials(backend: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:
+def _add_special_tokens(backend: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:
     backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
     add_sentinels(backend, sentinels)
     return Tokenizer(backend)

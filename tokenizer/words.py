@@ -1,7 +1,7 @@
 """The ids of much text at once, each distinct word encoded once: repeated words are looked up.
 
 The result is exact because no kind of tokenizer looks across a space, neither in normalizing nor in splitting; see
-`cuts_at_spaces`.
+`has_space_boundaries`.
 """
 
 import json
@@ -14,8 +14,8 @@ import tokenizers
 from numpy.typing import NDArray
 
 from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.labels import WITHIN, split_words
-from tfm.tokenizer.normalization import ENDING, FINAL_SIGMA, FORMS, WHITE_SPACE, replace_surrogates
+from tfm.tokenizer.labels import WORD_SPACE, split_words
+from tfm.tokenizer.normalization import FINAL_SIGMA, FORMS, SPACE_NORMALIZERS, WHITE_SPACE, replace_surrogates
 from tfm.tokenizer.special import UNK_ID
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
@@ -26,7 +26,7 @@ MAX_WORDS = 1 << 18
 MAX_IDS = 1 << 21
 
 
-class _Numbers(dict[str, int]):
+class _WordNumbers(dict[str, int]):
     """Words to numbers; a word that has none gets the next one."""
 
     def __missing__(self, word: str) -> int:
@@ -35,14 +35,14 @@ class _Numbers(dict[str, int]):
 
 
 class WordIds:
-    """Texts to ids by their words. Made for one tokenizer that `cuts_at_spaces`."""
+    """Texts to ids by their words. Made for one tokenizer for which `has_space_boundaries` holds."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._whole, self._later = backend, for_later_words(backend)
-        self._forget()
+        self._whole, self._later = backend, make_continuation_backend(backend)
+        self._clear_cache()
 
-    def _forget(self) -> None:
-        self._numbers = _Numbers()  # a first word is known by a "\n" before it
+    def _clear_cache(self) -> None:
+        self._numbers = _WordNumbers()  # a first word is known by a "\n" before it
         self._ids = np.empty(0, np.int32)
         self._lengths = np.empty(0, np.int64)
         self._is_first = np.empty(0, np.bool_)
@@ -50,9 +50,9 @@ class WordIds:
     def encode(self, texts: Sequence[str]) -> FlatIds:
         """The ids of all texts end to end, and (texts,) the number of each one's ids."""
         if not texts:
-            return flat([])
+            return flatten([])
         if len(self._numbers) > MAX_WORDS or len(self._ids) > MAX_IDS:
-            self._forget()
+            self._clear_cache()
         joined = "\n" + " \n".join([text.strip(WHITE_SPACE) for text in texts])
         if joined.count("\n") != len(texts):
             return self.encode([text.replace("\n", " ") for text in texts])
@@ -62,7 +62,7 @@ class WordIds:
         if 2 * len(new) > len(words):  # words that do not come again are faster encoded in their lines
             for word in new:
                 del self._numbers[word]
-            return flat(encode_lists(self._whole, texts))
+            return flatten(encode_lists(self._whole, texts))
         if new:
             self._learn(new)
         return self._look_up(numbers)
@@ -72,7 +72,7 @@ class WordIds:
         is_first = np.array([word.startswith("\n") for word in new])
         first = iter(encode_lists(self._whole, [word[1:] for word in new if word.startswith("\n")]))
         later = iter(encode_lists(self._later, [" " + word for word in new if not word.startswith("\n")]))
-        ids, lengths = flat([next(first) if each else next(later) for each in is_first])
+        ids, lengths = flatten([next(first) if each else next(later) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])
         self._lengths = np.concatenate([self._lengths, lengths])
         self._is_first = np.concatenate([self._is_first, is_first])
@@ -85,7 +85,7 @@ class WordIds:
         return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[numbers]))
 
 
-def for_later_words(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def make_continuation_backend(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The same tokenizer for a word that is not the first of its text, given with the space before it, which is
     kept."""
     later = json.loads(backend.to_str())
@@ -97,7 +97,7 @@ def for_later_words(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     return made
 
 
-def flat(lists: Sequence[Sequence[int]]) -> FlatIds:
+def flatten(lists: Sequence[Sequence[int]]) -> FlatIds:
     """Lists of ids end to end, and the length of each."""
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths
@@ -112,7 +112,7 @@ def encode_lists(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[li
     return [encoding.ids for encoding in encodings]
 
 
-def cuts_at_spaces(backend: tokenizers.Tokenizer) -> bool:
+def has_space_boundaries(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
     ours = [_part_document(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
@@ -121,14 +121,14 @@ def cuts_at_spaces(backend: tokenizers.Tokenizer) -> bool:
     forms = {"Lowercase", *(form.__name__ for form in FORMS.values() if form is not None)}
     return (
         (by_character or document["pre_tokenizer"] in ours)
-        and steps[-2:] == [_part_document(step) for step in ENDING]
+        and steps[-2:] == [_part_document(step) for step in SPACE_NORMALIZERS]
         and all(step["type"] in forms or step == _part_document(FINAL_SIGMA) for step in steps[:-2])
         and all(token["special"] for token in document["added_tokens"])
         and not (document["truncation"] or document["padding"] or document["model"].get("dropout"))
     )
 
 
-def model_of_words(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
+def make_word_model(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     """The model of a tokenizer as tokenizer.json has it, if it splits texts into words as the kinds `bpe` and
     `unigram` do and its pieces are the letters of words, each as it is; else None."""
     document: dict[str, Any] = json.loads(backend.to_str())
@@ -136,7 +136,7 @@ def model_of_words(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
     is_plain = not any(model.get(each) for each in others) and model.get("merges") != []
     ours = document["pre_tokenizer"] == _part_document(KINDS["bpe"].pre_tokenizer)
-    return model if is_plain and ours and cuts_at_spaces(backend) else None
+    return model if is_plain and ours and has_space_boundaries(backend) else None
 
 
 def _part_document(part: Any) -> Any:
@@ -154,7 +154,7 @@ class WordPieces:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._first, self._later = backend, for_later_words(backend)
+        self._first, self._later = backend, make_continuation_backend(backend)
         self._known: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
 
     def encode(self, texts: Sequence[str]) -> list[Words]:
@@ -162,7 +162,7 @@ class WordPieces:
         if len(self._known) > MAX_WORDS:
             self._known.clear()
         sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
-        sentences = [[word.replace(WITHIN, " ") for word in sentence] for sentence in sentences]
+        sentences = [[word.replace(WORD_SPACE, " ") for word in sentence] for sentence in sentences]
         new = {word: None for sentence in sentences for word in sentence if word not in self._known}
         for whole, words in (
             (self._first, [word for word in new if word[0] != " "]),

@@ -5,14 +5,14 @@ from itertools import islice
 
 from tokenizers import Tokenizer
 
-LINES = 1000
+LINES_PER_BATCH = 1000
 
 
 def main(tokenizer_file: str, *files: str) -> None:
     tokenizer = Tokenizer.from_file(tokenizer_file)
     for name in files:
         with open(name, encoding="utf-8", newline="\n") as file:
-            while lines := [line.rstrip("\n") for line in islice(file, LINES)]:
+            while lines := [line.rstrip("\n") for line in islice(file, LINES_PER_BATCH)]:
                 tokenizer.encode_batch_fast(lines, add_special_tokens=False)
 
 

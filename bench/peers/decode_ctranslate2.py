@@ -10,7 +10,7 @@ from typing import Any
 
 import ctranslate2
 
-from bench.answering import answer
+from bench.answering import answer_sources
 from tfm.tokenizer.code_points import load_pair
 
 
@@ -31,7 +31,7 @@ def main(asked: dict[str, Any]) -> None:
     def search(batch: list[list[str]]) -> list[list[int]]:
         return [[ids[piece] for piece in found.hypotheses[0]] for found in engine.translate_batch(batch, **how)]
 
-    answer(search, texts, one_at_a_time=asked["one_at_a_time"])
+    answer_sources(search, texts, one_at_a_time=asked["one_at_a_time"])
 
 
 if __name__ == "__main__":

@@ -17,26 +17,26 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import M2M100Config, M2M100ForConditionalGeneration, PreTrainedModel
 
-from bench.answering import answer
-from bench.peers.huggingface import BEGIN, END, PAD, sizes_of
+from bench.answering import answer_sources
+from bench.peers.huggingface import BEGIN, END, PAD, size_settings
 
-NORMS = {
+NORM_NAMES = {
     "around_attention.norm": "self_attn_layer_norm",
     "around_cross_attention.norm": "encoder_attn_layer_norm",
     "around_feed_forward.norm": "final_layer_norm",
 }
-PRODUCTS = {"feed_forward.inner": "fc1", "feed_forward.outer": "fc2"}
-FUSED = {
+LINEAR_NAMES = {"feed_forward.inner": "fc1", "feed_forward.outer": "fc2"}
+FUSED_PROJECTIONS = {
     "attention.query_key_value": ("self_attn", "qkv"),
     "cross_attention.query": ("encoder_attn", "q"),
     "cross_attention.key_value": ("encoder_attn", "kv"),
     "attention.output": ("self_attn", "o"),
     "cross_attention.output": ("encoder_attn", "o"),
 }
-LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
+PROJECTION_BY_LETTER = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 
 
-def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def rename_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Our tensors under the names that M2M100 has for them."""
     table = weights["source_embedding.table.weight"]
     found = {"lm_head.weight": table, "model.shared.weight": table}
@@ -49,12 +49,12 @@ def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
         layer, _, part = rest.partition(".")
         part, _, kind = part.rpartition(".")
         place = f"model.{stack}.layers.{layer}"
-        if part in FUSED:
-            owner, letters = FUSED[part]
+        if part in FUSED_PROJECTIONS:
+            owner, letters = FUSED_PROJECTIONS[part]
             for letter, piece in zip(letters, tensor.chunk(len(letters)), strict=True):
-                found[f"{place}.{owner}.{LETTERS[letter]}.{kind}"] = piece
+                found[f"{place}.{owner}.{PROJECTION_BY_LETTER[letter]}.{kind}"] = piece
         else:
-            found[f"{place}.{(NORMS | PRODUCTS)[part]}.{kind}"] = tensor
+            found[f"{place}.{(NORM_NAMES | LINEAR_NAMES)[part]}.{kind}"] = tensor
     return found
 
 
@@ -65,10 +65,10 @@ def sinusoids(dim: int, length: int) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1).float()
 
 
-def model_of(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
+def make_model(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
     size, longest = asked["size"], asked["positions"]
-    model = M2M100ForConditionalGeneration(M2M100Config(**sizes_of(size, longest)))
-    missing, unexpected = model.load_state_dict(renamed(load_file(asked["weights"])), strict=False)
+    model = M2M100ForConditionalGeneration(M2M100Config(**size_settings(size, longest)))
+    missing, unexpected = model.load_state_dict(rename_weights(load_file(asked["weights"])), strict=False)
     assert not unexpected, unexpected
     assert all("embed_tokens" in name for name in missing), missing  # these are the shared table
     model.tie_weights()
@@ -78,7 +78,9 @@ def model_of(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
     return model.to(asked["device"], getattr(torch, asked["type"])).eval()
 
 
-def search(model: PreTrainedModel, sources: list[list[int]], *, beam: int, batch: int, longest: int) -> list[list[int]]:
+def decode_greedily(
+    model: PreTrainedModel, sources: list[list[int]], *, beam: int, batch: int, longest: int
+) -> list[list[int]]:
     """The most probable targets that `generate` finds, `batch` sentences at a time."""
     how: dict[str, Any] = {"num_beams": beam, "max_new_tokens": longest + 1, "do_sample": False}
     if beam > 1:
@@ -99,7 +101,9 @@ def search(model: PreTrainedModel, sources: list[list[int]], *, beam: int, batch
 
 def main(asked: dict[str, Any]) -> None:
     how = {"beam": asked["beam"], "batch": asked["batch"], "longest": asked["longest"]}
-    answer(partial(search, model_of(asked), **how), asked["sources"], one_at_a_time=asked["one_at_a_time"])
+    answer_sources(
+        partial(decode_greedily, make_model(asked), **how), asked["sources"], one_at_a_time=asked["one_at_a_time"]
+    )
 
 
 if __name__ == "__main__":

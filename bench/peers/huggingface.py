@@ -5,8 +5,8 @@ from typing import Any
 PAD, BEGIN, END = 0, 2, 3
 
 
-def sizes_of(size: dict[str, Any], longest: int) -> dict[str, Any]:
-    """size: a `bench.workload.Size` as a dict. longest: the most positions."""
+def size_settings(size: dict[str, Any], longest: int) -> dict[str, Any]:
+    """size: a `bench.workload.ModelSize` as a dict. longest: the most positions."""
     sizes: dict[str, Any] = {}
     for side in ("encoder", "decoder"):
         sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}

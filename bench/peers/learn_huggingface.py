@@ -13,8 +13,8 @@ from typing import Any
 
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-from bench.peers.decode_huggingface import search
-from bench.peers.train_huggingface import SETTINGS, Clock, Pairs, model_of, read
+from bench.peers.decode_huggingface import decode_greedily
+from bench.peers.train_huggingface import SETTINGS, Pairs, StepClock, make_model, read_pieces
 
 
 class Curve(TrainerCallback):  # type: ignore[misc]
@@ -34,7 +34,7 @@ class Curve(TrainerCallback):  # type: ignore[misc]
             return
         self.seconds += time.perf_counter() - self.resumed
         model.eval()
-        found = search(model, self.sources, **self.how)
+        found = decode_greedily(model, self.sources, **self.how)
         model.train()
         self.points.append({"step": step, "seconds": self.seconds, "found": found})
         print(f"step {step} after {self.seconds:.0f} s", file=sys.stderr)
@@ -42,8 +42,8 @@ class Curve(TrainerCallback):  # type: ignore[misc]
 
 
 def main(asked: dict[str, Any]) -> None:
-    sources, targets = read(asked["source"]), read(asked["target"])
-    waiting, longest = read(asked["valid"]), max(map(len, sources + targets))
+    sources, targets = read_pieces(asked["source"]), read_pieces(asked["target"])
+    waiting, longest = read_pieces(asked["valid"]), max(map(len, sources + targets))
     curve = Curve(waiting, asked["every"], {"beam": asked["beam"], "batch": 64, "longest": longest - 2})
     arguments = Seq2SeqTrainingArguments(
         "hf_out",
@@ -58,10 +58,10 @@ def main(asked: dict[str, Any]) -> None:
         **SETTINGS,
     )
     Seq2SeqTrainer(
-        model=model_of(asked["size"], max(longest, *map(len, waiting))),
+        model=make_model(asked["size"], max(longest, *map(len, waiting))),
         args=arguments,
         train_dataset=Pairs(sources, targets),
-        data_collator=Clock(0, 0).collate,
+        data_collator=StepClock(0, 0).collate,
         callbacks=[curve],
     ).train()
     print(json.dumps({"points": curve.points}))

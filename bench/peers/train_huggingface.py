@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-from bench.peers.huggingface import BEGIN, END, PAD, sizes_of
+from bench.peers.huggingface import BEGIN, END, PAD, size_settings
 
-IGNORED = -100
+IGNORED_LABEL = -100
 Row = list[int]
 SETTINGS: dict[str, Any] = {
     "train_sampling_strategy": "group_by_length",
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
 """Of every Trainer that is measured."""
 
 
-def read(name: str) -> list[Row]:
+def read_pieces(name: str) -> list[Row]:
     with open(name, encoding="utf-8", newline="\n") as file:
         return [[int(word[1:]) for word in line.split()] + [END] for line in file]
 
@@ -51,12 +51,12 @@ class Pairs(torch.utils.data.Dataset[dict[str, Any]]):
         return {"input_ids": self.sources[i], "labels": self.targets[i], "length": len(self.targets[i])}
 
 
-def padded(rows: list[Row], value: int) -> Tensor:
+def pad_rows(rows: list[Row], value: int) -> Tensor:
     width = max(map(len, rows))
     return torch.tensor([row + [value] * (width - len(row)) for row in rows])
 
 
-class Clock(TrainerCallback):  # type: ignore[misc]
+class StepClock(TrainerCallback):  # type: ignore[misc]
     """Counts tokens and positions of the batches after the warm-up, and their time."""
 
     def __init__(self, warmup: int, steps: int) -> None:
@@ -66,14 +66,14 @@ class Clock(TrainerCallback):  # type: ignore[misc]
 
     def collate(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
         sources, targets = [each["input_ids"] for each in examples], [each["labels"] for each in examples]
-        source, labels = padded(sources, PAD), padded(targets, IGNORED)
+        source, labels = pad_rows(sources, PAD), pad_rows(targets, IGNORED_LABEL)
         if self.first <= self.batches < self.last:
             tokens = sum(map(len, targets))
             self.tokens += tokens
             self.real += tokens + sum(map(len, sources))
             self.positions += source.numel() + labels.numel()
         self.batches += 1
-        shifted = padded([[BEGIN, *row[:-1]] for row in targets], PAD)
+        shifted = pad_rows([[BEGIN, *row[:-1]] for row in targets], PAD)
         mask = (source != PAD).long()
         return {"input_ids": source, "attention_mask": mask, "decoder_input_ids": shifted, "labels": labels}
 
@@ -84,14 +84,14 @@ class Clock(TrainerCallback):  # type: ignore[misc]
             self.ended = time.perf_counter()
 
 
-def model_of(size: dict[str, Any], longest: int) -> MarianMTModel:
+def make_model(size: dict[str, Any], longest: int) -> MarianMTModel:
     rest = {"dropout": size["dropout"], "attention_dropout": 0.0, "forced_eos_token_id": END}
-    return MarianMTModel(MarianConfig(**sizes_of(size, longest), **rest))
+    return MarianMTModel(MarianConfig(**size_settings(size, longest), **rest))
 
 
 def main(asked: dict[str, Any]) -> None:
-    sources, targets = read(asked["source"]), read(asked["target"])
-    clock = Clock(asked["warmup"], asked["steps"])
+    sources, targets = read_pieces(asked["source"]), read_pieces(asked["target"])
+    clock = StepClock(asked["warmup"], asked["steps"])
     arguments = Seq2SeqTrainingArguments(
         "hf_out",
         per_device_train_batch_size=asked["sentences"],
@@ -104,7 +104,7 @@ def main(asked: dict[str, Any]) -> None:
     )
     longest = max(map(len, sources + targets))
     Seq2SeqTrainer(
-        model=model_of(asked["size"], longest),
+        model=make_model(asked["size"], longest),
         args=arguments,
         train_dataset=Pairs(sources, targets),
         data_collator=clock.collate,

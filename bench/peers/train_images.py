@@ -44,7 +44,7 @@ class Block(nn.Module):
         return F.relu(self.outer(x) + self.inner(x))
 
 
-def maps_of(vision: dict[str, Any], channels: int, dim: int) -> nn.Module:
+def make_feature_maps(vision: dict[str, Any], channels: int, dim: int) -> nn.Module:
     """Images (B, C, height, width) -> maps (B, D, rows, columns) of their tokens."""
     if vision["encoder"] == "patches":
         return nn.Conv2d(channels, dim, vision["patch"], vision["patch"])
@@ -73,7 +73,7 @@ class PlainNetwork(nn.Module):
         encoder, decoder, vision = model["encoder"], model["decoder"], model["vision"]
         height, width, channels = shape
         self.dropout, dim = model["dropout"]["residual"], encoder["dim"]
-        self.maps = maps_of(vision, channels, dim)
+        self.maps = make_feature_maps(vision, channels, dim)
         with torch.no_grad():
             num_tokens = self.maps(torch.zeros(1, channels, height, width)).flatten(2).shape[2]
         self.places = nn.Parameter(torch.randn(num_tokens, dim) * dim**-0.5)
@@ -135,7 +135,7 @@ class Pairs(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
         return image, torch.from_numpy(self.targets[row].astype("int64"))
 
 
-def stacked(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor]]:
+def stack_pairs(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor]]:
     """Images (B, C, height, width) and the ids of each."""
     return torch.stack([image for image, _ in pairs]), [ids for _, ids in pairs]
 
@@ -148,15 +148,15 @@ def main(asked: dict[str, Any]) -> None:
     model = PlainNetwork(asked["model"], (shape.height, shape.width, shape.channels), asked["vocab"]).train()
     optimizer = torch.optim.Adam(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     loader = DataLoader(
-        Pairs(data), asked["images"], shuffle=True, num_workers=asked["workers"], collate_fn=stacked, drop_last=True
+        Pairs(data), asked["images"], shuffle=True, num_workers=asked["workers"], collate_fn=stack_pairs, drop_last=True
     )
     labels_only, counted, began = asked["model"]["task"] == "classification", 0, time.perf_counter()
     for step, (images, ids) in zip(range(warmup + asked["steps"]), chain.from_iterable(repeat(loader)), strict=False):
         if step == warmup:
             counted, began = 0, time.perf_counter()
         begin, end = torch.tensor([BOS_ID]), torch.tensor([EOS_ID])
-        wanted = torch.stack(ids) if labels_only else padded([torch.cat([each, end]) for each in ids])
-        given = wanted if labels_only else padded([torch.cat([begin, each]) for each in ids])
+        wanted = torch.stack(ids) if labels_only else pad_ids([torch.cat([each, end]) for each in ids])
+        given = wanted if labels_only else pad_ids([torch.cat([begin, each]) for each in ids])
         logits = model(images, given).flatten(0, 1)
         loss = F.cross_entropy(logits, wanted.flatten(), ignore_index=PAD_ID, label_smoothing=asked["smoothing"])
         loss.backward()  # type: ignore[no-untyped-call]
@@ -169,7 +169,7 @@ def main(asked: dict[str, Any]) -> None:
     print(json.dumps({"rate": rate, "images": counted / asked["steps"], "parameters": parameters}))
 
 
-def padded(ids: list[Tensor]) -> Tensor:
+def pad_ids(ids: list[Tensor]) -> Tensor:
     """(B, longest)."""
     return pad_sequence(ids, batch_first=True, padding_value=PAD_ID)
 

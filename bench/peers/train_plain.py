@@ -57,12 +57,12 @@ class PlainTransformer(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
 
-def padded(rows: Tensor, lengths: Tensor) -> Tensor:
+def pad_rows(rows: Tensor, lengths: Tensor) -> Tensor:
     """(N,) ids of sentences end to end -> (B, longest)."""
     return pad_sequence(list(torch.split(rows, lengths.tolist())), batch_first=True, padding_value=PAD_ID)
 
 
-def wait_for(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Until a GPU has done what it was asked to."""
     if device.type == "cuda":
         torch.cuda.synchronize()
@@ -80,12 +80,12 @@ def main(asked: dict[str, Any]) -> None:
     began = time.perf_counter()
     for step, rows in zip(range(warmup + asked["steps"]), rows_of_batches(data), strict=False):
         if step == warmup:
-            wait_for(device)
+            synchronize(device)
             tokens = real = positions = 0
             began = time.perf_counter()
         batch = make_pairs(data.train, rows)
-        source, target = padded(batch.source, batch.source_lengths), padded(batch.target_in, batch.target_lengths)
-        labels = padded(batch.target_out, batch.target_lengths).to(device)
+        source, target = pad_rows(batch.source, batch.source_lengths), pad_rows(batch.target_in, batch.target_lengths)
+        labels = pad_rows(batch.target_out, batch.target_lengths).to(device)
         source, target = source.to(device), target.to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = model(source, target).flatten(0, 1)
@@ -97,7 +97,7 @@ def main(asked: dict[str, Any]) -> None:
         tokens += batch.num_target_tokens
         real += batch.source.numel() + batch.target_in.numel()
         positions += source.numel() + target.numel()
-    wait_for(device)
+    synchronize(device)
     rate = tokens / (time.perf_counter() - began)
     print(json.dumps({"rate": rate, "tokens": tokens / asked["steps"], "padding": 1 - real / positions}))
 

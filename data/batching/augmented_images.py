@@ -17,4 +17,4 @@ class AugmentImages:
         """Return the same rows with their images varied when they are asked for."""
         if split.images is None:
             return split
-        return replace(split, images=split.images.augmented_at(self.augmentation, self.seed, step))
+        return replace(split, images=split.images.augment(self.augmentation, self.seed, step))

@@ -134,7 +134,7 @@ def make_windows(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
 def make_pairs(split: Split, rows: Ints) -> PairBatch:
     """The batch of `rows` of a split, in that order."""
     batch = _batch(split.source, split.target, rows, split.words)
-    return batch if split.images is None else _with_images(batch, split.images.take(rows), split.images.preparation)
+    return batch if split.images is None else _attach_images(batch, split.images.take(rows), split.images.preparation)
 
 
 def pairs_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: ImageTransform) -> PairBatch:
@@ -145,10 +145,10 @@ def pairs_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparat
         targets: ids without start and end token.
         preparation: turns pixels into the network's input.
     """
-    return _with_images(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
+    return _attach_images(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
 
 
-def _with_images(batch: PairBatch, pixels: Pixels, preparation: ImageTransform) -> PairBatch:
+def _attach_images(batch: PairBatch, pixels: Pixels, preparation: ImageTransform) -> PairBatch:
     """The batch with images as sources."""
     lengths = torch.ones(len(pixels), dtype=torch.long)
     return replace(batch, source=torch.from_numpy(pixels), source_lengths=lengths, preparation=preparation)
@@ -185,11 +185,11 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
         target_out=_add_token(EOS_ID, target_ids, target_lengths, at_start=False),
         target_lengths=torch.from_numpy(target_lengths + 1),
         rows=rows,
-        word_starts=None if words is None else _firsts(*words.take(rows)),
+        word_starts=None if words is None else _first_indices(*words.take(rows)),
     )
 
 
-def _firsts(sizes: Ids, counts: Ints) -> Tensor:
+def _first_indices(sizes: Ids, counts: Ints) -> Tensor:
     """The index at which each word begins in concatenated sentences, each with its end token (W,).
 
     sizes: (W,) pieces of each word. counts: (B,) words of each sentence.

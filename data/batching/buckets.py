@@ -16,7 +16,7 @@ from tfm.data.errors import DataError
 _DRAW_COPIES, _DRAW_ORDER, _DRAW_CUT = 0, 1, 2
 
 
-def batches(
+def make_batches(
     source_lengths: Ints,
     target_lengths: Ints,
     *,
@@ -73,7 +73,7 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
     return split_by_budget(order, np.sort(max_lengths), budget, first=1.0)
 
 
-def padding(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
+def padding_share(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
     """Compute the share of positions that are padding, over both sides of all batches: 1 - real / padded.
 
     Args:

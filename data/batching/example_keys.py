@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.tokenizer.sampled import Keys, hashed
+from tfm.tokenizer.sampled import Keys, hash_numbers
 
-_TEXTS = np.array([0], np.uint64)
+_TEXTS_KEY = np.array([0], np.uint64)
 
 
-def occurrences(batches: Sequence[Ints]) -> list[Ints]:
+def count_occurrences(batches: Sequence[Ints]) -> list[Ints]:
     """Count the earlier occurrences of each row of an update's batches, in its batch and those in front of it."""
     rows = np.concatenate([*batches, np.empty(0, np.int64)])
     order = np.argsort(rows, kind="stable")
@@ -27,7 +27,7 @@ def occurrences(batches: Sequence[Ints]) -> list[Ints]:
     return np.split(found, np.cumsum([len(batch) for batch in batches])[:-1])
 
 
-def keys_of_rows(update: int, rows: Ints, repeats: Ints | None) -> Keys:
+def row_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
     """(B,) the keys of examples in training.
 
     Args:
@@ -35,19 +35,19 @@ def keys_of_rows(update: int, rows: Ints, repeats: Ints | None) -> Keys:
         rows: (B,) row numbers.
         repeats: (B,) how often each row occurred before in the update; none: never.
     """
-    keys = hashed(np.array([update], np.uint64), rows)
-    return hashed(keys, np.zeros_like(rows) if repeats is None else repeats)
+    keys = hash_numbers(np.array([update], np.uint64), rows)
+    return hash_numbers(keys, np.zeros_like(rows) if repeats is None else repeats)
 
 
-def keys_of_texts(ids: NDArray[np.int64], lengths: Ints) -> Keys:
+def text_keys(ids: NDArray[np.int64], lengths: Ints) -> Keys:
     """Return the keys of texts in evaluation (B,), from concatenated ids (N,) and the number of ids of each (B,)."""
     ends = np.cumsum(lengths)
-    tokens = hashed(hashed(_TEXTS, places_of(lengths)), ids)
-    sums = np.concatenate([_TEXTS, np.cumsum(tokens, dtype=np.uint64)])  # they wrap around, and so do differences
-    return hashed(sums[ends] - sums[ends - lengths], lengths)
+    tokens = hash_numbers(hash_numbers(_TEXTS_KEY, token_places(lengths)), ids)
+    sums = np.concatenate([_TEXTS_KEY, np.cumsum(tokens, dtype=np.uint64)])  # they wrap around, and so do differences
+    return hash_numbers(sums[ends] - sums[ends - lengths], lengths)
 
 
-def keys_of_tokens(keys: Keys, lengths: Ints, draw: int) -> Keys:
+def token_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
     """Return 64 random bits for each token of some texts (N,).
 
     Args:
@@ -55,15 +55,15 @@ def keys_of_tokens(keys: Keys, lengths: Ints, draw: int) -> Keys:
         lengths: (B,) tokens of each text.
         draw: the number of one draw of many.
     """
-    return hashed(np.repeat(hashed(keys, np.array([draw])), lengths), places_of(lengths))
+    return hash_numbers(np.repeat(hash_numbers(keys, np.array([draw])), lengths), token_places(lengths))
 
 
-def uniform(keys: Keys) -> NDArray[np.float64]:
+def keys_as_uniform(keys: Keys) -> NDArray[np.float64]:
     """Numbers in [0, 1): the 53 highest bits of each key."""
     return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def places_of(lengths: Ints) -> Ints:
+def token_places(lengths: Ints) -> Ints:
     """(N,) the place of each token in its text, for texts of these lengths (B,) that lie end to end."""
     ends = np.cumsum(lengths)
     found: Ints = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)

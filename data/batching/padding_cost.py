@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tfm.data.arrays import Ints
 from tfm.data.batching.buckets import epoch_jitter, num_extra_copies, repeat_by_weight, sort_key, split_by_budget
 
-BLOCK = 1 << 18
-SHIFT = 32
+BLOCK_SIZE = 1 << 18
+LENGTH_BITS = 32
 
 
 @dataclass
@@ -29,7 +29,7 @@ class LengthCounts:
             target: (rows,) tokens of the targets.
             weight: of all these rows.
         """
-        pairs, times = np.unique((source << SHIFT) + target, return_counts=True)
+        pairs, times = np.unique((source << LENGTH_BITS) + target, return_counts=True)
         self.counts.setdefault(weight, Counter()).update(dict(zip(pairs.tolist(), times.tolist(), strict=True)))
 
 
@@ -48,8 +48,8 @@ class Cost:
     padding: float
 
 
-def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
-    """Compute the cost of the batches that `buckets.batches` makes of these lengths.
+def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
+    """Compute the cost of the batches that `buckets.make_batches` makes of these lengths.
 
     The rows that a broken weight repeats are another draw.
 
@@ -62,7 +62,7 @@ def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
     if not lengths.counts:
         return Cost(0, 0, 0.0)
     first, flip = epoch_jitter(seed, epoch)
-    source, target, times = _rows_of(lengths, seed, epoch)
+    source, target, times = _count_rows(lengths, seed, epoch)
     larger = np.maximum(source, target)
     order = np.argsort(sort_key(larger, source - target, flip=flip), kind="stable")
     num_batches = num_rows = real = padded = 0
@@ -85,7 +85,7 @@ def cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
 def epoch_sizes(
     larger: Ints, *, budget: int, seed: int, weights_of: Callable[[int], NDArray[np.float64] | None]
 ) -> Callable[[int], int]:
-    """Return a function from an epoch's number to its number of batches in `buckets.batches`, without making them.
+    """Return a function from an epoch's number to its number of batches in `buckets.make_batches`, without making them.
 
     Only lengths are counted, so that all epochs of a training of millions of rows take seconds.
 
@@ -119,7 +119,7 @@ def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
 
 
 def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -> int:
-    """The number of pieces that `buckets.cut` makes of rows with these lengths, ascending, and counts.
+    """The number of pieces that `buckets.split_by_budget` makes of rows with these lengths, ascending, and counts.
 
     first: the limit of the first piece; the others have the budget.
     """
@@ -140,7 +140,7 @@ def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -
     return pieces
 
 
-def _rows_of(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
+def _count_rows(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
     """Source lengths, target lengths, and the number of rows of each pair in an epoch."""
     rng = np.random.default_rng([seed, epoch])
     total: Counter[int] = Counter()
@@ -150,13 +150,13 @@ def _rows_of(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, 
         drawn = rng.multivariate_hypergeometric(times, more) if more else 0
         total.update(dict(zip(keys, (times * int(weight) + drawn).tolist(), strict=True)))
     pairs = np.array(list(total), np.int64)
-    return pairs >> SHIFT, pairs & ((1 << SHIFT) - 1), np.array(list(total.values()), np.int64)
+    return pairs >> LENGTH_BITS, pairs & ((1 << LENGTH_BITS) - 1), np.array(list(total.values()), np.int64)
 
 
 def _blocks(pairs: Ints, times: Ints) -> Iterator[tuple[Ints, bool]]:
     """The pairs (2, n), each as often as it is there, some at a time; and whether these are the last."""
     ends = np.cumsum(times)
     total = int(ends[-1]) if len(ends) else 0
-    for begin in range(0, total, BLOCK):
-        rows = np.arange(begin, min(begin + BLOCK, total))
-        yield pairs[:, np.searchsorted(ends, rows, side="right")], begin + BLOCK >= total
+    for begin in range(0, total, BLOCK_SIZE):
+        rows = np.arange(begin, min(begin + BLOCK_SIZE, total))
+        yield pairs[:, np.searchsorted(ends, rows, side="right")], begin + BLOCK_SIZE >= total

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Column, Split
-from tfm.tokenizer.sampled import Sampler, hashed
+from tfm.tokenizer.sampled import Sampler, hash_numbers
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Resegmentation:
         ids, lengths = column.take(rows)
         key = np.array([self.seed], np.uint64)
         for each in number:
-            key = hashed(key, np.array([each]))
-        new_ids, new_lengths = sampler(ids, lengths, hashed(np.repeat(key, len(rows)), rows))
+            key = hash_numbers(key, np.array([each]))
+        new_ids, new_lengths = sampler(ids, lengths, hash_numbers(np.repeat(key, len(rows)), rows))
         too_long = new_lengths + 1 > self.max_tokens
         starts = np.where(too_long, np.cumsum(lengths) - lengths, len(ids) + np.cumsum(new_lengths) - new_lengths)
         return Column(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))

@@ -72,17 +72,17 @@ COMPRESSIONS: Mapping[str, Compression] = {
     ".zip": Compression("zip archive", rb"PK\x03\x04", _open_zip),
 }
 """By the ending of names."""
-ENDINGS = tuple(COMPRESSIONS)
-ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+COMPRESSION_ENDINGS = tuple(COMPRESSIONS)
+DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
-def without_ending(name: str) -> str:
+def strip_compression_ending(name: str) -> str:
     """The name of a file without the ending that says how it is compressed."""
-    return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
+    return next((name.removesuffix(ending) for ending in COMPRESSION_ENDINGS if name.endswith(ending)), name)
 
 
 @contextmanager
-def uncompressed(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
+def decompress(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
     """The bytes of an open file, uncompressed if they are compressed.
 
     Args:
@@ -101,7 +101,7 @@ def uncompressed(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]
         return
     try:
         yield kind.open(packed, path)
-    except ERRORS as error:
+    except DECOMPRESSION_ERRORS as error:
         raise DataError(f"not a complete {kind.name}: {error}", file=path) from None
     except OSError as error:
         if error.errno is not None:

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
+    drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
     find_tsv_quoting,
     split_rows,
-    without_blank,
 )
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.lines import one_line
+from tfm.data.lines import join_lines
 
-BLANK: tuple[list[str], ...] = ([], [""])
+BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
 
 
@@ -33,7 +33,7 @@ def read_tsv(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
     remedy = 'a cell of tsv cannot contain a tab; if cells are to be in quotation marks, set quoting = "double"'
     if quoting != "raw":
         remedy = _quote_remedy("\t")
-    yield from _read(path, corpus, split_rows(path, "\t", quoting), remedy)
+    yield from _read_columns(path, corpus, split_rows(path, "\t", quoting), remedy)
 
 
 def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[Row]:
@@ -45,15 +45,15 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
     separator = separator or find_delimiter(path, columns, is_headed=is_headed(corpus))
     quoting = corpus.quoting or find_csv_quoting(path, separator)
-    yield from _read(path, corpus, split_rows(path, separator, quoting), _quote_remedy(separator))
+    yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quote_remedy(separator))
 
 
 def is_headed(corpus: CorpusConfig) -> bool:
     """Whether the first row of a file names its columns."""
-    return not _by_number(corpus) if corpus.header is None else corpus.header
+    return not _has_numbered_columns(corpus) if corpus.header is None else corpus.header
 
 
-def _by_number(corpus: CorpusConfig) -> bool:
+def _has_numbered_columns(corpus: CorpusConfig) -> bool:
     return all(each is None or each.isdecimal() for each in column_names(corpus))
 
 
@@ -61,23 +61,27 @@ def _quote_remedy(separator: str) -> str:
     return f"put quotation marks around a whole cell that contains {separator!r}, with no space before them"
 
 
-def _read(path: Path, corpus: CorpusConfig, rows: Iterator[tuple[int, list[str]]], remedy: str) -> Iterator[Row]:
+def _read_columns(
+    path: Path, corpus: CorpusConfig, rows: Iterator[tuple[int, list[str]]], remedy: str
+) -> Iterator[Row]:
     names: list[str] = []
     num_blank = 0
     if is_headed(corpus):
         names = [""]
         for _, row in rows:
-            if row not in BLANK:
+            if row not in BLANK_ROWS:
                 names = row
                 break
             num_blank += 1
-    places = [_place(path, [] if _by_number(corpus) else names, each) for each in column_names(corpus)]
+    places = [
+        _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
+    ]
     has_blank = len(names) > 1 or max(places) > 0
-    kept = without_blank(path, rows, BLANK if has_blank else BLANK[:1], num_blank)
-    yield from _cells(path, _even(path, kept, len(names), remedy), *places)
+    kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
+    yield from _select_cells(path, _check_even(path, kept, len(names), remedy), *places)
 
 
-def _even(
+def _check_even(
     path: Path, rows: Iterable[tuple[int, list[str]]], num_cells: int, remedy: str
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, each of which must have so many cells; 0: as many as the first of them."""
@@ -89,19 +93,19 @@ def _even(
         yield line, row
 
 
-def _cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Iterator[Row]:
+def _select_cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Iterator[Row]:
     """The cells of each row at two places, or more; at place -1 is none."""
     source, target, *more = sides
     for line, row in rows:
         try:
-            first = "" if source < 0 else one_line(row[source])
-            yield first, one_line(row[target]), *[one_line(row[each]) for each in more]
+            first = "" if source < 0 else join_lines(row[source])
+            yield first, join_lines(row[target]), *[join_lines(row[each]) for each in more]
         except IndexError:
             problem = f"has {len(row)} columns, but column {max(sides) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
 
 
-def _place(path: Path, names: Sequence[str], column: str | None) -> int:
+def _column_index(path: Path, names: Sequence[str], column: str | None) -> int:
     """The index of a column, by its name or, without a header, its number; -1 where there is no such side."""
     if column is None:
         return -1

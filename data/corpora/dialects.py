@@ -19,9 +19,9 @@ CR = "\udc0d"
 """Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
 surrogate pair, which no file in UTF-8 has."""
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
-STRONG_FIRST = ("\t", "|", ";", ",")
+DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",")
 """Without a header, the delimiter that texts have least often is tried first."""
-NUM_SAMPLED = 200
+MAX_ROWS_SAMPLED = 200
 Rows = Iterator[tuple[int, list[str]]]
 
 
@@ -47,7 +47,7 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
     Returns:
         One of `DELIMITERS`; a comma if none fits.
     """
-    for delimiter in DELIMITERS if is_headed else STRONG_FIRST:
+    for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
         if _fits(path, delimiter, columns, is_headed=is_headed):
             if delimiter != ",":
                 remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
@@ -100,10 +100,10 @@ def find_tsv_quoting(path: Path) -> Quoting:
 def _fits(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
     """Whether the first rows are of the same length with this delimiter, and have these columns."""
     try:
-        rows = [row for _, row in islice(_quoted_rows(path, delimiter, "double"), NUM_SAMPLED)]
+        rows = [row for _, row in islice(_quoted_rows(path, delimiter, "double"), MAX_ROWS_SAMPLED)]
     except DataError:
         try:
-            rows = [row for _, row in islice(_quoted_rows(path, delimiter, "backslash"), NUM_SAMPLED)]
+            rows = [row for _, row in islice(_quoted_rows(path, delimiter, "backslash"), MAX_ROWS_SAMPLED)]
         except DataError:
             return False
     rows = [row for row in rows if row]
@@ -158,7 +158,9 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
         raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
 
 
-def without_blank(path: Path, rows: Iterable[tuple[int, list[str]]], blank: Sequence[list[str]], skipped: int) -> Rows:
+def drop_blank_rows(
+    path: Path, rows: Iterable[tuple[int, list[str]]], blank: Sequence[list[str]], skipped: int
+) -> Rows:
     """The rows without those of blank lines, which are counted.
 
     Args:

@@ -11,8 +11,8 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.idx import read_idx
 from tfm.data.images.image_column import read_image_column
-from tfm.data.images.imagefolder import TableReader, files_of, read_imagefolder
-from tfm.data.lines import check_no_pipe
+from tfm.data.images.imagefolder import TableReader, list_files, read_imagefolder
+from tfm.data.lines import check_is_file
 from tfm.data.synthetic import registry
 
 Images: TypeAlias = Iterator[CaptionedImage]
@@ -20,17 +20,17 @@ Identity: TypeAlias = list[tuple[str, Path | None, str]]
 OnSkipped: TypeAlias = Callable[[list[str]], None]
 
 
-def images(
+def read_images(
     corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: OnSkipped = lambda names: None
 ) -> Images:
     """The images of a corpus in order, not decoded; `size` and `skip` count them.
 
     Which of them belong to a portion is decided by the bytes of each image alone, so that its captions, and copies of
-    it, are never in two. read_table: `corpora.sources.rows`. left_out: is told the files that are no images.
+    it, are never in two. read_table: `corpora.sources.read_rows`. left_out: is told the files that are no images.
     """
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
-            found = images(each, read_table, online=online, left_out=left_out)
+            found = read_images(each, read_table, online=online, left_out=left_out)
             yield from (image for image in found if corpus.part.contains(image.key))
         return
     found = IMAGE_READERS[corpus.format](corpus, read_table, online, left_out)
@@ -39,24 +39,24 @@ def images(
     yield from found if corpus.format == "generated" else islice(found, corpus.skip, size)
 
 
-def captions(corpus: Corpus, read_table: TableReader, *, online: bool = False) -> Iterator[tuple[str, str]]:
+def read_captions(corpus: Corpus, read_table: TableReader, *, online: bool = False) -> Iterator[tuple[str, str]]:
     """The name of an image and a caption of it, for each caption of each image."""
-    return ((image.title, text) for image in images(corpus, read_table, online=online) for text in image.captions)
+    return ((image.title, text) for image in read_images(corpus, read_table, online=online) for text in image.captions)
 
 
-def identity(corpus: CorpusConfig, label: str, read_table: TableReader, *, online: bool = False) -> Identity:
+def image_fingerprints(corpus: CorpusConfig, label: str, read_table: TableReader, *, online: bool = False) -> Identity:
     """The contents of a corpus of files, as `corpora.sources.content_fingerprints` returns them."""
     path = Path(str(corpus.path))
     if corpus.format == "imagefolder":
-        return [(str(path), path, _digest((name, _of_file(file)) for name, file in files_of(path)))]
+        return [(str(path), path, _hash_texts((name, _hash_image_file(file)) for name, file in list_files(path)))]
     if corpus.format == "idx":
-        return [(str(file), file, _of_file(check_no_pipe(file))) for file in (path, Path(corpus.target))]
+        return [(str(file), file, _hash_image_file(check_is_file(file))) for file in (path, Path(corpus.target))]
     whole = corpus.model_copy(update={"skip": 0, "size": None})
-    found = images(whole, read_table, online=online)
-    return [(label, None, _digest((each.key, *each.captions) for each in found))]
+    found = read_images(whole, read_table, online=online)
+    return [(label, None, _hash_texts((each.key, *each.captions) for each in found))]
 
 
-def _digest(parts: Iterable[tuple[str, ...]]) -> str:
+def _hash_texts(parts: Iterable[tuple[str, ...]]) -> str:
     """sha256, in hex, of tuples of texts."""
     found = hashlib.sha256()
     for part in parts:
@@ -64,22 +64,22 @@ def _digest(parts: Iterable[tuple[str, ...]]) -> str:
     return found.hexdigest()
 
 
-def _of_file(file: Path) -> str:
+def _hash_image_file(file: Path) -> str:
     return CaptionedImage(str(file), file, ()).key
 
 
-def _imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _read_imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     columns = (corpus.target, *(corpus.references or ()))
     found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table, corpus.classes)
     left_out(others)
     return iter(found)
 
 
-def _idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _read_idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     return read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes)
 
 
-def _huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _read_huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
     columns = (corpus.target, *(corpus.references or ()))
     image, classes = str(corpus.image), corpus.classes
     return read_image_column(str(corpus.path), corpus.split, image, columns, classes, online=online)
@@ -93,8 +93,8 @@ def _draw_images(corpus: CorpusConfig, read_table: TableReader, online: bool, le
 
 
 IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, OnSkipped], Images]] = {
-    "imagefolder": _imagefolder,
-    "idx": _idx,
-    "huggingface": _huggingface,
+    "imagefolder": _read_imagefolder,
+    "idx": _read_idx,
+    "huggingface": _read_huggingface,
     "generated": _draw_images,
 }

@@ -12,13 +12,13 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, name_of
-from tfm.data.lines import MAX_LINE_BYTES, one_line, open_lines, open_maybe_compressed
+from tfm.data.formats.class_labels import Names, class_name
+from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
-READ_AT_ONCE = 1 << 20
-_BETWEEN = re.compile(r"[\s,]*")
+READ_BLOCK_CHARACTERS = 1 << 20
+_SEPARATORS = re.compile(r"[\s,]*")
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_WRAPPED = re.compile(
+_WRAPPED_ARRAY = re.compile(
     rf"\s*+\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[-+.\w]++)\s*+,)*+\s*+{_STRING}\s*+:\s*+(?P<array>\[)\s*+\{{",
     re.DOTALL,
 )
@@ -36,15 +36,15 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None
     Raises:
         DataError: naming the line, or the number of the object in the array.
     """
-    array = _array_in(path)
+    array = _find_array(path)
     rows = _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
     for number, row in rows:
-        yield _row(row, corpus, path, number, class_names or {})
+        yield _make_row(row, corpus, path, number, class_names or {})
 
 
 def first_keys(path: Path) -> list[str]:
     """The keys of the first object of a file; of a field `translation`, as on the Hub, those in it."""
-    array = _array_in(path)
+    array = _find_array(path)
     rows = _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
     row = next((row for _, row in rows), None)
     if isinstance(row, dict) and isinstance(nested := row.get("translation"), dict):
@@ -52,21 +52,21 @@ def first_keys(path: Path) -> list[str]:
     return list(row) if isinstance(row, dict) else []
 
 
-def _array_in(path: Path) -> tuple[int, bool] | None:
+def _find_array(path: Path) -> tuple[int, bool] | None:
     """The character at which the array of a file begins, and whether an object is around it; None: a line is an object.
 
     The array is all of the file (`[{...}]`), or in an object behind short values (`{"version": 1, "data": [{...}]}`).
     """
     with open_maybe_compressed(path) as stream:
-        head = stream.read(READ_AT_ONCE)
+        head = stream.read(READ_BLOCK_CHARACTERS)
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "ignore")
     if (match := re.match(r"\s*\[", text)) is not None:
         return match.end() - 1, False
-    match = _WRAPPED.match(text)
+    match = _WRAPPED_ARRAY.match(text)
     if match is None:
         return None
     first, _, rest = text.lstrip().partition("\n")
-    is_row = (rest.strip() or len(head) == READ_AT_ONCE) and _is_json(first)
+    is_row = (rest.strip() or len(head) == READ_BLOCK_CHARACTERS) and _is_json(first)
     return None if is_row else (match.start("array"), True)
 
 
@@ -98,7 +98,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
     with open_maybe_compressed(path) as stream:
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         while not is_whole:
-            block = stream.read(READ_AT_ONCE)
+            block = stream.read(READ_BLOCK_CHARACTERS)
             is_whole = not block
             try:
                 text = text[place:] + decode(block, is_whole)
@@ -124,20 +124,20 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                 break
         if text[place : place + 1] != "]":
             raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
-        rest = text[place + 1 :].encode() + stream.read(READ_AT_ONCE)
+        rest = text[place + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)
         if is_wrapped:
-            _check_end_of_object(rest + stream.read(READ_AT_ONCE), path)
+            _check_end_of_object(rest + stream.read(READ_BLOCK_CHARACTERS), path)
             return
         while rest:
             if rest.strip():
                 raise DataError("the array has an end, and more follows: make it one array", file=path)
-            rest = stream.read(READ_AT_ONCE)
+            rest = stream.read(READ_BLOCK_CHARACTERS)
 
 
 def _check_end_of_object(rest: bytes, path: Path) -> None:
     """Raise DataError if what is behind an array in an object is not its end, or holds another array of objects."""
     remedy = "keep one array of objects in a file"
-    if len(rest) >= READ_AT_ONCE:
+    if len(rest) >= READ_BLOCK_CHARACTERS:
         raise DataError(f"the array has an end, and much more follows: {remedy}", file=path)
     try:
         others = json.loads('{"":0' + rest.decode("utf-8"))
@@ -149,11 +149,11 @@ def _check_end_of_object(rest: bytes, path: Path) -> None:
 
 
 def _end_of_separators(text: str, place: int) -> int:
-    match = _BETWEEN.match(text, place)
+    match = _SEPARATORS.match(text, place)
     return place if match is None else match.end()
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different; what one of two equal ones says would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -163,21 +163,23 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+_DECODER = json.JSONDecoder(object_pairs_hook=_parse_object)
 
 
-def _row(row: object, corpus: CorpusConfig, path: Path, number: int, class_names: Names) -> Row:
+def _make_row(row: object, corpus: CorpusConfig, path: Path, number: int, class_names: Names) -> Row:
     source, *targets = column_names(corpus)
-    first = "" if source is None else cell_text(_value(row, source, path, number), source, corpus, path, number)
+    first = "" if source is None else cell_text(_cell_value(row, source, path, number), source, corpus, path, number)
     texts: list[str] = []
     for column in targets:
         if column is not None:
             classes = corpus.classes or class_names.get(column, ())
-            texts += cell_references(_value(row, column, path, number, classes), column, corpus, path, number)
+            texts += cell_references(_cell_value(row, column, path, number, classes), column, corpus, path, number)
     return first, *texts
 
 
-def _value(row: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None) -> str | list[str]:
+def _cell_value(
+    row: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None
+) -> str | list[str]:
     """The text or texts at a key; null is an empty text.
 
     Args:
@@ -197,16 +199,16 @@ def _value(row: object, column: str, path: Path, line: int, classes: Sequence[st
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
     if isinstance(value, list):
-        return [_text_of(each, column, path, line, classes) for each in value]
-    return _text_of(value, column, path, line, classes)
+        return [_cell_text(each, column, path, line, classes) for each in value]
+    return _cell_text(value, column, path, line, classes)
 
 
-def _text_of(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None) -> str:
+def _cell_text(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None) -> str:
     if isinstance(value, int) and classes is not None:
-        return name_of(value, classes, column=column, file=path, row=line)
+        return class_name(value, classes, column=column, file=path, row=line)
     if value is not None and not isinstance(value, str):
         raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
-    text = one_line(value or "")
+    text = join_lines(value or "")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError(f"{column!r} contains half a surrogate pair, which is not a character", file=path, line=line)
     return text

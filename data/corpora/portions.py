@@ -124,7 +124,7 @@ class Portion:
             return (pair for pair in pairs if self.part.contains(pair[0]))
         if isinstance(self.part, Stretch):
             return self.part.of_lines(pairs)
-        return _with_line_breaks(pairs, self.part)
+        return _restore_line_breaks(pairs, self.part)
 
 
 Corpus: TypeAlias = CorpusConfig | Portion
@@ -163,7 +163,7 @@ def _hash_text(text: str, seed: int, num_bytes: int, use: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")
 
 
-def _with_line_breaks(pairs: Iterable[Pair], part: HashRange | Fold) -> Iterator[Pair]:
+def _restore_line_breaks(pairs: Iterable[Pair], part: HashRange | Fold) -> Iterator[Pair]:
     inside = part.contains("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():

@@ -8,12 +8,12 @@ from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.image_config import IMAGE_FORMATS
-from tfm.data.lines import check_lines
+from tfm.data.lines import count_lines
 
 LINE_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu", "conll", "po")
 
 
-def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
+def check_splits(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
     """Check every corpus; the number of pairs of each split, or None if only reading all of it could tell.
 
     Raises DataError for a missing file, differing line counts (naming both), invalid UTF-8 (naming file, line and
@@ -22,43 +22,43 @@ def preflight(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
     checked: dict[CorpusConfig, int | None] = {}
     sizes: dict[str, int | None] = {}
     for name, corpora in splits.all().items():
-        counts = [_check(corpus, checked, online) for corpus in corpora]
+        counts = [_check_corpus(corpus, checked, online) for corpus in corpora]
         for corpus in corpora:
-            if next(sources.pairs(corpus, online=online), None) is None:
+            if next(sources.read_pairs(corpus, online=online), None) is None:
                 what = "image" if corpus.has_images else "pair"
-                raise DataError(f"the {name} split is empty: {sources.describe(corpus)} has no {what} for it")
+                raise DataError(f"the {name} split is empty: {sources.describe_corpus(corpus)} has no {what} for it")
         sizes[name] = None if None in counts else sum(count or 0 for count in counts)
     return sizes
 
 
-def _check(corpus: Corpus, checked: dict[CorpusConfig, int | None], online: bool) -> int | None:
+def _check_corpus(corpus: Corpus, checked: dict[CorpusConfig, int | None], online: bool) -> int | None:
     """The number of pairs, where cheap to know. Each corpus is read once, however many portions are cut from it."""
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
-            _check(each, checked, online)
+            _check_corpus(each, checked, online)
         return None
     if corpus not in checked:
-        checked[corpus] = _count(corpus, online)
+        checked[corpus] = _count_rows(corpus, online)
     return checked[corpus]
 
 
-def _count(corpus: CorpusConfig, online: bool) -> int | None:
+def _count_rows(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format == "generated":
         return corpus.size
-    whole = _count_whole(corpus, online)
+    whole = _count_all_rows(corpus, online)
     left = None if whole is None or corpus.merge_references else max(whole - corpus.skip, 0)
     return left if left is None or corpus.size is None else min(left, corpus.size)
 
 
-def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
+def _count_all_rows(corpus: CorpusConfig, online: bool) -> int | None:
     """The number of all pairs in the files of a corpus, whichever part of them is used."""
     if corpus.format in IMAGE_FORMATS:
         return None
     if corpus.format == "huggingface":
         split = huggingface.open_split(str(corpus.path), corpus.split, online=online)
         return None if isinstance(split, DataFiles) else len(split)
-    files = sources.files(corpus) if corpus.format in LINE_FORMATS else []
-    lines = {path: check_lines(path) for path in files}
+    files = sources.corpus_files(corpus) if corpus.format in LINE_FORMATS else []
+    lines = {path: count_lines(path) for path in files}
     if corpus.format != "text":
         return None
     if len(set(lines.values())) > 1:
@@ -66,10 +66,10 @@ def _count_whole(corpus: CorpusConfig, online: bool) -> int | None:
     return next(iter(lines.values()))
 
 
-def over_budget(corpus: Corpus, row: int, length: int, budget: int) -> DataError:
+def over_budget_error(corpus: Corpus, row: int, length: int, budget: int) -> DataError:
     """The error for a training pair that fits into no batch."""
     return DataError(
         f"pair {row} has {length} tokens including its end token, but a batch holds {budget}: "
         "raise data.batch_tokens, or lower data.limits.max_length to drop it",
-        file=sources.describe(corpus),
+        file=sources.describe_corpus(corpus),
     )

@@ -23,7 +23,7 @@ def group_references(rows: Iterable[Row]) -> Iterator[Row]:
     return ((source, *references.values()) for source, references in found.values())
 
 
-def write_further(folder: Path, rows: Sequence[Row]) -> None:
+def write_further_references(folder: Path, rows: Sequence[Row]) -> None:
     """Write the references of each row after the first into reference.2.txt, ...; an empty line if there is none."""
     for number in range(2, 2 + max(map(len, rows), default=0)):
         lines = (row[number - 2] if number - 2 < len(row) else "" for row in rows)
@@ -31,8 +31,8 @@ def write_further(folder: Path, rows: Sequence[Row]) -> None:
         (folder / f"reference.{number}.txt").write_text(text, encoding="utf-8", newline="\n")
 
 
-def read_further(folder: Path, num_rows: int) -> list[list[str]]:
-    """The lines of each further reference, as `write_further` wrote them. Raises DataError if their number is wrong."""
+def read_further_references(folder: Path, num_rows: int) -> list[list[str]]:
+    """The lines of each further reference, as `write_further_references` wrote. Raises DataError on a wrong number."""
     found: list[list[str]] = []
     while (file := folder / f"reference.{len(found) + 2}.txt").exists():
         found.append(list(open_lines(file)))

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-_COLLECTED: ContextVar[dict[str, None] | None] = ContextVar("_COLLECTED", default=None)
+_collected_remarks: ContextVar[dict[str, None] | None] = ContextVar("_collected_remarks", default=None)
 
 
 def remark(file: Path | str, text: str) -> None:
     """Add a remark about a file to those that are collected; one that was made before is not made again."""
-    if (collected := _COLLECTED.get()) is not None:
+    if (collected := _collected_remarks.get()) is not None:
         collected[f"{file}: {text}"] = None
 
 
@@ -22,8 +22,8 @@ def remark(file: Path | str, text: str) -> None:
 def collect_remarks() -> Iterator[dict[str, None]]:
     """Collect what readers remark within this context, in order and each remark once."""
     collected: dict[str, None] = {}
-    token = _COLLECTED.set(collected)
+    token = _collected_remarks.set(collected)
     try:
         yield collected
     finally:
-        _COLLECTED.reset(token)
+        _collected_remarks.reset(token)

@@ -16,8 +16,8 @@ from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.portions import Corpus, Portion, Reread
 from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import remark
-from tfm.data.corpora.splits import Splits, resolve
-from tfm.data.corpora.table_cells import column_names, rows_of_tables, top_columns
+from tfm.data.corpora.splits import Splits, resolve_splits
+from tfm.data.corpora.table_cells import column_names, read_tables, top_columns
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
@@ -31,21 +31,21 @@ from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.po import read_po
 from tfm.data.formats.translations.tmx import read_tmx
 from tfm.data.formats.translations.xliff import read_xliff
-from tfm.data.lines import check_lines, check_no_pipe, open_lines, open_maybe_compressed
+from tfm.data.lines import check_is_file, count_lines, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
-from tfm.tokenizer.labels import WITHIN
+from tfm.tokenizer.labels import WORD_SPACE
 
 __all__ = [
     "READERS",
     "Splits",
-    "by_words",
     "content_fingerprints",
-    "describe",
-    "files",
+    "corpus_files",
+    "describe_corpus",
     "open_lines",
-    "pairs",
-    "resolve",
-    "rows",
+    "read_pairs",
+    "read_rows",
+    "resolve_splits",
+    "with_tagged_words",
 ]
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
@@ -53,7 +53,7 @@ Rows: TypeAlias = Iterator[Row]
 Identity: TypeAlias = tuple[str, Path | None, str]
 
 
-def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
+def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     """The (source, target) texts of a corpus in order, read as they are asked for; without a source it is "".
 
     For images these are the name of an image and a caption, for each of its captions.
@@ -61,20 +61,20 @@ def pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     online: whether a Hugging Face dataset may be downloaded. Raises DataError naming file, line and byte.
     """
     if corpus.has_images:
-        return image_sources.captions(corpus, rows, online=online)
+        return image_sources.read_captions(corpus, read_rows, online=online)
     if isinstance(corpus, Portion):
-        parts = (corpus.of(each, Reread(partial(pairs, each, online=online))) for each in corpus.corpora)
+        parts = (corpus.of(each, Reread(partial(read_pairs, each, online=online))) for each in corpus.corpora)
         return chain.from_iterable(parts)
-    found = rows(corpus, online=online)
+    found = read_rows(corpus, online=online)
     if corpus.has_references:
         return ((source, target) for source, target, *_ in found)
     return cast(Pairs, found)
 
 
-def rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
-    """The pairs of a corpus, each with its further references after it; of images as `pairs` has them."""
+def read_rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
+    """The pairs of a corpus, each with its further references after it; of images as `read_pairs` has them."""
     if isinstance(corpus, Portion) or corpus.has_images:
-        return pairs(corpus, online=online)
+        return read_pairs(corpus, online=online)
     found = READERS[corpus.format](corpus, online)
     # A built-in corpus makes exactly as many pairs as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
@@ -87,9 +87,9 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identi
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
     if corpus.format == "generated":
-        return [(describe(corpus), None, f"{describe(corpus)} {registry.version(_path(corpus))}")]
+        return [(describe_corpus(corpus), None, f"{describe_corpus(corpus)} {registry.version(_path(corpus))}")]
     if corpus.has_images:
-        return image_sources.identity(corpus, describe(corpus), rows, online=online)
+        return image_sources.image_fingerprints(corpus, describe_corpus(corpus), read_rows, online=online)
     if corpus.format == "huggingface":
         split = huggingface.open_split(_path(corpus), corpus.split, online=online)
         if isinstance(split, DataFiles):
@@ -98,22 +98,28 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identi
             named = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
             return contents + ([(f"classes of {_path(corpus)}", None, repr(named))] if named else [])
         with huggingface.corruption_as_data_error(_path(corpus), "whole dataset"):
-            return [(describe(corpus), None, huggingface.digest(split, top_columns(corpus, split.column_names)))]
-    return [(str(path), path, _sha256(path)) for path in files(corpus)]
+            return [
+                (
+                    describe_corpus(corpus),
+                    None,
+                    huggingface.hash_dataset(split, top_columns(corpus, split.column_names)),
+                )
+            ]
+    return [(str(path), path, _sha256(path)) for path in corpus_files(corpus)]
 
 
-def by_words(corpus: Corpus) -> Corpus:
+def with_tagged_words(corpus: Corpus) -> Corpus:
     """The same corpus, whose words keep their tags: texts in lists are words, and spaces within words are WITHIN."""
     if isinstance(corpus, Portion):
-        return replace(corpus, corpora=tuple(map(by_words, corpus.corpora)))
+        return replace(corpus, corpora=tuple(map(with_tagged_words, corpus.corpora)))
     has_words = corpus.lists == "join" or corpus.format in ("conllu", "conll")
     return corpus.model_copy(update={"lists": "words"}) if has_words else corpus
 
 
-def describe(corpus: Corpus) -> str:
+def describe_corpus(corpus: Corpus) -> str:
     """A corpus in a few words, for messages and reports."""
     if isinstance(corpus, Portion):
-        return f"{corpus.part} of {', '.join(describe(each) for each in corpus.corpora)}"
+        return f"{corpus.part} of {', '.join(describe_corpus(each) for each in corpus.corpora)}"
     if corpus.format == "text":
         name = corpus.target if corpus.source is None else f"{corpus.source} | {corpus.target}"
     else:
@@ -128,21 +134,21 @@ def describe(corpus: Corpus) -> str:
     return " ".join(part for part in parts if part is not None)
 
 
-def files(corpus: CorpusConfig) -> list[Path]:
+def corpus_files(corpus: CorpusConfig) -> list[Path]:
     """The files of a corpus, in the order they are read; none for those that are not files.
 
     Raises:
         DataError: there is none, or it is a pipe or device.
     """
     if corpus.format == "text":
-        return [check_no_pipe(Path(each)) for each in column_names(corpus) if each is not None]
+        return [check_is_file(Path(each)) for each in column_names(corpus) if each is not None]
     if corpus.format in ("generated", "huggingface"):
         return []
     path = _path(corpus)
     found = [path] if os.path.exists(path) else sorted(glob.glob(path))
     if not found:
         raise DataError("no such file", file=path)
-    return [check_no_pipe(Path(each)) for each in found]
+    return [check_is_file(Path(each)) for each in found]
 
 
 def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
@@ -153,45 +159,45 @@ def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
     return DataError(f"{problem}line i of one must be the translation of line i of the other", file=source)
 
 
-def _text(corpus: CorpusConfig, online: bool) -> Rows:
+def _read_text(corpus: CorpusConfig, online: bool) -> Rows:
     if corpus.source is None:
-        yield from (("", line) for file in files(corpus) for line in open_lines(file))
+        yield from (("", line) for file in corpus_files(corpus) for line in open_lines(file))
         return
     try:
-        yield from zip(*map(open_lines, files(corpus)), strict=True)
+        yield from zip(*map(open_lines, corpus_files(corpus)), strict=True)
     except ValueError:
-        raise line_counts_differ({file: check_lines(file) for file in files(corpus)}) from None
+        raise line_counts_differ({file: count_lines(file) for file in corpus_files(corpus)}) from None
 
 
-def _of_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, _: bool) -> Rows:
+def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, _: bool) -> Rows:
     """The rows of a format that is read file by file."""
-    for path in files(corpus):
+    for path in corpus_files(corpus):
         yield from read(path, corpus)
 
 
-def _parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
+def _read_parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with open_maybe_compressed(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
-        yield from rows_of_tables(tables, corpus, str(path), class_names)
+        yield from read_tables(tables, corpus, str(path), class_names)
 
 
-def _arrow(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
+def _read_arrow(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with huggingface.corruption_as_data_error(path, "whole Arrow file"):
-        yield from rows_of_tables(read_arrow(path), corpus, str(path), class_names)
+        yield from read_tables(read_arrow(path), corpus, str(path), class_names)
 
 
-def _lines(path: Path, corpus: CorpusConfig) -> Rows:
+def _read_lines(path: Path, corpus: CorpusConfig) -> Rows:
     """The lines of a file that counts as a table with one column, `text`."""
     if corpus.source is not None or corpus.target != "text":
         raise DataError('holds lines, which are one column: set source = "none", target = "text"', file=path)
     return (("", line) for line in open_lines(path))
 
 
-def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
+def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     path = _path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
-        read = OF_FILES[split.kind]
+        read = FILE_READERS[split.kind]
         if split.separator:
             read = partial(read_csv, separator=split.separator)
         elif split.class_names and split.kind in ("jsonl", "parquet", "arrow"):
@@ -201,20 +207,22 @@ def _huggingface(corpus: CorpusConfig, online: bool) -> Rows:
         return
     with huggingface.corruption_as_data_error(path, "whole dataset"):
         tables = split.with_format("arrow").iter(batch_size=1000)
-        yield from rows_of_tables(tables, corpus, path, huggingface.class_names(split))
+        yield from read_tables(tables, corpus, path, huggingface.class_names(split))
 
 
-def _columns(read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool) -> Pairs:
+def _read_columns(
+    read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool
+) -> Pairs:
     """The pairs of a format whose reader gives the columns it is asked for."""
     columns = [each for each in (corpus.source, corpus.target) if each is not None]
-    for path in files(corpus):
+    for path in corpus_files(corpus):
         for row in read(path, columns):
             yield "" if corpus.source is None else row[0], row[-1]
 
 
-def _of_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> Pairs:
+def _read_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> Pairs:
     """The same of a format with a word a line, in which words may contain spaces."""
-    return _columns(partial(read, within=WITHIN if corpus.lists == "words" else " "), corpus, online)
+    return _read_columns(partial(read, within=WORD_SPACE if corpus.lists == "words" else " "), corpus, online)
 
 
 def _generate(corpus: CorpusConfig, online: bool) -> Pairs:
@@ -222,8 +230,8 @@ def _generate(corpus: CorpusConfig, online: bool) -> Pairs:
     return made if corpus.source is not None else (("", target) for _, target in made)
 
 
-def _captions(corpus: CorpusConfig, online: bool) -> Pairs:
-    return image_sources.captions(corpus, rows, online=online)
+def _read_captions(corpus: CorpusConfig, online: bool) -> Pairs:
+    return image_sources.read_captions(corpus, read_rows, online=online)
 
 
 def _path(corpus: CorpusConfig) -> str:
@@ -236,28 +244,28 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-OF_FILES: Mapping[str, Callable[..., Rows]] = {
+FILE_READERS: Mapping[str, Callable[..., Rows]] = {
     "tsv": read_tsv,
     "csv": read_csv,
     "jsonl": read_json,
-    "parquet": _parquet,
-    "arrow": _arrow,
-    "lines": _lines,
+    "parquet": _read_parquet,
+    "arrow": _read_arrow,
+    "lines": _read_lines,
 }
 READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
-    "text": _text,
-    "tsv": partial(_of_files, read_tsv),
-    "csv": partial(_of_files, read_csv),
-    "jsonl": partial(_of_files, read_json),
-    "parquet": partial(_of_files, _parquet),
-    "labelled": partial(_columns, read_labelled),
-    "conllu": partial(_of_words, read_conllu),
-    "tmx": partial(_of_files, partial(read_tmx, remark=remark)),
-    "xliff": partial(_of_files, partial(read_xliff, remark=remark)),
-    "po": partial(_of_files, partial(read_po, remark=remark)),
-    "conll": partial(_of_words, partial(read_conll, remark=remark)),
-    "huggingface": _huggingface,
+    "text": _read_text,
+    "tsv": partial(_read_files, read_tsv),
+    "csv": partial(_read_files, read_csv),
+    "jsonl": partial(_read_files, read_json),
+    "parquet": partial(_read_files, _read_parquet),
+    "labelled": partial(_read_columns, read_labelled),
+    "conllu": partial(_read_words, read_conllu),
+    "tmx": partial(_read_files, partial(read_tmx, remark=remark)),
+    "xliff": partial(_read_files, partial(read_xliff, remark=remark)),
+    "po": partial(_read_files, partial(read_po, remark=remark)),
+    "conll": partial(_read_words, partial(read_conll, remark=remark)),
+    "huggingface": _read_huggingface,
     "generated": _generate,
-    "imagefolder": _captions,
-    "idx": _captions,
+    "imagefolder": _read_captions,
+    "idx": _read_captions,
 }

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.paths.single_files import corpus_of_file
+from tfm.data.corpora.paths.single_files import corpus_advice
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
     VALID_NAMES,
     classify_splits,
-    family_of,
-    is_member,
-    looks_like_a_split,
+    is_family_member,
+    is_split_name,
+    split_family,
 )
-from tfm.data.corpora.paths.text_folders import Pairs, files_hint, text_files, without_languages
+from tfm.data.corpora.paths.text_folders import Pairs, drop_languages, files_hint, find_text_files
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, Stretch, hash_to_unit
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
@@ -42,7 +42,7 @@ class Splits:
         return {"train": self.train, "valid": self.valid, **{name: (test,) for name, test in self.tests.items()}}
 
 
-def resolve(config: DataConfig) -> Splits:
+def resolve_splits(config: DataConfig) -> Splits:
     """The splits a recipe means: what it names, what it finds at `path`, and random portions for what is missing.
 
     With `config.fold` the training data of these are cut into folds, and the fold is what is validated on.
@@ -59,9 +59,9 @@ def resolve(config: DataConfig) -> Splits:
                 f"a test set cannot be called {name!r}: use letters, digits, '_', '.', '-', no split's name"
             )
     running = config.has_running_text and not all(corpus.has_source or corpus.has_images for corpus in train)
-    splits = _complete(train, valid, tests, config, running=running)
+    splits = _cut_missing_splits(train, valid, tests, config, running=running)
     if config.fold is not None:
-        splits = _fold(splits, config.fold, config.split_seed, running=running)
+        splits = _cut_fold(splits, config.fold, config.split_seed, running=running)
     return replace(splits, unused=unused)
 
 
@@ -82,7 +82,7 @@ def cut_note(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
     drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
     cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}
-    cut = {name: part for name, part in cut.items() if not isinstance(_by_text(part), Fold)}
+    cut = {name: part for name, part in cut.items() if not isinstance(_text_portion(part), Fold)}
     if not cut:
         return None
     how = (
@@ -102,17 +102,17 @@ def has_stretches(splits: Splits) -> bool:
     return any(isinstance(corpus, Portion) and isinstance(corpus.part, Stretch) for corpus in found)
 
 
-def _by_text(part: HashRange | Fold | Stretch) -> HashRange | Fold:
+def _text_portion(part: HashRange | Fold | Stretch) -> HashRange | Fold:
     return part.by_text if isinstance(part, Stretch) else part
 
 
-def shares(sizes: dict[str, int]) -> dict[str, float]:
+def split_shares(sizes: dict[str, int]) -> dict[str, float]:
     """Each split's size over the size of all."""
     total = sum(sizes.values())
     return {name: size / total if total else 0.0 for name, size in sizes.items()}
 
 
-def _complete(
+def _cut_missing_splits(
     train: tuple[CorpusConfig, ...],
     valid: tuple[CorpusConfig, ...],
     tests: dict[str, CorpusConfig],
@@ -145,7 +145,7 @@ def _complete(
     )
 
 
-def _fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Splits:
+def _cut_fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Splits:
     """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
 
     def part(held_out: bool) -> Fold | Stretch:
@@ -165,11 +165,11 @@ def _find_corpora(
     assert config.path is not None
     folder = Path(config.path)
     if os.path.isfile(folder):
-        raise _is_a_file(config)
-    files, unpaired_files = text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
+        raise _folder_error(config)
+    files, unpaired_files = find_text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
     if config.source is not None:
-        files = without_languages(files, config.source, config.target)
-    of_hub = () if any(map(looks_like_a_split, files)) else _hub_splits(config, files)
+        files = drop_languages(files, config.source, config.target)
+    of_hub = () if any(map(is_split_name, files)) else _list_hub_splits(config, files)
     if of_hub:
         unpaired_files = []
         corpora = {
@@ -179,9 +179,9 @@ def _find_corpora(
             for name in of_hub
         }
     else:
-        family = family_of(files)
-        others = [name for name in files if family and not is_member(name, family)]
-        unpaired_files = [*unpaired_files, *filter(looks_like_a_split, others)]
+        family = split_family(files)
+        others = [name for name in files if family and not is_family_member(name, family)]
+        unpaired_files = [*unpaired_files, *filter(is_split_name, others)]
         corpora = {
             name.removeprefix(family): CorpusConfig(
                 format="text", source=None if source is None else str(source), target=str(target)
@@ -189,10 +189,10 @@ def _find_corpora(
             for name, (source, target) in files.items()
             if name not in others
         }
-        if TRAIN_NAME not in corpora and (only := _only_corpus(config, files)) is not None:
+        if TRAIN_NAME not in corpora and (only := _only_training_name(config, files)) is not None:
             corpora[TRAIN_NAME] = corpora.pop(only)
     if TRAIN_NAME not in corpora:
-        wanted = f"a split {TRAIN_NAME!r}" if of_hub else _train_files(config) + files_hint(folder, files)
+        wanted = f"a split {TRAIN_NAME!r}" if of_hub else _train_file_names(config) + files_hint(folder, files)
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     uses = classify_splits(corpora)
     valid = () if uses.valid is None else (corpora[uses.valid],)
@@ -201,23 +201,23 @@ def _find_corpora(
     return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files)
 
 
-def _is_a_file(config: DataConfig) -> DataError:
+def _folder_error(config: DataConfig) -> DataError:
     """The error of a file in place of a folder, with what to say instead."""
     path = Path(str(config.path))
-    instead = corpus_of_file(path, config.source, config.target)
+    instead = corpus_advice(path, config.source, config.target)
     return DataError(
         f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {instead}",
         file=path,
     )
 
 
-def _only_corpus(config: DataConfig, files: Collection[str]) -> str | None:
+def _only_training_name(config: DataConfig, files: Collection[str]) -> str | None:
     """The name of the only pair of files that does not sound like a split: it is the training data (`corpus.tc`)."""
-    names = [name for name in files if not looks_like_a_split(name)]
+    names = [name for name in files if not is_split_name(name)]
     return names[0] if len(names) == 1 and config.source is not None else None
 
 
-def _hub_splits(config: DataConfig, files: Pairs) -> Sequence[str]:
+def _list_hub_splits(config: DataConfig, files: Pairs) -> Sequence[str]:
     """The splits of a Hugging Face dataset; none if there is none, and one pair of files."""
     assert config.path is not None
     try:
@@ -230,14 +230,14 @@ def _hub_splits(config: DataConfig, files: Pairs) -> Sequence[str]:
     except DataError as error:
         if not os.path.isdir(config.path):
             raise
-        if _only_corpus(config, files) is not None:
+        if _only_training_name(config, files) is not None:
             return ()
         there = files_hint(Path(config.path), files)
         raise DataError(
-            f"this folder has neither {_train_files(config)} nor a Hugging Face dataset ({error}){there}"
+            f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error
 
 
-def _train_files(config: DataConfig) -> str:
+def _train_file_names(config: DataConfig) -> str:
     sides = [f"train.{side}" for side in (config.source, config.target) if side is not None]
     return f"{' and '.join(sides)} (or .gz)"

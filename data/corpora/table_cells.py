@@ -11,9 +11,9 @@ import pyarrow as pa
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, name_of, names_in_schema
-from tfm.data.formats.row_sizes import as_plain, parts_of
-from tfm.data.lines import one_line
+from tfm.data.formats.class_labels import Names, class_name, schema_class_names
+from tfm.data.formats.row_sizes import decode_array, split_table
+from tfm.data.lines import join_lines
 
 MAX_DEPTH = 4
 """How deep fields of structs are looked up."""
@@ -55,7 +55,7 @@ def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     return [name for name in names if {name, name.split(".")[0]} & wanted]
 
 
-def rows_of_tables(
+def read_tables(
     tables: Iterable[pa.Table], corpus: CorpusConfig, path: str, class_names: Names | None = None
 ) -> Iterator[Row]:
     """The rows of tables with the same columns: source, target and further references.
@@ -76,19 +76,19 @@ def rows_of_tables(
     first_row = 1
     for table in tables:
         table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
-        classes = {**(class_names or {}), **names_in_schema(table.schema)}
+        classes = {**(class_names or {}), **schema_class_names(table.schema)}
         columns = [
             _table_column(table, name, path, is_target=place > 0)
             for place, name in enumerate(column_names(corpus))
             if name is not None
         ]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
-        for part in parts_of(texts, path, first_row):
-            yield from _rows(part, corpus, path, first_row, classes)
+        for part in split_table(texts, path, first_row):
+            yield from _part_rows(part, corpus, path, first_row, classes)
             first_row += len(part)
 
 
-def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, classes: Names) -> Iterator[Row]:
+def _part_rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, classes: Names) -> Iterator[Row]:
     names = column_names(corpus)
     columns: list[list[str] | list[list[str]]] = []
     given = iter(part.columns)
@@ -98,14 +98,14 @@ def _rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, class
             continue
         of_classes = corpus.classes or classes.get(name)
         named = partial(_locate_cell, names=of_classes, column=name, file=path)
-        columns.append(_values(next(given), first_row, named))
+        columns.append(_column_values(next(given), first_row, named))
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
     cells_of = enumerate(zip(*columns, strict=True), first_row)
-    return (_row(cells, names, corpus, path, number) for number, cells in cells_of)
+    return (_make_row(cells, names, corpus, path, number) for number, cells in cells_of)
 
 
-def _row(
+def _make_row(
     cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str, number: int
 ) -> Row:
     texts = [
@@ -126,7 +126,7 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> 
         raise DataError(f"there is no column {name!r}; it has {format_names(table.column_names)}", file=path)
     if table.column_names.count(found) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
-    column = as_plain(table.column(found))
+    column = decode_array(table.column(found))
     value_type = column.type.value_type if _is_list(column.type) else column.type
     value_type = value_type.value_type if pa.types.is_dictionary(value_type) else value_type
     is_text = (
@@ -138,23 +138,25 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> 
     return column
 
 
-def _values(column: pa.ChunkedArray, first_row: int, named: Callable[[Any, int], str]) -> list[str] | list[list[str]]:
+def _column_values(
+    column: pa.ChunkedArray, first_row: int, named: Callable[[Any, int], str]
+) -> list[str] | list[list[str]]:
     """The cells of a column as texts. named: gives the name of a class by its value and row."""
     of = column.type.value_type if _is_list(column.type) else column.type
     of = of.value_type if pa.types.is_dictionary(of) else of
-    cell = _text if not (pa.types.is_integer(of) or pa.types.is_boolean(of)) else named
+    cell = _require_text if not (pa.types.is_integer(of) or pa.types.is_boolean(of)) else named
     rows = enumerate(column.to_pylist(), first_row)
     if _is_list(column.type):
         return [[cell(each, row) for each in value or ()] for row, value in rows]
     return [cell(value, row) for row, value in rows]
 
 
-def _text(value: str | None, row: int) -> str:
-    return one_line(value or "")
+def _require_text(value: str | None, row: int) -> str:
+    return join_lines(value or "")
 
 
 def _locate_cell(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
-    return name_of(value, names, column=column, file=file, row=row)
+    return class_name(value, names, column=column, file=file, row=row)
 
 
 def _is_list(kind: pa.DataType) -> bool:

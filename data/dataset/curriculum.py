@@ -26,7 +26,7 @@ class CorpusEpochs:
         return self.epochs is None or self.epochs[0] <= epoch + 1 <= self.epochs[1]
 
 
-def weights_of(
+def epoch_weights(
     weights: NDArray[np.float64], corpus_epochs: Sequence[CorpusEpochs], epoch: int
 ) -> NDArray[np.float64] | None:
     """The number of times that each row occurs in an epoch: never if its corpus is not used in it.
@@ -58,14 +58,14 @@ def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) 
     """
     if all(each.get("epochs") is None for each in corpora):
         return ()
-    turns = [_turn(each.get("rows"), each.get("epochs")) for each in corpora]
+    turns = [_parse_turn(each.get("rows"), each.get("epochs")) for each in corpora]
     found = tuple(turn for turn in turns if turn is not None)
     if len(found) < len(corpora) or sum(turn.rows for turn in found) != num_rows:
         raise DataError("has no valid `train_corpora`", file=file)
     return found
 
 
-def _turn(rows: object, epochs: object) -> CorpusEpochs | None:
+def _parse_turn(rows: object, epochs: object) -> CorpusEpochs | None:
     """The turn of a corpus in dataset.json; None where the entry is none."""
     if type(rows) is not int or rows < 0:
         return None

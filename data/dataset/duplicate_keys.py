@@ -10,7 +10,7 @@ from tfm.data.arrays import Ints
 KEYS_PER_BUCKET = 1 << 20
 
 
-class Keys:
+class KeyFile:
     """64-bit keys, well spread as a hash is, in an empty file that may be read and written."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -30,7 +30,7 @@ class Keys:
         shares = (self._share(*which) for which in _shares(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
-    def num_common_with(self, others: "Keys") -> int:
+    def count_common(self, others: "KeyFile") -> int:
         """The number of keys that are among the others."""
         found = 0
         for which in _shares(max(len(self), len(others))):

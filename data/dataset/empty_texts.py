@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tfm.data.corpora.portions import Corpus
-from tfm.data.corpora.sources import describe
+from tfm.data.corpora.sources import describe_corpus
 from tfm.data.dataset.examples import Chunk
 
 
@@ -36,10 +36,10 @@ class EmptyTexts:
             self.sources += no_source
             self.targets += no_target
             if (no_source or no_target) and not self.first:
-                self.first = f"pair {row + 1} of {describe(corpus)}"
+                self.first = f"pair {row + 1} of {describe_corpus(corpus)}"
         self.rows += len(chunk)
 
-    def in_words(self, split: str) -> str | None:
+    def warning(self, split: str) -> str | None:
         """The warning about a split that has any."""
         counts = {"source": self.sources, "target": self.targets}
         found = [f"{count:,} empty {side}{'s' if count > 1 else ''}" for side, count in counts.items() if count]

@@ -15,10 +15,10 @@ from tfm.data.dataset.split import Ids
 from tfm.data.images.decoding import Pixels
 from tfm.data.lines import chunk_rows
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.words import flat
+from tfm.tokenizer.words import flatten
 
 CHUNK_ROWS = 2_000
-REASONS = ("empty", "too long", "length ratio", "duplicate")
+DROP_REASONS = ("empty", "too long", "length ratio", "duplicate")
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Side:
     def by_words(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
         """Encode the texts word by word."""
         sentences = tokenizer.encode_words(texts)
-        sizes, counts = flat([[len(word) for word in words] for words in sentences])
-        ids, _ = flat([word for words in sentences for word in words])
+        sizes, counts = flatten([[len(word) for word in words] for words in sentences])
+        ids, _ = flatten([word for words in sentences for word in words])
         lengths = np.array([sum(map(len, words)) for words in sentences], np.int64)
         return cls(texts, ids, lengths, (sizes, counts))
 
@@ -110,7 +110,7 @@ class Chunk:
         return Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept), extra_references)
 
 
-def encode(
+def encode_rows(
     rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, multi_reference: bool = False
 ) -> Iterator[Chunk]:
     """Encode pairs; a stream of any length needs the memory of one chunk.
@@ -141,7 +141,7 @@ class PairFilter:
     """Drops training pairs by the recipe's limits and counts them, each under the first reason that applies."""
 
     limits: LimitsConfig
-    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DROP_REASONS, 0))
     _seen: set[int] = field(default_factory=set, repr=False)
 
     def __call__(self, chunk: Chunk, *, has_source: bool = True) -> Chunk:

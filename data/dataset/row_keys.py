@@ -13,7 +13,7 @@ from tfm.data.images.decoding import Pixels
 from tfm.data.lines import normalize_whitespace
 from tfm.tokenizer.special import UNK_ID
 
-PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
+FACTOR_PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
 _Bits = NDArray[np.uint64]
 
 
@@ -32,8 +32,8 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     begins = (np.cumsum(lengths) - lengths)[rows]
     places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
-        id_factors = _numbers(1 << max(int(ids.max()).bit_length(), 12))
-        keys[rows] = np.add.reduceat(id_factors[ids] * _position_factors()[places & (PERIOD - 1)], begins)
+        id_factors = _id_factors(1 << max(int(ids.max()).bit_length(), 12))
+        keys[rows] = np.add.reduceat(id_factors[ids] * _position_factors()[places & (FACTOR_PERIOD - 1)], begins)
     is_unknown = ids == UNK_ID
     if is_unknown.any():
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
@@ -57,7 +57,7 @@ def combine_keys(one: Ints, other: Ints) -> Ints:
 
 
 @cache
-def _numbers(count: int) -> _Bits:
+def _id_factors(count: int) -> _Bits:
     """A number for each id; of more ids the first have the same."""
     return splitmix64(np.arange(count, dtype=np.uint64))
 
@@ -65,4 +65,4 @@ def _numbers(count: int) -> _Bits:
 @cache
 def _position_factors() -> _Bits:
     """A number for each place in a row; odd, so that none of a product's bits is lost."""
-    return splitmix64(np.arange(PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)
+    return splitmix64(np.arange(FACTOR_PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.data.corpora.references import read_further
-from tfm.data.dataset.curriculum import CorpusEpochs, weights_of
+from tfm.data.corpora.references import read_further_references
+from tfm.data.dataset.curriculum import CorpusEpochs, epoch_weights
 from tfm.data.dataset.directions import Directions
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
@@ -130,7 +130,7 @@ class Split:
 
     def weights_of(self, epoch: int) -> NDArray[np.float64] | None:
         """The number of times that each row occurs in this epoch, counted from 0; None where every row occurs once."""
-        return weights_of(self.weights, self.turns, epoch)
+        return epoch_weights(self.weights, self.turns, epoch)
 
     def group_by_image(self) -> "Split":
         """Return validation data of images, which has a row for each caption, in the form of a test set.
@@ -158,9 +158,9 @@ class Split:
         """A test set's second and further references, each a text a row, empty where a row has fewer."""
         if self.further is not None:
             return self.further
-        return [] if self.folder is None else read_further(self.folder, len(self))
+        return [] if self.folder is None else read_further_references(self.folder, len(self))
 
-    def ids_within(self, source_vocab: int, target_vocab: int) -> bool:
+    def has_valid_ids(self, source_vocab: int, target_vocab: int) -> bool:
         """Whether every token id is that of a piece of vocabularies so large."""
         columns = {"source": source_vocab, "target": target_vocab}
         chunks = [] if self._table is None else [(self._table.column(name).chunks, columns[name]) for name in columns]
@@ -192,11 +192,11 @@ class Dataset:
     preparation: ImageTransform | None = None
     augmentation: Augmentation | None = None
 
-    def normalised_by(self, preparation: ImageTransform) -> "Dataset":
+    def normalize_by(self, preparation: ImageTransform) -> "Dataset":
         """The same dataset of images, normalized by the means and deviations of other images."""
 
         def normalised(split: Split) -> Split:
-            return split if split.images is None else replace(split, images=split.images.normalised_by(preparation))
+            return split if split.images is None else replace(split, images=split.images.normalize_by(preparation))
 
         tests = {name: normalised(split) for name, split in self.tests.items()}
         train, valid = normalised(self.train), normalised(self.valid)

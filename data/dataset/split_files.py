@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tfm.data.corpora.references import Row, write_further
+from tfm.data.corpora.references import Row, write_further_references
 from tfm.data.dataset.examples import Chunk
 from tfm.data.dataset.image_examples import write_pixels
 from tfm.data.dataset.store import IMAGES_FOLDER, SplitWriter, write_split
 from tfm.data.image_config import ImagesConfig
-from tfm.data.images.decoding import Shape
+from tfm.data.images.decoding import ImageSize
 from tfm.data.images.store import ImageWriter, write_images
 
 
@@ -63,9 +63,9 @@ def write_files(folder: Path, *, training: bool, words: bool, images: ImagesConf
         rows = stack.enter_context(write_split(folder, texts=not training, words=words))
         pictures = None
         if images is not None:
-            shape = Shape(images.height, images.width, 3 if images.colour else 1)
+            shape = ImageSize(images.height, images.width, 3 if images.colour else 1)
             pictures = stack.enter_context(write_images(folder / IMAGES_FOLDER, shape))
         files = SplitFiles(rows, pictures)
         yield files
         files.finish()
-    write_further(folder, files.further)
+    write_further_references(folder, files.further)

@@ -85,12 +85,12 @@ def write_split(folder: Path, *, texts: bool, words: bool = False) -> Iterator[S
         words: whether rows carry the number of pieces of each word of the source.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    schema = _schema(texts=texts, words=words)
+    schema = _make_schema(texts=texts, words=words)
     with open(folder / ARROW_FILE, "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
         writer = SplitWriter(stream, schema)
         yield writer
     _write_json(folder / "dataset_info.json", _dataset_info(schema))
-    _write_json(folder / "state.json", _state(writer.fingerprint))
+    _write_json(folder / "state.json", _make_state(writer.fingerprint))
 
 
 def load_split(folder: Path, *, texts: bool | None = None) -> Split:
@@ -102,7 +102,7 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
     if not path.is_file():
         raise DataError("there is no such split: make the dataset with `tfm preprocess`", file=folder)
     kinds = [each for each in (True, False) if texts in (each, None)]
-    schemas = [_schema(texts=each, words=words) for each in kinds for words in (False, True)]
+    schemas = [_make_schema(texts=each, words=words) for each in kinds for words in (False, True)]
     try:
         mapped = pa.memory_map(str(path))
         table = read_stream(mapped, schemas)
@@ -113,8 +113,8 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
         weights = table.column("weight").to_numpy() if "weight" in table.column_names else np.ones(len(table))
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError("there are weights that are not positive")
-        source, target = (_column(table.column(name), flat, whole.address) for name in ("source", "target"))
-        words = _column(table.column("words"), flat, whole.address) if "words" in table.column_names else None
+        source, target = (_read_column(table.column(name), flat, whole.address) for name in ("source", "target"))
+        words = _read_column(table.column("words"), flat, whole.address) if "words" in table.column_names else None
         if words is not None and not _words_cover_source(words, source):
             raise ValueError("there are words without pieces, or pieces without words")
         return Split(source, target, weights, table, words=words, folder=folder)
@@ -125,10 +125,10 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
 
 def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
-    metadata = read_about(folder)
+    metadata = read_metadata(folder)
     train = load_split(folder / "train", texts=False)
     turns = read_turns(metadata["train_corpora"], len(train), folder / DATASET_FILE)
-    weights = train.weights * _factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)
+    weights = train.weights * _temperature_factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)
     data = Dataset(
         train=replace(train, turns=turns, weights=weights),
         valid=load_split(folder / "valid", texts=True),
@@ -138,7 +138,7 @@ def load_dataset(folder: Path) -> Dataset:
         directions=read_directions(metadata, folder / DATASET_FILE),
     )
     if (data.tokenizer_folder / IMAGES_FILE).exists():
-        data = replace(_with_images(data, folder), augmentation=_augmentation(metadata, folder))
+        data = replace(_attach_images(data, folder), augmentation=_read_augmentation(metadata, folder))
     if data.directions:
         splits = {"train": data.train, "valid": data.valid, **data.tests}
         num_rows_by_split = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
@@ -147,7 +147,7 @@ def load_dataset(folder: Path) -> Dataset:
     return data
 
 
-def _with_images(data: Dataset, folder: Path) -> Dataset:
+def _attach_images(data: Dataset, folder: Path) -> Dataset:
     """The dataset with the images of its rows. Raises DataError where a row has none."""
     preparation = read_preparation(data.tokenizer_folder)
 
@@ -163,7 +163,7 @@ def _with_images(data: Dataset, folder: Path) -> Dataset:
     return replace(data, train=train, valid=valid, tests=tests, preparation=preparation)
 
 
-def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
+def _read_augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
     """Read how training varies images. Raises DataError where dataset.json has no valid `augmentation`."""
     try:
         return Augmentation(**about["augmentation"])
@@ -171,7 +171,7 @@ def _augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
         raise DataError("has no valid `augmentation`", file=folder / DATASET_FILE) from None
 
 
-def _factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
+def _temperature_factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
     """The factors (rows,) by which `data.temperature` changes the weights; 1 where it does not."""
     if all("factor" not in each for each in corpora):
         return 1.0
@@ -198,12 +198,12 @@ def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
         DataError: an id is that of no piece.
     """
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-        if not split.ids_within(source_vocab, target_vocab):
+        if not split.has_valid_ids(source_vocab, target_vocab):
             problem = "it contains token ids that its tokenizer does not have: make the dataset again"
             raise DataError(problem, file=data.tokenizer_folder.parent / name)
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_metadata(folder: Path) -> dict[str, Any]:
     """dataset.json: splits, tests in order, batch_tokens, and of each training corpus rows, weight and, where it does
     not take part in all, epochs."""
     try:
@@ -223,7 +223,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def write_about(
+def write_metadata(
     folder: Path,
     *,
     tests: Sequence[str],
@@ -257,7 +257,7 @@ def write_about(
     _write_json(folder / DATASET_FILE, about)
 
 
-def _schema(*, texts: bool, words: bool) -> pa.Schema:
+def _make_schema(*, texts: bool, words: bool) -> pa.Schema:
     ids = pa.list_(pa.int32())
     extra = {"source_text": pa.string(), "target_text": pa.string()} if texts else {"weight": pa.float64()}
     return pa.schema({"source": ids, "target": ids, **extra, **({"words": ids} if words else {})})
@@ -276,7 +276,7 @@ def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids, pa.int32()))
 
 
-def _column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
+def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
     starts, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in chunks.iterchunks():
         if chunk.values.null_count:
@@ -303,7 +303,7 @@ def _dataset_info(schema: pa.Schema) -> dict[str, Any]:
     return {"citation": "", "description": "", "features": dict(_features(schema)), "homepage": "", "license": ""}
 
 
-def _state(fingerprint: str) -> dict[str, Any]:
+def _make_state(fingerprint: str) -> dict[str, Any]:
     return {
         "_data_files": [{"filename": ARROW_FILE}],
         "_fingerprint": fingerprint,

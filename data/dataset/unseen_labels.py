@@ -7,29 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfm.data.dataset.split import Split
-from tfm.tokenizer.labels import names_in
+from tfm.tokenizer.labels import split_names
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_LISTED_LABELS = 5
 
 
-def unseen(split: Split, target: Tokenizer) -> Counter[str]:
+def count_unseen_labels(split: Split, target: Tokenizer) -> Counter[str]:
     """Count each name in the targets of a split that the vocabulary of names does not have."""
     ids, lengths = split.target.take(np.arange(len(split)))
     rows = np.unique(np.repeat(np.arange(len(split)), lengths)[ids == UNK_ID])
     texts = split.texts()[1] if len(rows) else []
-    return unseen_in([texts[row] for row in rows], target)
+    return count_unseen_names([texts[row] for row in rows], target)
 
 
-def unseen_in(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
+def count_unseen_names(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
     """Count each name in some targets that the vocabulary of names does not have."""
     assert target.label_kind is not None, "a vocabulary of names"
-    seen = Counter(name for text in texts for name in names_in(text, target.label_kind))
+    seen = Counter(name for text in texts for name in split_names(text, target.label_kind))
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 
-def format_message(found: Counter[str], where: str) -> str:
+def unseen_labels_message(found: Counter[str], where: str) -> str:
     """The message on unseen names, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(MAX_LISTED_LABELS))
     more = f" and {len(found) - MAX_LISTED_LABELS} others" if len(found) > MAX_LISTED_LABELS else ""

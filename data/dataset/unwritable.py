@@ -40,13 +40,13 @@ class Unwritable:
         """Count the references of a chunk."""
         ids = np.split(side.ids, np.cumsum(side.lengths)[:-1]) if side.texts else []
         for text, written in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
-            if text != written and (wanted := _spaceless(text)) != (found := _spaceless(written)):
+            if text != written and (wanted := _remove_spaces(text)) != (found := _remove_spaces(written)):
                 normalized = self.tokenizer.normalize(text)
-                self._add(wanted, _spaceless(normalized), found)
+                self._add_segment(wanted, _remove_spaces(normalized), found)
                 if self.tokenizer.is_word_level:
                     self.words += Counter(normalized.split()) - Counter(written.split())
 
-    def _add(self, text: str, normalized: str, written: str) -> None:
+    def _add_segment(self, text: str, normalized: str, written: str) -> None:
         self.touched += 1
         self.changed += text != normalized
         self.unknown += normalized != written
@@ -75,5 +75,5 @@ class Unwritable:
         }
 
 
-def _spaceless(text: str) -> str:
+def _remove_spaces(text: str) -> str:
     return text.translate(_WITHOUT_SPACE)

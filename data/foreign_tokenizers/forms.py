@@ -8,33 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError, format_names
-from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder, as_text
+from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder, decode_text
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
-from tfm.tokenizer.code_points import MODEL
+from tfm.tokenizer.code_points import MODEL_TYPE
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.foreign.byte_level import END_OF_TEXT, OF_ROBERTA, byte_level_document, letters
+from tfm.tokenizer.foreign.byte_level import END_OF_TEXT, ROBERTA_CONTROL_TOKENS, byte_letters, byte_level_document
 from tfm.tokenizer.foreign.codes import END, codes_document, read_codes, read_vocabulary, unnumbered_pieces
 from tfm.tokenizer.foreign.sentencepiece import model_document, read_model
-from tfm.tokenizer.foreign.tiktoken import LINE, pattern_of, ranks_document, read_ranks
+from tfm.tokenizer.foreign.tiktoken import RANK_LINE, choose_pattern, ranks_document, read_ranks
 from tfm.tokenizer.foreign.wordpiece import has_upper_case, wordpiece_document
 from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, SOURCE, TARGET
 
-ABOUT = ("special_tokens_map.json", "tokenizer_config.json")
+SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB, MERGES = "vocab.json", "merges.txt"
-NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB, "vocab.txt")
-"""Files with the tokenizer of a folder, in order of preference; else the only file with one of these `ENDS`."""
-ENDS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
-OF_WORDPIECE = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
-OF_BYTE_LEVEL = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+FILE_NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB, "vocab.txt")
+"""Files with the tokenizer of a folder, in order of preference; else the only file with one of these `FILE_ENDINGS`."""
+FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
+WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
+BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
 Document = dict[str, Any]
-Unnumbered = tuple[Mapping[str, float], Sequence[Sequence[str]]]
+UnnumberedPieces = tuple[Mapping[str, float], Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True)
-class Source:
+class TokenizerSource:
     """A tokenizer's file. data: its content. form: a key of `FORMS`. about: what files beside it say of control
     tokens and of what is done to texts. beside: by name those that are read."""
 
@@ -50,7 +50,7 @@ class Source:
         if self.form != "tokenizer.json":
             return False
         model = self.document.get("model")
-        return isinstance(model, Mapping) and model.get("type") == MODEL
+        return isinstance(model, Mapping) and model.get("type") == MODEL_TYPE
 
     @cached_property
     def document(self) -> Document:
@@ -64,41 +64,41 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Form:
+class TokenizerForm:
     """name: as messages call it. read: makes tokenizer.json, and of pieces without an id their scores and all merges.
     key: the recipe's key that is for this form alone. beside: files that are read with it, if they are there.
     has_ids: whether its pieces have ids of their own."""
 
     name: str
-    read: Callable[[Source, TokenizerConfig], tuple[Document, Unnumbered | None]]
+    read: Callable[[TokenizerSource, TokenizerConfig], tuple[Document, UnnumberedPieces | None]]
     key: str | None = None
-    beside: Sequence[str] = ABOUT
+    beside: Sequence[str] = SETTINGS_FILES
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
 
 
-def source_of(config: TokenizerConfig) -> Source:
+def find_source(config: TokenizerConfig) -> TokenizerSource:
     """The tokenizer that `config.file` names. Raises DataError where there is none, or none that is known."""
     assert config.file is not None
     place = Path(config.file)
-    folder, name = _find(place)
+    folder, name = _locate_file(place)
     try:
         data = folder.read(name) if place.is_dir() else read_bounded(place, max_bytes=MAX_BYTES, follow_symlinks=True)
     except FileNotFoundError:
         raise DataError("no such file", file=place) from None
     file = folder.folder / name
-    form = _form(data, name, file, folder)
+    form = _detect_form(data, name, file, folder)
     about: dict[str, Any] = {}
     beside: dict[str, Path] = {}
     for each in FORMS[form].beside:
         if each != name and folder.has(each):
             beside[each] = folder.locate(each)
-            about |= folder.read_document(each) if each in ABOUT else {}
+            about |= folder.read_document(each) if each in SETTINGS_FILES else {}
     if config.codes_vocabulary is not None:
         beside["codes_vocabulary"] = Path(config.codes_vocabulary)
-    return Source(file, data, form, about, beside)
+    return TokenizerSource(file, data, form, about, beside)
 
 
-def _find(place: Path) -> tuple[ReceivedFolder, str]:
+def _locate_file(place: Path) -> tuple[ReceivedFolder, str]:
     """The folder and the name of the file that a file or folder stands for."""
     if not place.is_dir():
         both = place.name == "tokenizer.json" and not place.exists()
@@ -107,17 +107,17 @@ def _find(place: Path) -> tuple[ReceivedFolder, str]:
             raise DataError(problem, file=place)
         return ReceivedFolder(place.parent), place.name
     folder = ReceivedFolder(place)
-    names = [name for name in NAMES if folder.has(name)]
+    names = [name for name in FILE_NAMES if folder.has(name)]
     if not names:
         there = sorted(each.name for each in os.scandir(place))
-        names = [name for name in there if name.endswith(ENDS)]
+        names = [name for name in there if name.endswith(FILE_ENDINGS)]
         if len(names) != 1:
             found = f"several: name one ({format_names(names)})" if names else f"none: {format_names(there) or 'empty'}"
             raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=place)
     return folder, names[0]
 
 
-def _form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
+def _detect_form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
     """Which form a file has. Raises DataError where it has none that is known."""
     if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
@@ -131,7 +131,7 @@ def _form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
     lines = [line for line in _lines(data, file)[:100] if line.strip()]
     if not lines:
         raise DataError("is empty", file=file)
-    if LINE.fullmatch(lines[0].strip()):
+    if RANK_LINE.fullmatch(lines[0].strip()):
         return "tiktoken"
     columns = {len(line.strip("\r ").split(" ")) for line in lines if not line.startswith("#version")}
     if columns == {1}:
@@ -152,11 +152,11 @@ def _is_vocabulary(document: Mapping[str, Any]) -> bool:
 def _lines(data: bytes, file: Path) -> list[str]:
     if data.count(b"\n") > MAX_PIECES:
         raise DataError(f"has more than {MAX_PIECES:,} lines, which no tokenizer that tfm reads has", file=file)
-    lines = as_text(data, file).split("\n")
+    lines = decode_text(data, file).split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def _of_document(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_document(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     document = source.document
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > MAX_PIECES:
@@ -164,13 +164,13 @@ def _of_document(source: Source, config: TokenizerConfig) -> tuple[Document, Non
     return document, None
 
 
-def _of_sentencepiece(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     return model_document(read_model(source.data)), None
 
 
-def _of_wordpiece(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     lines = source.lines
-    about = {"do_lower_case": not has_upper_case(lines), **_check_settings(source, OF_WORDPIECE, len(lines))}
+    about = {"do_lower_case": not has_upper_case(lines), **_check_settings(source, WORDPIECE_CLASSES, len(lines))}
     unknown = about["unk_token"] = config.unk_token or about.get("unk_token") or "[UNK]"
     if unknown not in lines:
         raise ValueError(
@@ -180,7 +180,7 @@ def _of_wordpiece(source: Source, config: TokenizerConfig) -> tuple[Document, No
     return wordpiece_document(lines, about), None
 
 
-def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     other = MERGES if source.form == VOCAB else VOCAB
     if other not in source.beside:
         raise ValueError(f"it is one of the two files {VOCAB} and {MERGES}: put {other} beside it")
@@ -189,19 +189,23 @@ def _of_byte_level(source: Source, config: TokenizerConfig) -> tuple[Document, N
     lines = source.lines if source.form == MERGES else _lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
         raise ValueError(f"{VOCAB} has not a number for each piece")
-    about = _check_settings(source, OF_BYTE_LEVEL, len(vocab))
-    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*letters(), " "}:
+    about = _check_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
+    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_letters(), " "}:
         raise ValueError(f"{MERGES} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
         raise ValueError(
             f"{MERGES} ends words with {END}, as those of CLIP and of the first GPT do: load it with transformers, "
             "save it, and give the tokenizer.json that this writes"
         )
-    control = {**OF_ROBERTA, "eos_token": END_OF_TEXT, **{key: each for key, each in about.items() if each is not None}}
+    control = {
+        **ROBERTA_CONTROL_TOKENS,
+        "eos_token": END_OF_TEXT,
+        **{key: each for key, each in about.items() if each is not None},
+    }
     return byte_level_document(vocab, lines, about, control), None
 
 
-def _check_settings(source: Source, classes: Sequence[str], size: int) -> dict[str, Any]:
+def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
     """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
     tokenizers, or adds tokens."""
     about = {key: each.get("content") if isinstance(each, dict) else each for key, each in source.about.items()}
@@ -220,7 +224,7 @@ def _check_settings(source: Source, classes: Sequence[str], size: int) -> dict[s
     return about
 
 
-def _of_codes(source: Source, config: TokenizerConfig) -> tuple[Document, Unnumbered | None]:
+def _read_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, UnnumberedPieces | None]:
     codes = read_codes(source.lines)
     if config.codes_vocabulary is None:
         return codes_document(codes, None), None
@@ -235,23 +239,27 @@ def _of_codes(source: Source, config: TokenizerConfig) -> tuple[Document, Unnumb
     return codes_document(codes, names), (unnumbered, codes) if unnumbered else None
 
 
-def _of_ranks(source: Source, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_ranks(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     ranks = read_ranks(source.lines)
-    return ranks_document(ranks, pattern_of(len(ranks), config.pattern)), None
+    return ranks_document(ranks, choose_pattern(len(ranks), config.pattern)), None
 
 
-FORMS: Mapping[str, Form] = {
-    "tokenizer.json": Form("a tokenizer.json", _of_document, beside=(*ABOUT, ORIGINAL_IDS)),
-    "sentencepiece": Form("a SentencePiece model", _of_sentencepiece),
-    "vocab.txt": Form("BERT's vocab.txt", _of_wordpiece, beside=(*ABOUT, "added_tokens.json")),
-    VOCAB: Form("GPT-2's vocab.json with merges.txt", _of_byte_level, beside=(*ABOUT, "added_tokens.json", MERGES)),
-    MERGES: Form("GPT-2's merges.txt with vocab.json", _of_byte_level, beside=(*ABOUT, "added_tokens.json", VOCAB)),
-    "codes": Form(
+FORMS: Mapping[str, TokenizerForm] = {
+    "tokenizer.json": TokenizerForm("a tokenizer.json", _read_document, beside=(*SETTINGS_FILES, ORIGINAL_IDS)),
+    "sentencepiece": TokenizerForm("a SentencePiece model", _read_sentencepiece),
+    "vocab.txt": TokenizerForm("BERT's vocab.txt", _read_wordpiece, beside=(*SETTINGS_FILES, "added_tokens.json")),
+    VOCAB: TokenizerForm(
+        "GPT-2's vocab.json with merges.txt", _read_byte_level, beside=(*SETTINGS_FILES, "added_tokens.json", MERGES)
+    ),
+    MERGES: TokenizerForm(
+        "GPT-2's merges.txt with vocab.json", _read_byte_level, beside=(*SETTINGS_FILES, "added_tokens.json", VOCAB)
+    ),
+    "codes": TokenizerForm(
         "codes of subword-nmt or fastBPE",
-        _of_codes,
+        _read_codes,
         "codes_vocabulary",
         (),
         lambda config: config.codes_vocabulary is not None,
     ),
-    "tiktoken": Form("a rank file of tiktoken", _of_ranks, "pattern", ()),
+    "tiktoken": TokenizerForm("a rank file of tiktoken", _read_ranks, "pattern", ()),
 }

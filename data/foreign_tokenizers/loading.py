@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.forms import FORMS, Source, source_of
+from tfm.data.foreign_tokenizers.forms import FORMS, TokenizerSource, find_source
 from tfm.tokenizer import code_points
-from tfm.tokenizer.config import CONTROL_TOKENS, TAKING_KEYS, TokenizerConfig
-from tfm.tokenizer.foreign.model_types import with_model_type
-from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, pieces_of, renumber
-from tfm.tokenizer.foreign.roles import KEYS, roles_of
-from tfm.tokenizer.foreign.unnumbered import with_unnumbered
+from tfm.tokenizer.config import CONTROL_TOKENS, FOREIGN_KEYS, TokenizerConfig
+from tfm.tokenizer.foreign.model_types import add_model_type
+from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, document_pieces, renumber
+from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_roles
+from tfm.tokenizer.foreign.unnumbered import append_unnumbered
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
 
-REFUSED = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """Errors that an unexpected value leads to."""
 
 
@@ -36,27 +36,27 @@ class ForeignTokenizer:
 
 def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
-    source = source_of(config)
+    source = find_source(config)
     if source.is_code_points:
-        if given := [key for key in TAKING_KEYS if getattr(config, key) is not None]:
+        if given := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:
             raise DataError(f"has every character of Unicode: remove tokenizer.{given[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
     try:
         return _renumber(source, config)
-    except REFUSED as error:
+    except LOADING_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise DataError(f"is not a tokenizer that tfm can use: {reason:.400}", file=source.file) from error
 
 
-def _renumber(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
+def _renumber(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokenizer:
     form = FORMS[source.form]
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
     document, unnumbered = form.read(source, config)
-    document = with_model_type(document)
+    document = add_model_type(document)
     given = {role: token for role, key in CONTROL_TOKENS.items() if (token := getattr(config, key)) is not None}
-    pieces = pieces_of(document)
+    pieces = document_pieces(document)
     is_ours = [pieces.get(number) for number in range(len(SPECIALS))] == [*SPECIALS]
     if is_ours and not given:
         tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
@@ -67,11 +67,11 @@ def _renumber(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     size = max(pieces, default=-1) + 1
     if not pieces or size > len(pieces) + MAX_UNUSED:
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
-    roles = roles_of(document, _tokens(source), given)
+    roles = find_roles(document, _control_tokens(source), given)
     found = renumber(document, roles, size)
     made = found.document
     if unnumbered is not None:
-        made = with_unnumbered(made, *unnumbered)
+        made = append_unnumbered(made, *unnumbered)
     text = json.dumps(made, ensure_ascii=False, indent=2)
     if (size := len(text.encode())) > MAX_BYTES:
         raise ValueError(f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_BYTES:,} at most")
@@ -84,10 +84,10 @@ def _renumber(source: Source, config: TokenizerConfig) -> ForeignTokenizer:
     return ForeignTokenizer(tokenizer, form.name, kept)
 
 
-def _tokens(source: Source) -> dict[str, str]:
+def _control_tokens(source: TokenizerSource) -> dict[str, str]:
     """The names of control tokens in files beside a tokenizer, by their keys."""
     found: dict[str, str] = {}
-    for key in (key for keys in KEYS.values() for key in keys):
+    for key in (key for keys in KEYS_BY_ROLE.values() for key in keys):
         value = source.about.get(key)
         spelled: Any = value.get("content") if isinstance(value, Mapping) else value
         if spelled is not None and not (isinstance(spelled, str) and spelled):
@@ -97,9 +97,9 @@ def _tokens(source: Source) -> dict[str, str]:
     return found
 
 
-def files_of(config: TokenizerConfig) -> dict[str, Path]:
+def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
     """Every file that `load_foreign` reads, by what it is called in a manifest. Raises DataError where it is none that
     is known, or is not there."""
-    source = source_of(config)
+    source = find_source(config)
     named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
     return {"file": source.file, **named}

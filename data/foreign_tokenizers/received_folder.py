@@ -14,7 +14,7 @@ from tfm.data.json_documents import read_json
 from tfm.data.safe_files import open_regular, path_inside, read_bounded
 from tfm.tokenizer.tokenizer import MAX_BYTES
 
-NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
+MISSING_FILE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class ReceivedFolder:
@@ -25,7 +25,7 @@ class ReceivedFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._roots = _blobs_beside(os.path.realpath(folder))
+        self._roots = _hub_blobs(os.path.realpath(folder))
 
     def has(self, name: str) -> bool:
         """Whether there is anything of this name, of whatever kind."""
@@ -55,7 +55,7 @@ class ReceivedFolder:
         try:
             open_regular(place, shown=path).close()
         except OSError as error:
-            if error.errno not in NO_FILE:
+            if error.errno not in MISSING_FILE_ERRNOS:
                 raise
             problem = "is a link to nothing" if os.path.islink(path) else f"there is no file {str(name)!r:.80}"
             raise DataError(problem, file=self.folder) from None
@@ -67,7 +67,7 @@ class ReceivedFolder:
 
     def read_text(self, name: str) -> str:
         """The same as text. Raises DataError if it is not UTF-8."""
-        return as_text(self.read(name), self.folder / name)
+        return decode_text(self.read(name), self.folder / name)
 
     def read_document(self, name: str) -> dict[str, Any]:
         """The JSON object in a file; empty if there is no such file."""
@@ -76,7 +76,7 @@ class ReceivedFolder:
         return read_json(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
 
 
-def as_text(data: bytes, file: Path) -> str:
+def decode_text(data: bytes, file: Path) -> str:
     """The text of a file's bytes. Raises DataError if it is not UTF-8."""
     try:
         return data.decode("utf-8")
@@ -84,7 +84,7 @@ def as_text(data: bytes, file: Path) -> str:
         raise DataError("is not UTF-8", file=file, byte=error.start) from None
 
 
-def _blobs_beside(root: str) -> tuple[str, ...]:
+def _hub_blobs(root: str) -> tuple[str, ...]:
     """The folder of contents that belongs to a snapshot in a cache of the Hub; none for other folders."""
     revisions, _ = os.path.split(root)
     repository, name = os.path.split(revisions)

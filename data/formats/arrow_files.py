@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tfm.data.formats.arrow_stream import packed_buffers
-from tfm.data.formats.row_sizes import check_unpacked
+from tfm.data.formats.row_sizes import check_unpacked_size
 from tfm.data.safe_files import open_regular
 
 MAGIC = b"ARROW1\0\0"
@@ -32,7 +32,7 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
             raise ValueError("it does not begin with a schema")
         schema = pa.ipc.read_schema(first)
         for field in schema:
-            check_plain(field.type)
+            check_unpacked_type(field.type)
         yield schema.empty_table()
         num_bytes = 0
         for message in messages:
@@ -41,14 +41,14 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
             if (size := unpacked_size(message)) > MAX_BATCH_BYTES:
                 raise ValueError(f"a batch unpacks to {size:,} bytes, and at most {MAX_BATCH_BYTES:,} are read")
             num_bytes += size
-            check_unpacked(num_bytes, mapped.size())
+            check_unpacked_size(num_bytes, mapped.size())
             yield pa.Table.from_batches([pa.ipc.read_record_batch(message, schema)])
 
 
-def check_plain(kind: pa.DataType) -> None:
+def check_unpacked_type(kind: pa.DataType) -> None:
     """Raise ValueError if a type lets a few bytes stand for many: dictionaries, runs, views, unions."""
     for number in range(kind.num_fields):
-        check_plain(kind.field(number).type)
+        check_unpacked_type(kind.field(number).type)
     names = ("dictionary", "run_end_encoded", "string_view", "binary_view", "list_view", "large_list_view", "union")
     if any(getattr(pa.types, f"is_{name}", lambda _: False)(kind) for name in names):
         raise ValueError(f"a column holds {kind!s:.80}, which is not read")

@@ -39,8 +39,8 @@ def packed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
     if not _is_packed(metadata):
         return []
     data = memoryview(metadata)
-    batch = _batch(data)
-    if not (at := _field(data, batch, 2)):
+    batch = _record_batch_offset(data)
+    if not (at := _field_offset(data, batch, 2)):
         return []
     vector = batch + at + struct.unpack_from("<I", data, batch + at)[0]
     (count,) = struct.unpack_from("<I", data, vector)
@@ -51,17 +51,17 @@ def _is_packed(metadata: pa.Buffer) -> bool:
     """Whether a record batch is compressed: then its flatbuffer has field 3 of RecordBatch, which is field 2 of
     Message (Message.fbs of the Arrow format)."""
     data = memoryview(metadata)
-    return _field(data, _batch(data), 3) != 0
+    return _field_offset(data, _record_batch_offset(data), 3) != 0
 
 
-def _batch(data: memoryview) -> int:
+def _record_batch_offset(data: memoryview) -> int:
     """The place of the RecordBatch of a message in its metadata."""
     (message,) = struct.unpack_from("<I", data)
-    header = message + _field(data, message, 2)
+    header = message + _field_offset(data, message, 2)
     return int(header + struct.unpack_from("<I", data, header)[0])
 
 
-def _field(data: memoryview, table: int, number: int) -> int:
+def _field_offset(data: memoryview, table: int, number: int) -> int:
     """The offset of a field of a flatbuffer's table, from the table on; 0 where it is not there."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, vtable)

@@ -15,11 +15,11 @@ from tfm.data.json_documents import parse_json
 
 Names: TypeAlias = Mapping[str, Sequence[str]]
 """The names of the classes 0, 1, ... per column."""
-KEY = b"huggingface"
-LISTS = ("Sequence", "List", "LargeList")
+SCHEMA_KEY = b"huggingface"
+LIST_TYPES = ("Sequence", "List", "LargeList")
 
 
-def names_in_features(features: object) -> dict[str, tuple[str, ...]]:
+def feature_class_names(features: object) -> dict[str, tuple[str, ...]]:
     """The names of each column of classes, or of lists of classes.
 
     features: as `Features.to_dict()` has them, and so dataset_info.json and the metadata of files.
@@ -30,16 +30,16 @@ def names_in_features(features: object) -> dict[str, tuple[str, ...]]:
     return {str(column): names for column, names in found.items() if names is not None}
 
 
-def names_in_schema(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
+def schema_class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     """The names of each column of classes, from the metadata of an Arrow schema. Raises ValueError if it is damaged."""
-    text = (schema.metadata or {}).get(KEY)
+    text = (schema.metadata or {}).get(SCHEMA_KEY)
     if text is None:
         return {}
     info = parse_json(text).get("info")
-    return names_in_features(info.get("features") if isinstance(info, Mapping) else None)
+    return feature_class_names(info.get("features") if isinstance(info, Mapping) else None)
 
 
-def names_in_card(front: object, configuration: str | None) -> dict[str, tuple[str, ...]]:
+def card_class_names(front: object, configuration: str | None) -> dict[str, tuple[str, ...]]:
     """The names of each column of classes, from the `dataset_info` of a card.
 
     Args:
@@ -52,11 +52,11 @@ def names_in_card(front: object, configuration: str | None) -> dict[str, tuple[s
     if len(wanted) != 1:
         return {}
     features = wanted[0].get("features")
-    found = dict(_in_card(feature) for feature in features if isinstance(feature, Mapping)) if features else {}
+    found = dict(_card_feature(feature) for feature in features if isinstance(feature, Mapping)) if features else {}
     return {column: names for column, names in found.items() if names}
 
 
-def name_of(value: int | None, names: Sequence[str] | None, *, column: str, file: Path | str, row: int) -> str:
+def class_name(value: int | None, names: Sequence[str] | None, *, column: str, file: Path | str, row: int) -> str:
     """The name of a class; none is an empty text.
 
     Args:
@@ -83,7 +83,7 @@ def _names(feature: object) -> tuple[str, ...] | None:
         return _names(feature[0])
     if not isinstance(feature, Mapping):
         return None
-    if feature.get("_type") in LISTS:
+    if feature.get("_type") in LIST_TYPES:
         return _names(feature.get("feature"))
     names = feature.get("names")
     if feature.get("_type") != "ClassLabel" or not isinstance(names, list):
@@ -91,16 +91,16 @@ def _names(feature: object) -> tuple[str, ...] | None:
     return tuple(map(str, names))
 
 
-def _in_card(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+def _card_feature(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """A column and the names of its classes, if it has any; a card has them as {'0': neg, '1': pos}."""
     held = next((feature[key] for key in ("dtype", "sequence", "list") if key in feature), None)
     held = held.get("dtype", held) if isinstance(held, Mapping) else None
     classes = held.get("class_label") if isinstance(held, Mapping) else None
     names = classes.get("names") if isinstance(classes, Mapping) else None
-    return str(feature.get("name")), tuple(_in_order(names))
+    return str(feature.get("name")), tuple(_sort_names(names))
 
 
-def _in_order(names: object) -> Iterator[str]:
+def _sort_names(names: object) -> Iterator[str]:
     if isinstance(names, list):
         yield from map(str, names)
     elif isinstance(names, Mapping) and sorted(names, key=str) == sorted(map(str, range(len(names)))):

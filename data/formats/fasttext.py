@@ -16,18 +16,18 @@ def read_labelled(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...
     for number, line in enumerate(open_lines(path), 1):
         if not line.strip():
             continue
-        label, text = _cut(line.strip(" \t"))
+        label, text = _split_label(line.strip(" \t"))
         if label.startswith(PREFIX):
             label = label.removeprefix(PREFIX)
             if text.startswith(PREFIX):
-                problem = f"has more than one label ({label:.40}, {_cut(text)[0].removeprefix(PREFIX):.40})"
+                problem = f"has more than one label ({label:.40}, {_split_label(text)[0].removeprefix(PREFIX):.40})"
                 raise DataError(problem, file=path, line=number)
         if not label:
             raise DataError(f"its label is empty: {PREFIX} must be followed by a name", file=path, line=number)
         yield tuple((text, label)[IS_LABEL[column]] for column in columns)
 
 
-def _cut(line: str) -> tuple[str, str]:
+def _split_label(line: str) -> tuple[str, str]:
     """The first word of a line, and the rest."""
     first, *rest = re.split(r"[ \t]+", line, maxsplit=1)
     return first, "".join(rest)

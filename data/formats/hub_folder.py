@@ -12,19 +12,19 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tfm.data.compression.files import without_ending
+from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, names_in_card
+from tfm.data.formats.class_labels import Names, card_class_names
 from tfm.data.formats.yaml_documents import Node, parse_yaml
 from tfm.data.safe_files import path_inside, read_bounded
 
 CARD, SETTINGS = "README.md", ".huggingface.yaml"
 # Endings of data files, first those that win a draw.
-KINDS = {
+FORMAT_BY_EXTENSION = {
     "parquet": "parquet", "arrow": "arrow", "jsonl": "jsonl", "json": "jsonl", "ndjson": "jsonl", "csv": "csv",
     "tsv": "tsv", "txt": "lines",
 }  # fmt: skip
-NO_DATA = {CARD, "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
+NON_DATA_FILES = {CARD, "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 MAX_FILES = 100_000
 MAX_COMPARISONS = 10_000_000
 SPLIT_WORDS = {
@@ -53,14 +53,14 @@ class DataFiles:
     class_names: Names = field(default_factory=dict)
 
 
-def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
+def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
     """The data files of each split of a folder; those of a configuration of its card, if it has several.
 
     Raises:
         DataError: a name leads out of the folder, or there is nothing that can be read.
     """
     files = _listing(folder)
-    config = _configuration(folder, configuration)
+    config = _choose_configuration(folder, configuration)
     unknown = sorted(set(config) - KNOWN_KEYS)
     if unknown:
         problem = (
@@ -69,23 +69,23 @@ def splits_of_folder(folder: Path, configuration: str | None = None) -> dict[str
         raise DataError(problem, file=folder / CARD)
     data_dir = str(config.get("data_dir") or "")
     if data_dir:
-        inside(folder, data_dir, folder / CARD)
+        resolve_inside(folder, data_dir, folder / CARD)
         prefix = f"{os.path.normpath(data_dir)}/"
         files = [name for name in files if name.startswith(prefix)]
     else:
         prefix = ""
-    if (patterns := _patterns(config.get("data_files"), folder / CARD)) is not None:
+    if (patterns := _split_patterns(config.get("data_files"), folder / CARD)) is not None:
         named = {split: _matches(of, files, prefix, folder) for split, of in patterns.items()}
     else:
-        named = by_their_names([name.removeprefix(prefix) for name in files if _kind_of(name) is not None])
+        named = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
         named = {split: [prefix + name for name in names] for split, names in named.items()}
-    found = _of_one_kind(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
+    found = _data_files(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
     name = config.get("config_name", configuration)
-    class_names = names_in_card(_front(folder, CARD), None if name is None else str(name))
+    class_names = card_class_names(_read_front_matter(folder, CARD), None if name is None else str(name))
     return {split: replace(each, class_names=class_names) for split, each in found.items()}
 
 
-def inside(folder: Path, name: object, file: Path) -> Path:
+def resolve_inside(folder: Path, name: object, file: Path) -> Path:
     """A name inside a folder; in a snapshot of Hugging Face's cache also a link to a blob of the same repository.
 
     Raises:
@@ -99,22 +99,22 @@ def inside(folder: Path, name: object, file: Path) -> Path:
     return path_inside(folder, name, file=file)
 
 
-def by_their_names(names: Sequence[str]) -> dict[str, list[str]]:
+def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
     """Data files by split, as `datasets` tells from their names: shards, then folders, then words in file names."""
     shards = [(match[1], name) for name in names if (match := SHARD.fullmatch(name))]
     if shards:
         known = [split for split in SPLIT_WORDS if any(split == each for each, _ in shards)]
         others = sorted({split for split, _ in shards} - set(known))
         return {split: [name for each, name in shards if each == split] for split in (*known, *others)}
-    in_folders = {split: _with_word(names, words, of_folders=True) for split, words in SPLIT_WORDS.items()}
-    in_files = {split: _with_word(names, words, of_folders=False) for split, words in SPLIT_WORDS.items()}
+    in_folders = {split: _filter_by_word(names, words, of_folders=True) for split, words in SPLIT_WORDS.items()}
+    in_files = {split: _filter_by_word(names, words, of_folders=False) for split, words in SPLIT_WORDS.items()}
     for found in (in_folders, in_files):
         if any(found.values()):
             return {split: files for split, files in found.items() if files}
     return {"train": list(names)} if names else {}
 
 
-def _with_word(names: Sequence[str], words: Sequence[str], *, of_folders: bool) -> list[str]:
+def _filter_by_word(names: Sequence[str], words: Sequence[str], *, of_folders: bool) -> list[str]:
     """The names that have one of these words, set off by a separator, in a folder's name or in the file's."""
     word = rf"(?:|.*{SEPARATOR})(?:{'|'.join(words)})"
     pattern = re.compile(rf"{word}(?:|{SEPARATOR}.*)" if of_folders else rf"{word}{SEPARATOR}.*", re.DOTALL)
@@ -134,14 +134,14 @@ def _listing(folder: Path) -> list[str]:
         above = "" if Path(parent) == folder else f"{Path(parent).relative_to(folder).as_posix()}/"
         for each in folders:
             if os.path.islink(os.path.join(parent, each)):
-                inside(folder, above + each, folder)
-        found += [above + each for each in files if not each.startswith(".") and each not in NO_DATA]
+                resolve_inside(folder, above + each, folder)
+        found += [above + each for each in files if not each.startswith(".") and each not in NON_DATA_FILES]
         if len(found) > MAX_FILES:
             raise DataError(f"holds more than {MAX_FILES:,} files", file=folder)
     return sorted(found)
 
 
-def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
+def _choose_configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
     """The card's entry of a configuration, or of the only or default one."""
     configs = {str(each.get("config_name", "")): each for each in _configurations(folder)}
     if wanted is not None:
@@ -159,18 +159,18 @@ def _configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
 
 def _configurations(folder: Path) -> list[Mapping[str, Node]]:
     for name in (SETTINGS, CARD):
-        document = _front(folder, name)
+        document = _read_front_matter(folder, name)
         configs = document.get("configs") if isinstance(document, dict) else None
         if isinstance(configs, list) and configs:
             return [each for each in configs if isinstance(each, dict)]
     return []
 
 
-def _front(folder: Path, name: str) -> Node:
+def _read_front_matter(folder: Path, name: str) -> Node:
     """The YAML of the settings, or at the top of the card; empty if there is none."""
     if not os.path.lexists(folder / name):
         return ""
-    file = inside(folder, name, folder / name)
+    file = resolve_inside(folder, name, folder / name)
     try:
         text = read_bounded(file, follow_symlinks=True).decode("utf-8")
         if name == CARD:
@@ -181,7 +181,7 @@ def _front(folder: Path, name: str) -> Node:
         raise DataError(str(error), file=file) from None
 
 
-def _patterns(said: Node | None, file: Path) -> dict[str, list[str]] | None:
+def _split_patterns(said: Node | None, file: Path) -> dict[str, list[str]] | None:
     """The patterns of each split, as `data_files` of a card may say them; None if it says nothing."""
     if said is None:
         return None
@@ -205,7 +205,7 @@ def _matches(patterns: Sequence[str], files: Sequence[str], prefix: str, folder:
         if pattern.startswith("/") or "://" in pattern or "::" in pattern or ".." in pattern.split("/"):
             path_inside(folder, pattern, file=folder / CARD)
         whole = prefix + os.path.normpath(pattern)
-        if not re.search(r"[*?\[]", whole) and os.path.lexists(inside(folder, whole, folder / CARD)):
+        if not re.search(r"[*?\[]", whole) and os.path.lexists(resolve_inside(folder, whole, folder / CARD)):
             found[whole] = None
             continue
         some = [name for name in files if match_path(name.split("/"), whole.split("/"))]
@@ -227,29 +227,29 @@ def match_path(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     return len(parts) in reached
 
 
-def _kind_of(name: str) -> str | None:
+def _file_format(name: str) -> str | None:
     """How a file is read, by its ending; None if it is not."""
-    plain = without_ending(name.lower())
-    return KINDS.get(plain.rpartition(".")[2]) if "." in plain.rpartition("/")[2] else None
+    plain = strip_compression_ending(name.lower())
+    return FORMAT_BY_EXTENSION.get(plain.rpartition(".")[2]) if "." in plain.rpartition("/")[2] else None
 
 
-def _of_one_kind(folder: Path, named: Mapping[str, Sequence[str]], separator: str) -> dict[str, DataFiles]:
+def _data_files(folder: Path, named: Mapping[str, Sequence[str]], separator: str) -> dict[str, DataFiles]:
     """The files of each split that are of the kind of most of them, with every name checked."""
-    counts = Counter(kind for names in named.values() for name in names if (kind := _kind_of(name)))
+    counts = Counter(kind for names in named.values() for name in names if (kind := _file_format(name)))
     if not counts:
-        endings = ", ".join(f".{ending}" for ending in KINDS)
+        endings = ", ".join(f".{ending}" for ending in FORMAT_BY_EXTENSION)
         raise DataError(
             f"holds no data files ({endings}; also compressed); of other formats, name the files in data.train, "
             'and of images set format = "imagefolder"',
             file=folder,
         )
-    order = list(KINDS.values())
+    order = list(FORMAT_BY_EXTENSION.values())
     kind = max(counts, key=lambda each: (counts[each], -order.index(each)))
     if len(separator) > 1 or (separator and kind not in ("csv", "tsv")):
         raise DataError(f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD)
     found = {}
     for split, names in named.items():
-        files = tuple(_check_path(folder, name) for name in names if _kind_of(name) == kind)
+        files = tuple(_check_path(folder, name) for name in names if _file_format(name) == kind)
         if not files:
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
         found[split] = DataFiles(kind, files, separator)
@@ -257,7 +257,7 @@ def _of_one_kind(folder: Path, named: Mapping[str, Sequence[str]], separator: st
 
 
 def _check_path(folder: Path, name: str) -> Path:
-    file = inside(folder, name, folder)
+    file = resolve_inside(folder, name, folder)
     if not file.is_file():
         raise DataError("is not a regular file", file=file)
     return file

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, names_in_features
-from tfm.data.formats.hub_folder import DataFiles, splits_of_folder
-from tfm.data.formats.saved_dataset import check_saved, splits_of_saved
+from tfm.data.formats.class_labels import Names, feature_class_names
+from tfm.data.formats.hub_folder import DataFiles, find_folder_splits
+from tfm.data.formats.saved_dataset import check_saved_dataset, find_saved_splits
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.
 DIGEST_BATCH_ROWS = 1000
@@ -32,8 +32,8 @@ CORRUPT_FILE_ERRORS = (
     ImportError,
     pa.ArrowException,
 )
-NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
-HUB = "hf://datasets/"
+DATASET_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+HUB_PREFIX = "hf://datasets/"
 Split: TypeAlias = DataFiles | Any
 """The files of a split, or a `datasets.Dataset`."""
 
@@ -52,33 +52,33 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
     name, _, configuration = (path, "", "") if os.path.exists(path) else path.partition(":")
     folder = Path(name)
     if not os.path.isdir(folder):
-        return _of_name(path, online)
-    if (saved := splits_of_saved(folder)) is None:
-        return splits_of_folder(folder, configuration or None)
+        return _open_hub_name(path, online)
+    if (saved := find_saved_splits(folder)) is None:
+        return find_folder_splits(folder, configuration or None)
     if configuration:
         raise DataError(
             f"was written by save_to_disk and has no configurations: remove :{configuration:.80}", file=name
         )
     # Never cached: a file may be replaced by one of the same size and time.
-    with _opening(path, online=False) as datasets:
-        return _load(datasets, saved)
+    with _errors_as_data_error(path, online=False) as datasets:
+        return _load_saved(datasets, saved)
 
 
 @lru_cache(maxsize=8)
-def _of_name(path: str, online: bool) -> Mapping[str, Split]:
+def _open_hub_name(path: str, online: bool) -> Mapping[str, Split]:
     _check_name(path)
-    with _opening(path, online=online) as datasets:
-        return _open_name(datasets, path, online=online)
+    with _errors_as_data_error(path, online=online) as datasets:
+        return _load_hub_name(datasets, path, online=online)
 
 
 @contextmanager
-def _opening(path: str, *, online: bool) -> Iterator[Any]:
+def _errors_as_data_error(path: str, *, online: bool) -> Iterator[Any]:
     """The library `datasets`, within without progress bars and, unless allowed, the network; what it raises is a
     DataError."""
     # Imported here, because it takes a second and only this kind of corpus needs it.
     import datasets
 
-    with _network(allowed=online):
+    with _set_network(allowed=online):
         bars = datasets.are_progress_bars_disabled()
         datasets.disable_progress_bars()
         try:
@@ -112,10 +112,10 @@ def class_names(split: Split) -> Names:
     """The names of classes that a split stores as integers, per column."""
     if isinstance(split, DataFiles):
         return split.class_names
-    return names_in_features(split.features.to_dict() if split.features is not None else None)
+    return feature_class_names(split.features.to_dict() if split.features is not None else None)
 
 
-def digest(dataset: Any, columns: Collection[str]) -> str:
+def hash_dataset(dataset: Any, columns: Collection[str]) -> str:
     """sha256, in hex, of the contents of some columns of a `datasets.Dataset`, independent of where it is stored.
 
     (Its own `_fingerprint` says how it was made, and does not change when the file is edited.)
@@ -147,10 +147,10 @@ def corruption_as_data_error(path: Path | str, what: str) -> Iterator[None]:
         raise DataError(f"not a {what}: {format_names(str(error).split(), ' ')}", file=path) from error
 
 
-def _load(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:
+def _load_saved(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:
     for folder in saved.values():
         with corruption_as_data_error(folder, "whole dataset"):
-            check_saved(folder)
+            check_saved_dataset(folder)
     return {split: datasets.load_from_disk(str(folder)) for split, folder in saved.items()}
 
 
@@ -160,7 +160,7 @@ def _check_name(path: str) -> None:
     if os.path.exists(path):
         raise DataError("is a file, and a Hugging Face dataset is a folder or a name", file=path)
     name = path.partition(":")[0]
-    if not NAME.fullmatch(name) or "::" in path or "://" in path:
+    if not DATASET_NAME.fullmatch(name) or "::" in path or "://" in path:
         remedy = "no such folder; a dataset on the Hub is called NAME, USER/NAME or NAME:CONFIGURATION"
         raise DataError(f"cannot open this dataset: {remedy}", file=path)
     from datasets import packaged_modules
@@ -169,21 +169,21 @@ def _check_name(path: str) -> None:
         raise DataError("is a reader of `datasets`, not a dataset: give a folder", file=path)
 
 
-def _open_name(datasets: Any, path: str, *, online: bool) -> Mapping[str, Any]:
+def _load_hub_name(datasets: Any, path: str, *, online: bool) -> Mapping[str, Any]:
     name, _, configuration = path.partition(":")
     if not online:
         return dict(datasets.load_dataset(name, configuration or None))
     builder = datasets.load_dataset_builder(name, configuration or None)
     for files in (builder.config.data_files or {}).values():
         for file in files:
-            if not str(file).startswith(HUB) or "::" in str(file):
+            if not str(file).startswith(HUB_PREFIX) or "::" in str(file):
                 raise DataError(f"names {format_names([file])}, which is not a file of its repository", file=path)
     builder.download_and_prepare()
     return dict(builder.as_dataset())
 
 
 @contextmanager
-def _network(*, allowed: bool) -> Iterator[None]:
+def _set_network(*, allowed: bool) -> Iterator[None]:
     """Forbid the libraries the network while this is open, unless it is allowed."""
     import datasets.config
     import huggingface_hub.constants

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY, Page, pages, row_groups
-from tfm.data.formats.row_sizes import check_unpacked, row_sizes
+from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY, Page, read_pages, read_row_groups
+from tfm.data.formats.row_sizes import check_unpacked_size, row_sizes
 
 BATCH_BYTES = 2**26
 MAX_PAGE_BYTES = 2**29
@@ -33,20 +33,20 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
 
     Raises:
         ValueError: the file is damaged, a page is larger than any that can be decoded here, or all of it unpacks to
-            more than `check_unpacked` allows.
+            more than `check_unpacked_size` allows.
         pyarrow.ArrowException: it is no Parquet file.
     """
     if not stream.seekable():
         raise ValueError("it is compressed so that it can be read from its beginning alone: unpack it")
     file_bytes = stream.seek(0, os.SEEK_END)
-    groups = row_groups(stream)
+    groups = read_row_groups(stream)
     file = pq.ParquetFile(stream)
     columns = list(columns_of(file.schema_arrow.names))
     leaves = {leaf.path: leaf for leaf in map(file.schema.column, range(len(file.schema.names)))}
     num_at_once = []
     for group in groups:
         of_columns = [chunk for chunk in group if chunk.path and chunk.path[0] in columns]
-        numbers = [_num_rows(list(pages(stream, chunk)), leaves[".".join(chunk.path)]) for chunk in of_columns]
+        numbers = [_num_rows(list(read_pages(stream, chunk)), leaves[".".join(chunk.path)]) for chunk in of_columns]
         num_at_once.append(min([MAX_ROWS, *numbers]))
     yield file.schema_arrow.empty_table()
     if not columns:
@@ -59,7 +59,7 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
         for batch in file.iter_batches(batch_size=num, row_groups=[number], columns=columns):
             table = pa.Table.from_batches([batch])
             num_rows, num_bytes = num_rows + len(table), num_bytes + _num_bytes(table)
-            check_unpacked(num_bytes, file_bytes)
+            check_unpacked_size(num_bytes, file_bytes)
             yield table
     if num_rows != file.metadata.num_rows:
         raise ValueError(f"it has {num_rows} rows, but its metadata says {file.metadata.num_rows}")

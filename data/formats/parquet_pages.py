@@ -16,7 +16,7 @@ DELTA_BYTE_ARRAY = 7
 HEADER_BYTES = (1 << 12, 1 << 24)
 # Fields of PageHeader, and of the headers of each kind of page in it.
 TYPE, NUM_BYTES, NUM_PACKED_BYTES = 1, 2, 3
-KINDS = {5: (1, 2), 7: (1, 2), 8: (1, 4)}  # v1, dictionary, v2: where the number of values and the encoding stand
+PAGE_KEYS = {5: (1, 2), 7: (1, 2), 8: (1, 4)}  # v1, dictionary, v2: where the number of values and the encoding stand
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Page:
     encoding: int
 
 
-def row_groups(stream: BinaryIO) -> list[list[Chunk]]:
+def read_row_groups(stream: BinaryIO) -> list[list[Chunk]]:
     """The column chunks of each row group of a file, by its metadata.
 
     Raises:
@@ -55,12 +55,12 @@ def row_groups(stream: BinaryIO) -> list[list[Chunk]]:
     stream.seek(size - 8 - length)
     try:
         metadata, _ = read_struct(stream.read(length))
-        return [[_chunk(column[3]) for column in group[1]] for group in metadata[4]]
+        return [[_parse_chunk(column[3]) for column in group[1]] for group in metadata[4]]
     except (LookupError, TypeError, AttributeError):
         raise ValueError("its metadata are damaged") from None
 
 
-def pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
+def read_pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
     """The pages of a column chunk, from their headers alone.
 
     Raises:
@@ -68,12 +68,12 @@ def pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
     """
     place, end = chunk.begin, chunk.begin + chunk.num_bytes
     while place < end:
-        header, length = _header(stream, place)
+        header, length = _read_header(stream, place)
         kind, unpacked, packed = (header.get(field) for field in (TYPE, NUM_BYTES, NUM_PACKED_BYTES))
         if not all(isinstance(each, int) and each >= 0 for each in (kind, unpacked, packed)):
             raise ValueError("the header of a page is damaged")
         place += length + int(packed or 0)
-        for field, (values, encoding) in KINDS.items():
+        for field, (values, encoding) in PAGE_KEYS.items():
             if isinstance(about := header.get(field), dict):
                 num, code = about.get(values, 0), about.get(encoding, 0)
                 if not (isinstance(num, int) and num >= 0):
@@ -81,7 +81,7 @@ def pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
                 yield Page(kind == DICTIONARY_PAGE, int(unpacked or 0), num, code)
 
 
-def _chunk(about: dict[int, Any]) -> Chunk:
+def _parse_chunk(about: dict[int, Any]) -> Chunk:
     """A chunk by its ColumnMetaData. It begins with its dictionary if it has one."""
     path = tuple(part.decode("utf-8") for part in about[3])
     begin, dictionary, num_bytes = about[9], about.get(11) or 0, about[7]
@@ -90,7 +90,7 @@ def _chunk(about: dict[int, Any]) -> Chunk:
     return Chunk(path, dictionary if 0 < dictionary < begin else begin, num_bytes)
 
 
-def _header(stream: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
+def _read_header(stream: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
     """The fields of the page header at a place, and its length."""
     for size in HEADER_BYTES:  # statistics in it may be long
         stream.seek(place)

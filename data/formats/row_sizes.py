@@ -16,7 +16,7 @@ ITEM_BYTES = 64  # of the object that a text in a list becomes
 MAX_UNPACKED_BYTES, MAX_RATIO = 2**29, 1000
 
 
-def parts_of(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[pa.Table]:
+def split_table(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[pa.Table]:
     """The rows of a table in parts of about PART_BYTES, as texts.
 
     Args:
@@ -40,7 +40,7 @@ def parts_of(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[
         begin = end
 
 
-def check_unpacked(num_bytes: int, file_bytes: int) -> None:
+def check_unpacked_size(num_bytes: int, file_bytes: int) -> None:
     """Raise ValueError if a file has unpacked to so many bytes that it stands for text that nobody wrote.
 
     Args:
@@ -60,7 +60,7 @@ def row_sizes(table: pa.Table) -> Ints:
     return total
 
 
-def as_plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def decode_array(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The same values without views, and lists of a fixed size as those of any size; of others the array itself."""
     kind = array.type
     if pa.types.is_string_view(kind):
@@ -71,7 +71,7 @@ def as_plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _sizes(array: pa.Array) -> Ints:
-    array = as_plain(array)
+    array = decode_array(array)
     kind = array.type
     if pa.types.is_dictionary(kind):
         places = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)

@@ -7,24 +7,24 @@ from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.hub_folder import inside
+from tfm.data.formats.hub_folder import resolve_inside
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 
 SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 
 
-def splits_of_saved(folder: Path) -> dict[str, Path] | None:
+def find_saved_splits(folder: Path) -> dict[str, Path] | None:
     """The folder of each split; None if no `save_to_disk` wrote this folder. A dataset without splits is `train`.
 
     Raises:
         DataError: a split's name leads out of the folder.
     """
     if (folder / SPLITS).is_file():
-        names = _document(folder, SPLITS).get("splits")
+        names = _read_document(folder, SPLITS).get("splits")
         if not isinstance(names, list) or not names:
             raise DataError("names no splits", file=folder / SPLITS)
-        places = {str(name): inside(folder, name, folder / SPLITS) for name in names}
+        places = {str(name): resolve_inside(folder, name, folder / SPLITS) for name in names}
         for name, place in places.items():
             if not os.path.isdir(place):
                 raise DataError(f"names {name!r:.80}, and there is no such folder in it", file=folder / SPLITS)
@@ -32,7 +32,7 @@ def splits_of_saved(folder: Path) -> dict[str, Path] | None:
     return {"train": folder} if (folder / STATE).is_file() else None
 
 
-def check_saved(folder: Path) -> None:
+def check_saved_dataset(folder: Path) -> None:
     """Check one split before it is loaded: its names, and that no file unpacks to more than it holds.
 
     Raises:
@@ -41,12 +41,12 @@ def check_saved(folder: Path) -> None:
     """
     if "::" in str(folder) or "://" in str(folder):
         raise DataError("its path has two colons, which `datasets` takes for an archive: rename it", file=folder)
-    described = _types(_document(folder, INFO).get("features"), folder)
-    entries = _document(folder, STATE).get("_data_files")
+    described = _types(_read_document(folder, INFO).get("features"), folder)
+    entries = _read_document(folder, STATE).get("_data_files")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise DataError("names no data files", file=folder / STATE)
     for entry in entries:
-        file = inside(folder, entry.get("filename"), folder / STATE)
+        file = resolve_inside(folder, entry.get("filename"), folder / STATE)
         if not os.path.isfile(file):
             raise DataError(f"names {entry['filename']!r:.80}, and there is no such file", file=folder / STATE)
         schema = next(read_arrow(file)).schema
@@ -66,8 +66,8 @@ def _types(features: object, folder: Path) -> dict[str, Any] | None:
     return {field.name: field.type for field in datasets.Features.from_dict(dict(features)).arrow_schema}
 
 
-def _document(folder: Path, name: str) -> dict[str, Any]:
-    file = inside(folder, name, folder / name)
+def _read_document(folder: Path, name: str) -> dict[str, Any]:
+    file = resolve_inside(folder, name, folder / name)
     try:
         return parse_json(read_bounded(file, follow_symlinks=True))
     except FileNotFoundError:

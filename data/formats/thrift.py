@@ -24,24 +24,24 @@ def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, 
         if byte >> 4:
             number += byte >> 4
         else:
-            number, place = _whole_number(data, place)
+            number, place = _read_integer(data, place)
         if byte & 15 in (1, 2):
             fields[number] = byte & 15 == 1
         else:
-            fields[number], place = _value(data, place, byte & 15, depth)
+            fields[number], place = _read_value(data, place, byte & 15, depth)
     return fields, place + 1
 
 
-def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
     """A value of one of Thrift's kinds, and where it ends."""
     if kind in _WHOLE_NUMBERS:
-        return _whole_number(data, place)
+        return _read_integer(data, place)
     if kind == _STRUCT:
         return read_struct(data, place, depth + 1)
     if kind in (_LIST, _SET):
-        return _list(data, place, depth)
+        return _read_list(data, place, depth)
     if kind == _TEXT:
-        length, place = _varint(data, place)
+        length, place = _read_varint(data, place)
     elif kind in _NUM_BYTES:
         length = _NUM_BYTES[kind]
     else:
@@ -51,23 +51,23 @@ def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
     return data[place : place + length] if kind == _TEXT else None, place + length
 
 
-def _list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
+def _read_list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
     head = data[place]
-    count, place = (head >> 4, place + 1) if head >> 4 < 15 else _varint(data, place + 1)
+    count, place = (head >> 4, place + 1) if head >> 4 < 15 else _read_varint(data, place + 1)
     kind = head & 15
     items = []
     for _ in range(count):
-        item, place = _value(data, place, 3 if kind in (1, 2) else kind, depth + 1)
+        item, place = _read_value(data, place, 3 if kind in (1, 2) else kind, depth + 1)
         items.append(item)
     return items, place
 
 
-def _whole_number(data: bytes, place: int) -> tuple[int, int]:
-    zigzag, place = _varint(data, place)
+def _read_integer(data: bytes, place: int) -> tuple[int, int]:
+    zigzag, place = _read_varint(data, place)
     return (zigzag >> 1) ^ -(zigzag & 1), place
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     """A whole number in groups of seven bits, the lowest first, and where it ends."""
     value = 0
     for shift in range(0, 70, 7):

@@ -42,7 +42,7 @@ def _first_document(events: Any, yaml: Any) -> Node:
         if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             nodes = levels.pop()
             is_mapping, anchor = kinds.pop()
-            node = _mapping(nodes) if is_mapping else nodes
+            node = _make_mapping(nodes) if is_mapping else nodes
         elif isinstance(event, yaml.ScalarEvent):
             node, anchor = event.value, event.anchor
         elif isinstance(event, yaml.AliasEvent):
@@ -57,5 +57,5 @@ def _first_document(events: Any, yaml: Any) -> Node:
     return levels[0][0] if levels[0] else ""
 
 
-def _mapping(nodes: list[Node]) -> Node:
+def _make_mapping(nodes: list[Node]) -> Node:
     return {key: value for key, value in zip(nodes[::2], nodes[1::2], strict=True) if isinstance(key, str)}

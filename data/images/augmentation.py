@@ -43,10 +43,10 @@ class Augmentation:
         if self == Augmentation():
             return pixels
         num, height, width, channels = pixels.shape
-        draws = uniform(seed, step, np.asarray(rows, np.int64))
+        draws = draw_uniform(seed, step, np.asarray(rows, np.int64))
         share = self.crop + (1 - self.crop) * draws[:, 0]
-        from_row = self._places(height, share, draws[:, 1], draws[:, 2])
-        from_column = self._places(width, share, draws[:, 3], draws[:, 4])
+        from_row = self._source_indices(height, share, draws[:, 1], draws[:, 2])
+        from_column = self._source_indices(width, share, draws[:, 3], draws[:, 4])
         if self.flip:
             from_column = np.where(draws[:, 5:] < 0.5, from_column[:, ::-1], from_column)
         rows_of_pixels = np.arange(num)[:, None] * height + from_row
@@ -56,7 +56,7 @@ class Augmentation:
         varied: Pixels = whole.take(places.reshape(-1)).view(np.uint8).reshape(pixels.shape)
         return varied
 
-    def _places(
+    def _source_indices(
         self, size: int, share: NDArray[np.float64], place: NDArray[np.float64], by: NDArray[np.float64]
     ) -> Ints:
         """The indices of `size` pixels from which the pixels of the result are taken: (B, size).
@@ -70,7 +70,7 @@ class Augmentation:
         return places
 
 
-def uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
+def draw_uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
     """Draw numbers from 0 to below 1: hashes of (seed, step, row, place), without a generator's state.
 
     Args:

@@ -33,14 +33,14 @@ class CaptionedImage:
     def key(self) -> str:
         """sha256, in hex, of the bytes of the image: the same for copies of it. Raises OSError as reading does."""
         if isinstance(self.content, Path):
-            return _of_file(self.content)
+            return _hash_file_cached(self.content)
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         shape = repr(self.content.shape).encode()
         return hashlib.sha256(shape + np.ascontiguousarray(self.content).tobytes()).hexdigest()
 
 
-def _of_file(file: Path) -> str:
+def _hash_file_cached(file: Path) -> str:
     """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
     stamp = settled_stamp(file.stat())
     return _hash(file) if stamp is None else _load_cached(file, stamp)

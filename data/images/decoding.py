@@ -30,17 +30,17 @@ from tfm.data.safe_files import open_regular
 Pixels: TypeAlias = NDArray[np.uint8]
 
 # Those whose decoders run no other program, as that of EPS does.
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
+PIL_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 MAX_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
 MAX_FILE_BYTES = 2**28
 PIXELS_AT_ONCE = 2**22
-MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
-ORIENTATION = 0x0112  # the EXIF tag
+PIL_MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
+ORIENTATION_TAG = 0x0112  # the EXIF tag
 
 
 @dataclass(frozen=True)
-class Shape:
+class ImageSize:
     """The one shape of all images of a dataset.
 
     Args:
@@ -79,7 +79,7 @@ class DecodedImage:
     conversions: tuple[str, ...] = ()
 
 
-def decode_image(content: Path | bytes | Pixels, name: str, shape: Shape) -> DecodedImage:
+def decode_image(content: Path | bytes | Pixels, name: str, shape: ImageSize) -> DecodedImage:
     """Decode an image and fit it to a shape.
 
     The whole of the shape is filled: the image is scaled until it covers it, and the overhang on two sides is cut off
@@ -96,16 +96,16 @@ def decode_image(content: Path | bytes | Pixels, name: str, shape: Shape) -> Dec
     with _errors_as_data_error(name) as warned:
         if isinstance(content, np.ndarray):
             return _fit_to_shape(Image.fromarray(content), shape, [])
-        stream = io.BytesIO(_bytes_of(content, name))
-        with Image.open(stream, formats=FORMATS) as image:
+        stream = io.BytesIO(_read_bytes(content, name))
+        with Image.open(stream, formats=PIL_FORMATS) as image:
             conversions = _check_header(image, name)
-            plain = _plain(image, name, conversions)
+            plain = _to_plain_mode(image, name, conversions)
             # Pillow warns of what it mends, such as damaged EXIF.
             conversions += [f"Pillow: {printable(str(each.message).strip()):.100}" for each in warned[:1]]
             return _fit_to_shape(plain, shape, conversions)
 
 
-def _bytes_of(content: Path | bytes, name: str) -> bytes:
+def _read_bytes(content: Path | bytes, name: str) -> bytes:
     if isinstance(content, Path):
         if not content.exists():
             raise DataError("no such file", file=name)
@@ -131,7 +131,7 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise DataError(f"has more than {MAX_PIXELS:,} pixels: scale it down", file=name) from None
     except UnidentifiedImageError:
-        raise DataError(f"is not an image of a format that can be read ({', '.join(FORMATS)})", file=name) from None
+        raise DataError(f"is not an image of a format that can be read ({', '.join(PIL_FORMATS)})", file=name) from None
     except OSError as error:
         if error.errno is not None:
             raise  # it is the disk; of a damaged file Pillow raises one without a number
@@ -148,14 +148,14 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
     several = bool(getattr(image, "is_animated", False))
     if several and image.format != "MPO":
         raise DataError("is animated, or has several pages: save the picture that is meant", file=name)
-    if image.mode not in MODES and not image.mode.startswith("I;16"):
+    if image.mode not in PIL_MODES and not image.mode.startswith("I;16"):
         raise DataError(f"has pixels of mode {image.mode}, whose black and white are not known", file=name)
     if image.mode == "I" and image.format == "TIFF":
         raise DataError("has pixels of 32 bits, whose black and white are not known", file=name)
     return ["first picture of several (MPO)"] if several else []
 
 
-def _plain(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Image.Image:
+def _to_plain_mode(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Image.Image:
     """The image upright, opaque, of 8 bits, in mode L or RGB."""
     is_grey = file.mode in ("1", "L", "LA", "La")
     is_deep = file.mode.startswith("I")
@@ -164,16 +164,16 @@ def _plain(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Imag
     file.load()
     image: Image.Image = file
     has_alpha = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
-    if image.getexif().get(ORIENTATION, 1) in range(2, 9):
+    if image.getexif().get(ORIENTATION_TAG, 1) in range(2, 9):
         conversions.append("turned as EXIF says")
         image = ImageOps.exif_transpose(image)
     if is_deep and has_alpha:
         raise DataError("has 16 bits and transparency: save it with 8 bits", file=name)
     if is_deep:
-        return _eight_bits(image)
+        return _to_eight_bits(image)
     if has_alpha:
         conversions.append("transparency to white")
-        return _on_white(image, "L" if is_grey else "RGB")
+        return _paste_on_white(image, "L" if is_grey else "RGB")
     if image.mode not in ("L", "RGB"):
         conversions.append(f"mode {image.mode}")
         return image.convert("L" if is_grey else "RGB")
@@ -187,7 +187,7 @@ def _bands(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
         yield top, image.crop((0, top, image.width, min(top + height, image.height)))
 
 
-def _on_white(image: Image.Image, mode: str) -> Image.Image:
+def _paste_on_white(image: Image.Image, mode: str) -> Image.Image:
     """The image on white, in a mode without transparency."""
     opaque = Image.new(mode, image.size)
     for top, band in _bands(image):
@@ -196,7 +196,7 @@ def _on_white(image: Image.Image, mode: str) -> Image.Image:
     return opaque
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
+def _to_eight_bits(image: Image.Image) -> Image.Image:
     """16-bit gray as the nearest 8-bit gray: 65,535 is white."""
     grey = Image.new("L", image.size)
     for top, band in _bands(image):
@@ -205,7 +205,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return grey
 
 
-def _fit_to_shape(image: Image.Image, shape: Shape, conversions: list[str]) -> DecodedImage:
+def _fit_to_shape(image: Image.Image, shape: ImageSize, conversions: list[str]) -> DecodedImage:
     if image.mode != shape.mode:
         conversions.append("colour to grey" if shape.channels == 1 else "grey to colour")
         image = image.convert(shape.mode)

@@ -13,7 +13,7 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import MAX_PIXELS
-from tfm.data.lines import check_no_pipe, open_maybe_compressed
+from tfm.data.lines import check_is_file, open_maybe_compressed
 
 UNSIGNED_BYTE = 8
 READ_BLOCK_BYTES = 1 << 20  # bytes
@@ -30,13 +30,13 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
     Raises:
         DataError: a file, or an image (counted from 1), is not valid.
     """
-    images, labels = check_no_pipe(images), check_no_pipe(labels)
-    (count, height, width), (num_labels,) = _dimensions(images, 3), _dimensions(labels, 1)
+    images, labels = check_is_file(images), check_is_file(labels)
+    (count, height, width), (num_labels,) = _read_dimensions(images, 3), _read_dimensions(labels, 1)
     if count != num_labels:
         raise DataError(f"holds {num_labels:,} labels, but {images} holds {count:,} images", file=labels)
     if not 0 < height * width <= MAX_PIXELS:
         raise DataError(f"its images are of {height} x {width} pixels", file=images)
-    of_images, of_labels = _items(images, 3, count, height * width), _items(labels, 1, count, 1)
+    of_images, of_labels = _read_items(images, 3, count, height * width), _read_items(labels, 1, count, 1)
     for number, (values, label) in enumerate(zip(of_images, of_labels, strict=True), 1):
         if classes and label[0] >= len(classes):
             problem = f"label {number} is {label[0]}, but there are {len(classes)} classes, counted from 0"
@@ -46,7 +46,7 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
         yield CaptionedImage(f"{images}, image {number}", pixels, (text,), f"image {number}")
 
 
-def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
+def _read_dimensions(path: Path, expected: int) -> tuple[int, ...]:
     """The dimensions of a file's items in its header: their number and, of images, height and width."""
     with open_maybe_compressed(path) as file:
         head = file.read(4 + 4 * expected)
@@ -62,7 +62,7 @@ def _dimensions(path: Path, expected: int) -> tuple[int, ...]:
     return struct.unpack(f">{expected}I", head[4:])
 
 
-def _items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes]:
+def _read_items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes]:
     """The items of a file, each of `size` bytes; no more is held in memory than READ_BLOCK_BYTES, or one item."""
     at_once = max(1, READ_BLOCK_BYTES // size)
     with open_maybe_compressed(path) as file:

@@ -11,11 +11,11 @@ import pyarrow as pa
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.class_labels import name_of, names_in_features
+from tfm.data.formats.class_labels import class_name, feature_class_names
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.lines import one_line, open_maybe_compressed
+from tfm.data.lines import join_lines, open_maybe_compressed
 from tfm.data.safe_files import path_inside
 
 IMAGES_AT_ONCE = 16
@@ -55,15 +55,17 @@ def read_image_column(
         else:
             features = opened_split.features
         _check_columns(features, image, columns, path)
-        named = {**huggingface.class_names(opened_split), **names_in_features(features.to_dict())}
+        named = {**huggingface.class_names(opened_split), **feature_class_names(features.to_dict())}
         named |= dict.fromkeys(columns, classes) if classes else {}
         number = 0
         for table in chain([head], tables):
             for row in _records(table.select(wanted)):
                 number += 1
                 name = f"{path}, row {number}"
-                texts = [text for each in columns for text in _texts(row[each], each, named.get(each), path, number)]
-                content = _content(row[image], name, Path(path))
+                texts = [
+                    text for each in columns for text in _cell_texts(row[each], each, named.get(each), path, number)
+                ]
+                content = _image_content(row[image], name, Path(path))
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
 
 
@@ -101,7 +103,7 @@ def _records(table: pa.Table) -> Iterator[dict[str, Any]]:
         yield table.slice(place, 1).to_pylist()[0]
 
 
-def _content(cell: Any, name: str, folder: Path) -> Path | bytes:
+def _image_content(cell: Any, name: str, folder: Path) -> Path | bytes:
     """The bytes of an image, or its file: in the folder of the dataset, or in the cache of Hugging Face."""
     if cell is None or (cell["bytes"] is None and cell["path"] is None):
         raise DataError("has no image", file=name)
@@ -111,28 +113,28 @@ def _content(cell: Any, name: str, folder: Path) -> Path | bytes:
     if "://" in place:
         raise DataError(f"its image is not on this machine: {format_names([place])}", file=name)
     if not folder.exists():  # by name: a download
-        folder = _cache()
+        folder = _cache_folder()
     if os.path.isabs(place) and "\0" not in place:
         place = os.path.relpath(os.path.realpath(place), os.path.realpath(folder))
     return path_inside(folder, place, file=Path(name))
 
 
-def _cache() -> Path:
+def _cache_folder() -> Path:
     """The folder in which Hugging Face's libraries keep downloads."""
     import datasets
 
     return Path(datasets.config.HF_CACHE_HOME)
 
 
-def _texts(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:
+def _cell_texts(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:
     """The texts of a cell; an integer is the name of a class."""
     found = value if isinstance(value, list) else [value]
     texts = []
     for text in found:
         if isinstance(text, int) or (text is None and names):
-            texts.append(name_of(-1 if text is None else text, names, column=column, file=path, row=row))
+            texts.append(class_name(-1 if text is None else text, names, column=column, file=path, row=row))
         elif text is not None and not isinstance(text, str):
             raise DataError(f"{column!r} holds {str(text)[:40]}, not text", file=f"{path}, row {row}")
         else:
-            texts.append(one_line(text or ""))
+            texts.append(join_lines(text or ""))
     return texts

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names, spell_controls
-from tfm.data.formats.hub_folder import inside
+from tfm.data.formats.hub_folder import resolve_inside
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import EXTENSIONS
 
@@ -31,7 +31,7 @@ def read_imagefolder(
     Args:
         folder: of the images.
         columns: of the table that hold captions, or the label.
-        read_table: `data.corpora.sources.rows`.
+        read_table: `data.corpora.sources.read_rows`.
         classes: the names of labels that are integers.
 
     Returns:
@@ -40,11 +40,13 @@ def read_imagefolder(
     Raises:
         DataError: a table and row, which are named, are not valid.
     """
-    files = [file for _, file in files_of(folder)]
+    files = [file for _, file in list_files(folder)]
     tables = [file for file in files if file.name in TABLES]
     if classes and not tables:
         raise DataError("its labels are the names of folders, not integers: remove `classes`", file=folder)
-    found = _of_tables(folder, tables, columns, read_table, classes) if tables else _of_folders(folder, files, columns)
+    found = (
+        _read_tables(folder, tables, columns, read_table, classes) if tables else _read_folders(folder, files, columns)
+    )
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
     if not found:
@@ -53,7 +55,7 @@ def read_imagefolder(
     return found, left_out
 
 
-def files_of(folder: Path) -> list[tuple[str, Path]]:
+def list_files(folder: Path) -> list[tuple[str, Path]]:
     """The files of a folder of images by their path within it, sorted by that; hidden ones are none.
 
     Raises:
@@ -62,11 +64,11 @@ def files_of(folder: Path) -> list[tuple[str, Path]]:
     """
     if not folder.is_dir():
         raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
-    names = sorted((file.relative_to(folder).as_posix(), file) for file in _visible(folder))
-    return [(name, inside(folder, name, folder) if file.is_symlink() else file) for name, file in names]
+    names = sorted((file.relative_to(folder).as_posix(), file) for file in _visible_files(folder))
+    return [(name, resolve_inside(folder, name, folder) if file.is_symlink() else file) for name, file in names]
 
 
-def _visible(folder: Path) -> Iterator[Path]:
+def _visible_files(folder: Path) -> Iterator[Path]:
     """The files in a folder and in those below it, but for what systems leave there (.DS_Store and the like)."""
     for file in folder.rglob("*"):
         if _is_hidden(file.relative_to(folder)):
@@ -82,7 +84,7 @@ def _is_hidden(name: PurePath) -> bool:
     return any(part.startswith(".") for part in name.parts)
 
 
-def _of_tables(
+def _read_tables(
     folder: Path, tables: Sequence[Path], columns: Sequence[str], read_table: TableReader, classes: Sequence[str]
 ) -> list[CaptionedImage]:
     if not columns:
@@ -93,12 +95,12 @@ def _of_tables(
             raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
     captions: dict[Path, list[str]] = {}
     for table in tables:
-        for number, (name, *texts) in enumerate(read_table(_as_corpus(table, columns, classes)), 1):
+        for number, (name, *texts) in enumerate(read_table(_table_corpus(table, columns, classes)), 1):
             captions.setdefault(_image_path(folder, table, number, name), []).extend(texts)
-    return [_image(folder, file, tuple(texts)) for file, texts in captions.items()]
+    return [_make_image(folder, file, tuple(texts)) for file, texts in captions.items()]
 
 
-def _as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> CorpusConfig:
+def _table_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> CorpusConfig:
     """A table as a corpus of texts: the sources are file names, the targets captions."""
     first, *more = columns
     kind = table.suffix.removeprefix(".")
@@ -129,10 +131,10 @@ def _image_path(folder: Path, table: Path, number: int, name: str) -> Path:
             raise DataError(f"row {number}: there is no file {format_names([name])}", file=table)
     except OSError:  # of Python 3.11: a name that is too long
         raise DataError(f"row {number}: {format_names([name])!r} is not a file name", file=table) from None
-    return inside(folder, file.relative_to(folder).as_posix(), table)
+    return resolve_inside(folder, file.relative_to(folder).as_posix(), table)
 
 
-def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
+def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
     images = [file for file in files if file.suffix.lower() in EXTENSIONS]
     if unlabelled := [file.name for file in images if file.parent == folder]:
         names = format_names(unlabelled, max_chars=80)
@@ -144,8 +146,8 @@ def _of_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> 
     for label in (file.parent for file in images):
         if label.name != spell_controls(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)
-    return [_image(folder, file, (file.parent.name,)) for file in images]
+    return [_make_image(folder, file, (file.parent.name,)) for file in images]
 
 
-def _image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:
+def _make_image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:
     return CaptionedImage(str(file), file, captions, spell_controls(file.relative_to(folder).as_posix(), keep=""))

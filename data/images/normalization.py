@@ -15,12 +15,12 @@ def normalize_image(pixels: Tensor, statistics: ChannelStatistics) -> Tensor:
     whose training values are all the same is only moved by its mean. In memory the channels of a pixel stay side by
     side (torch's channels_last), as convolutions like them.
     """
-    mean, scale = _figures(statistics, pixels.device)
+    mean, scale = _means_and_scales(statistics, pixels.device)
     return pixels.to(torch.float32).sub_(mean).mul_(scale).permute(0, 3, 1, 2)
 
 
 @lru_cache(maxsize=8)
-def _figures(statistics: ChannelStatistics, device: torch.device) -> tuple[Tensor, Tensor]:
+def _means_and_scales(statistics: ChannelStatistics, device: torch.device) -> tuple[Tensor, Tensor]:
     """Means, and 1 / deviation, of the channels (C,), made once: a GPU would wait for each copy."""
     with torch.inference_mode(False):
         mean = torch.tensor(statistics.means, dtype=torch.float32, device=device)

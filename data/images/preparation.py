@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.decoding import Pixels, Shape, decode_image
+from tfm.data.images.decoding import ImageSize, Pixels, decode_image
 from tfm.data.json_documents import read_json
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class ImageTransform:
     shape: of every image. statistics: of the pixels of the training images.
     """
 
-    shape: Shape
+    shape: ImageSize
     statistics: ChannelStatistics
 
     def pixels(self, file: Path) -> Pixels:
@@ -74,22 +74,22 @@ def read_preparation(folder: Path, shown: Path | None = None) -> ImageTransform:
 
 def from_json(about: Mapping[str, Any]) -> ImageTransform:
     """Invert `Preparation.as_json`. Raises ValueError where the object is something else."""
-    shape = Shape(*(_integer(about, name) for name in ("height", "width", "channels")))
-    sums, squares = (_wholes(about, name, shape.channels) for name in ("sums", "squares"))
-    statistics = ChannelStatistics(_integer(about, "pixels"), sums, squares)
+    shape = ImageSize(*(_read_integer(about, name) for name in ("height", "width", "channels")))
+    sums, squares = (_read_integers(about, name, shape.channels) for name in ("sums", "squares"))
+    statistics = ChannelStatistics(_read_integer(about, "pixels"), sums, squares)
     if not _are_consistent(statistics):
         raise ValueError("no pixels have these sums")
     return ImageTransform(shape, statistics)
 
 
-def _integer(about: Mapping[str, Any], name: str) -> int:
+def _read_integer(about: Mapping[str, Any], name: str) -> int:
     value = about.get(name)
     if type(value) is not int or not 0 < value < 2**60:
         raise ValueError(f"{name} is {value!r}"[:80])
     return value
 
 
-def _wholes(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ...]:
+def _read_integers(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ...]:
     values = about.get(name)
     if not isinstance(values, list) or len(values) != channels or not all(type(each) is int for each in values):
         raise ValueError(f"{name} is {values!r}"[:80])

@@ -55,11 +55,11 @@ class RowImages:
         """Return some of the rows."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 
-    def normalised_by(self, preparation: ImageTransform) -> "RowImages":
+    def normalize_by(self, preparation: ImageTransform) -> "RowImages":
         """Return the images with another transform, such as that of a model."""
         return replace(self, preparation=preparation)
 
-    def augmented_at(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
+    def augment(self, augmentation: Augmentation, seed: int, step: int) -> "RowImages":
         """Return the same rows as they are at an update: a pure function of (seed, step, row).
 
         Args:

@@ -20,7 +20,7 @@ from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.decoding import Pixels, Shape, decode_image
+from tfm.data.images.decoding import ImageSize, Pixels, decode_image
 from tfm.data.images.image_report import ImageReport
 from tfm.data.images.preparation import ImageTransform, from_json
 from tfm.data.json_documents import read_json
@@ -32,7 +32,7 @@ ROWS_FILE = "rows.npy"
 class ImageWriter:
     """Appends images to the files of one split; see `write_images`."""
 
-    def __init__(self, stream: BufferedWriter, shape: Shape):
+    def __init__(self, stream: BufferedWriter, shape: ImageSize):
         self.shape = shape
         self.report = ImageReport()
         self.statistics = ChannelStatistics.empty(shape.channels)
@@ -73,7 +73,7 @@ class ImageWriter:
 
 
 @contextmanager
-def write_images(folder: Path, shape: Shape) -> Iterator[ImageWriter]:
+def write_images(folder: Path, shape: ImageSize) -> Iterator[ImageWriter]:
     """Write the images of one split into a folder, one by one, without holding them in memory.
 
     Before the end, `rows` of the writer must be set: the image of each row of texts. Raises DataError if there is none.
@@ -114,9 +114,9 @@ class ImageStore:
     report: dict[str, Any]
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ImageSize:
         """The shape of each image."""
-        return Shape(*self.pixels.shape[1:])
+        return ImageSize(*self.pixels.shape[1:])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -125,14 +125,14 @@ class ImageStore:
         """The images of some rows of texts, in that order: (len(rows), height, width, channels), a copy."""
         return np.asarray(self.pixels[self.rows[rows]])
 
-    def rows_of(self, image: int) -> Ints:
+    def image_rows(self, image: int) -> Ints:
         """The rows of texts that are of one image, in order: its captions."""
-        order, images = self._by_image
+        order, images = self._group_rows
         begin, end = np.searchsorted(images, [image, image + 1])
         return order[begin:end]
 
     @cached_property
-    def _by_image(self) -> tuple[Ints, Ints]:
+    def _group_rows(self) -> tuple[Ints, Ints]:
         """All rows, those of an image side by side, and the image of each."""
         order = np.argsort(self.rows, kind="stable")
         return order, self.rows[order]
@@ -162,7 +162,7 @@ def load_images(folder: Path) -> ImageStore:
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error
 
 
-def _write_head(stream: BufferedWriter, shape: Shape, count: int) -> int:
+def _write_head(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
     about = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
     np.lib.format.write_array_header_1_0(stream, about)
     return stream.tell()

@@ -1,4 +1,4 @@
-"""Inner attention, softmax(score(Q, K) + bias) V: explicit, with torch's kernels, for short sentences, within a window.
+"""Inner attention by the fastest kernel: torch's, of sentences end to end, in blocks within a window, or written out.
 
 Legend: B sentences · H heads · G heads of keys and values, each shared by H / G heads · T queries · S keys ·
 K width of a head's queries and keys · V width of its values.
@@ -11,43 +11,21 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from tfm.model.attention.explicit_attention import ExplicitAttention, ShortAttention, repeat_kv, sum_biases
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.layers.linear import LOW_PRECISION
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES
 from tfm.model.layout import FlatLayout
 from tfm.model.masks import Mask
 
 MAX_QUERIES_FOR_DECODE_KERNEL = 16
-MIN_LOGITS_TO_PAD_SOFTMAX = 4096
 MAX_KEYS_FOR_SHORT_ATTENTION = 64
-MIN_KEYS_FOR_TORCH_SOFTMAX = 16
-BLOCK = 16
+MIN_BLOCK_SIZE = 16
 MIN_BLOCKS_FOR_BLOCKED_ATTENTION = 4
 FULL, CAUSAL = (-1, -1), (-1, 0)
-
-
-class AttentionFunction(Protocol):
-    """Inner attention of all heads.
-
-    Args:
-        query: (B, H, T, K).
-        key: (B, G, S, K); each of the G heads is shared by H / G heads of queries.
-        value: (B, G, S, V).
-        mask: the keys that each query may attend to.
-        query_positions: (T,), or (B, T) where sentences differ.
-        key_positions: (S,), or (B, S) where sentences differ.
-
-    Returns:
-        The mixed values (B, H, T, V).
-    """
-
-    def __call__(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
-    ) -> Tensor: ...
 
 
 class VarlenKernel(Protocol):
@@ -59,118 +37,6 @@ class VarlenKernel(Protocol):
     def __call__(
         self, query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, window: tuple[int, int]
     ) -> Tensor | None: ...
-
-
-class ExplicitAttention(nn.Module):
-    """The equation written out: every score, every mask, every position hook, dropout on the weights.
-
-    Args:
-        score: (query, key) -> logits (B, H, T, S).
-        positions: the hooks of the position scheme.
-        dropout: applied to the attention weights.
-    """
-
-    def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
-        super().__init__()
-        self.score, self.positions, self.dropout = score, positions, dropout
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
-    ) -> Tensor:
-        """Return softmax(score(Q, K) + bias) V, with the terms that positions add; arguments as in
-        `AttentionFunction`.
-        """
-        key, value = repeat_kv(key, query), repeat_kv(value, query)
-        logits = self.score(query, key)
-        position_bias = self.positions.bias(query, key, query_positions, key_positions)
-        if (bias := sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))) is not None:
-            logits = logits + bias
-        weights = self.dropout(softmax(logits))
-        mixed: Tensor = weights @ value
-        if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
-            mixed = mixed + added
-        return mixed
-
-
-def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
-    """Repeat keys or values (B, G, S, K) for every head of the query (B, H, T, K): (B, H, S, K)."""
-    return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
-
-
-def sum_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
-    """Return the sum of the biases of the logits; None for nothing."""
-    if position_bias is None or of_mask is None:
-        return of_mask if position_bias is None else position_bias
-    return position_bias + of_mask
-
-
-def softmax(logits: Tensor) -> Tensor:
-    """Return exp(x) / sum of exp(x), over the last dimension.
-
-    On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
-    """
-    num_keys = logits.shape[-1]
-    if (
-        num_keys >= MIN_KEYS_FOR_TORCH_SOFTMAX
-        or logits.numel() < MIN_LOGITS_TO_PAD_SOFTMAX
-        or logits.device.type != "cpu"
-    ):
-        return logits.softmax(-1)
-    return F.pad(logits, (0, MIN_KEYS_FOR_TORCH_SOFTMAX - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
-
-
-class ShortAttention(torch.autograd.Function):
-    """P V with P = softmax(Q K^T / sqrt(K) + bias), and its gradients:
-
-    dV = P^T dO     dP = dO V^T     dS = P * (dP - sum_s P dP)     dQ = dS K / sqrt(K)     dK = dS^T Q / sqrt(K)
-
-    P is kept, which torch's kernel avoids; where there are few keys that kernel takes twice as long.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
-        """Return softmax(Q K^T / sqrt(K) + bias) V, and save the tensors that the gradient needs.
-
-        Args:
-            ctx: the context of autograd.
-            query: (B, H, T, K).
-            key: (B, H, S, K).
-            value: (B, H, S, V).
-            bias: added to the logits, broadcastable to (B, H, T, S); None for nothing.
-
-        Returns:
-            The mixed values (B, H, T, V).
-        """
-        batch, heads, num_queries, width = query.shape
-        query, key, value = (
-            heads_per_group.reshape(batch * heads, -1, heads_per_group.shape[3])
-            for heads_per_group in (query, key, value)
-        )
-        logits = query.new_empty(batch, heads, num_queries, key.shape[1])
-        logits.copy_(logits.new_zeros(()) if bias is None else bias)
-        logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
-        weights = softmax(logits)
-        ctx.save_for_backward(query, key, value, weights)
-        return (weights @ value).view(batch, heads, num_queries, -1)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        query, key, value, weights = ctx.saved_tensors
-        batch, heads = grad.shape[:2]
-        grad = grad.reshape(batch * heads, -1, grad.shape[3])
-        grad_value = weights.transpose(1, 2) @ grad
-        grad_weights = grad @ value.transpose(1, 2)
-        grad_logits = grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True)).mul_(weights)
-        grad_logits.mul_(query.shape[-1] ** -0.5)
-        grad_query, grad_key = grad_logits @ key, grad_logits.transpose(1, 2) @ query
-        return (
-            *(
-                heads_per_group.view(batch, heads, -1, heads_per_group.shape[-1])
-                for heads_per_group in (grad_query, grad_key, grad_value)
-            ),
-            None,
-        )
 
 
 class FusedAttention(nn.Module):
@@ -244,7 +110,7 @@ class VarlenAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """Return the output of the equation, by the kernel where it applies; arguments as in `AttentionFunction`."""
-        kernel = self.kernel or (torchs_varlen_kernel() if query.is_cuda else None)
+        kernel = self.kernel or (load_varlen_kernel() if query.is_cuda else None)
         same_head_dim = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
         mixed = None
         if mask.flat is not None and kernel is not None and same_head_dim:
@@ -274,17 +140,17 @@ class BlockedAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """Return the output of the equation, block by block in long sentences; arguments as in `AttentionFunction`."""
-        size, length = max(mask.window or 0, BLOCK), query.shape[2]
+        size, length = max(mask.window or 0, MIN_BLOCK_SIZE), query.shape[2]
         if mask.window is None or mask.flat is not None or length <= MIN_BLOCKS_FOR_BLOCKED_ATTENTION * size:
             output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
             return output
         parts = 2 if mask.causal else 3
         positions = torch.arange(parts * size, device=query.device)  # in a block: only distances count
         mixed: Tensor = self.otherwise(
-            in_blocks(query, size, 1),
-            in_blocks(key, size, parts),
-            in_blocks(value, size, parts),
-            mask.in_blocks(size, parts, len(query), length, query.device),
+            split_blocks(query, size, 1),
+            split_blocks(key, size, parts),
+            split_blocks(value, size, parts),
+            mask.split_blocks(size, parts, len(query), length, query.device),
             positions[size : 2 * size],
             positions,
         )
@@ -292,7 +158,7 @@ class BlockedAttention(nn.Module):
         return by_block.transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
-def in_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
+def split_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
     """Return heads (B, H, S, K) in C blocks of `size`, each with its neighbors, as (B C, H, parts * size, K).
 
     Args:
@@ -309,7 +175,7 @@ def in_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
 
 
 @cache
-def torchs_varlen_kernel() -> VarlenKernel | None:
+def load_varlen_kernel() -> VarlenKernel | None:
     """(query, key, value (N, H, K), their layouts, causal) -> (N, H, K); None where this torch has none."""
     try:
         from torch.nn.attention.varlen import varlen_attn
@@ -356,4 +222,6 @@ def choose_inner_attention(
     fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
     if not fusible:
         return equation
-    return VarlenAttention(FusedAttention(equation), dtype) if dtype in LOW_PRECISION else FusedAttention(equation)
+    return (
+        VarlenAttention(FusedAttention(equation), dtype) if dtype in LOW_PRECISION_DTYPES else FusedAttention(equation)
+    )

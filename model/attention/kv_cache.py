@@ -81,7 +81,7 @@ class LayerKVCache:
             Keys (B, H, S, K) and values (B, H, S, V).
         """
         keys, values = self.ensure_capacity(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
-        if not dispatch.write(keys, values, key, value, slots.new_slots):
+        if not dispatch.write_slots(keys, values, key, value, slots.new_slots):
             rows = slots.rows(key.shape[1], keys.shape[2])
             for cache, new in ((keys, key), (values, value)):
                 cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
@@ -101,8 +101,8 @@ class LayerKVCache:
         """
         used = slots.positions.shape[1]
         batch, width = slots.new_slots.shape
-        self._key = _with_room(self._key, used, like, (batch, heads, width, widths[0]))
-        self._value = _with_room(self._value, used, like, (batch, heads, width, widths[1]))
+        self._key = _grow_cache(self._key, used, like, (batch, heads, width, widths[0]))
+        self._value = _grow_cache(self._value, used, like, (batch, heads, width, widths[1]))
         return self._key, self._value
 
     def ancestor_kv(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
@@ -138,8 +138,8 @@ class LayerKVCache:
         """
         if self._key is None or self._value is None or other._key is None or other._value is None:
             return  # nothing was written there yet
-        self._key = _with_room(self._key, used, other._key, other._key.shape)
-        self._value = _with_room(self._value, used, other._value, other._value.shape)
+        self._key = _grow_cache(self._key, used, other._key, other._key.shape)
+        self._value = _grow_cache(self._value, used, other._value, other._value.shape)
         self._key[sentences, :, :used] = other._key[:, :, :used]
         self._value[sentences, :, :used] = other._value[:, :, :used]
 
@@ -151,7 +151,7 @@ class LayerKVCache:
         return kept
 
 
-def _with_room(cache: Tensor | None, used: int, like: Tensor, new: Sequence[int]) -> Tensor:
+def _grow_cache(cache: Tensor | None, used: int, like: Tensor, new: Sequence[int]) -> Tensor:
     """The cache with at least `used` slots; it grows by half, so that it is seldom copied. New slots are zero.
 
     new: the shape (B, H, W, K) of the rows to be written.

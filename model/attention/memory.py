@@ -60,8 +60,8 @@ class Memory:
         if not self.keys_values:
             return self
         width = max(self._width, other._width)
-        allowed = F.pad(self._real(), (0, width - self._width))
-        allowed = allowed.index_copy(0, sentences, F.pad(other._real(), (0, width - other._width)))
+        allowed = F.pad(self._row_mask(), (0, width - self._width))
+        allowed = allowed.index_copy(0, sentences, F.pad(other._row_mask(), (0, width - other._width)))
         longest = int(allowed.sum(3).max())
         keys_values = tuple(
             (
@@ -77,7 +77,7 @@ class Memory:
         """S."""
         return self.keys_values[0][0].shape[2]
 
-    def _real(self) -> Tensor:
+    def _row_mask(self) -> Tensor:
         """Return a mask (B, 1, 1, S) of the real rows."""
         if self.mask.allowed is not None:
             return self.mask.allowed

@@ -1,6 +1,6 @@
 """Multi-head attention over rows: self-attention and cross-attention, in training and step by step.
 
-Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `inner_attention.py`)
+Attention(Q, K, V) = softmax(score(Q, K) + bias) V   (Vaswani et al. 2017, eq. 1; `explicit_attention.py`)
 Legend: N rows · B sentences · T queries · S keys · D width · H heads · G heads of keys and values · K width of a head's
 queries and keys · V width of its values.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import AttentionFunction
+from tfm.model.attention.explicit_attention import AttentionFunction
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.layers.linear import Linear
@@ -73,7 +73,7 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.window = heads, window
-        self.query_key_value = projection(dim, (heads.query, heads.key, heads.value), compute_dtype)
+        self.query_key_value = make_projection(dim, (heads.query, heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
         self.output = Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
         self.positions = positions
@@ -103,8 +103,8 @@ class SelfAttention(nn.Module):
         Returns:
             Rows (N, D); keys (B, G, S, K) and values (B, G, S, V).
         """
-        query, key, value = self._heads(layout.pad(self.query_key_value(rows)), layout.columns)
-        mask = mask if self.window is None else mask.with_window(self.window)
+        query, key, value = self._query_key_value(layout.pad(self.query_key_value(rows)), layout.columns)
+        mask = mask if self.window is None else mask.restrict_to_window(self.window)
         attn_output = self.mix(query, key, value, mask, layout.columns, layout.columns)
         output: Tensor = self.output(layout.unpad(join_heads(attn_output)))
         return output, (key, value)
@@ -121,14 +121,14 @@ class SelfAttention(nn.Module):
             Rows (R, D).
         """
         projected = self.query_key_value(rows).view(*slots.new_slots.shape, -1)
-        query, key, value = self._heads(projected, slots.new_positions)
+        query, key, value = self._query_key_value(projected, slots.new_positions)
         keys, values = cache.write(key, value, slots)
         mask = slots.mask if self.window is None else slots.window_mask(self.window)
         attn_output = self.mix(query, keys, values, mask, slots.new_positions, slots.positions)
         output: Tensor = self.output(join_heads(attn_output).flatten(0, 1))
         return output
 
-    def _heads(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _query_key_value(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
         query, key, value = split_projections(projected, self.heads.query, self.heads.key, self.heads.value)
         query, key = self.query_norm(query), self.key_norm(key)
@@ -159,8 +159,8 @@ class CrossAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.query = projection(dim, (heads.query,), compute_dtype)
-        self.key_value = projection(memory_dim, (heads.key, heads.value), compute_dtype)
+        self.query = make_projection(dim, (heads.query,), compute_dtype)
+        self.key_value = make_projection(memory_dim, (heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
         self.output = Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
         self.mix = mix
@@ -217,7 +217,7 @@ class CrossAttention(nn.Module):
         return self.key_norm(key), value
 
 
-def projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Linear:
+def make_projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Linear:
     """Return a linear layer from D to the sum of H K of some (H, K), side by side.
 
     Args:

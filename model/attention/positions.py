@@ -61,7 +61,7 @@ class NoPositionEmbedding(nn.Module):
         return rows
 
 
-class Sinusoidal(nn.Module):
+class SinusoidalPositions(nn.Module):
     """Layer that adds to each row that of its position in a table of sines and cosines.
 
     Args:
@@ -81,7 +81,7 @@ class Sinusoidal(nn.Module):
         return rows + self.table.index_select(0, positions).to(rows.dtype)
 
 
-class Learned(nn.Module):
+class LearnedPositions(nn.Module):
     """One trained vector a position."""
 
     def __init__(self, dim: int, max_length: int) -> None:
@@ -95,7 +95,7 @@ class Learned(nn.Module):
         return rows + added
 
 
-class Concatenated(nn.Module):
+class ConcatenatedPositions(nn.Module):
     """[row ; vector of its position]: a scheme of the input beside the rows, not added to them.
 
     width: of the vector, half of the output's.
@@ -117,7 +117,7 @@ class Concatenated(nn.Module):
         return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
 
 
-class Scheme(NamedTuple):
+class PositionScheme(NamedTuple):
     """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim,
     [model.rotary]).
     """
@@ -126,23 +126,23 @@ class Scheme(NamedTuple):
     attention: Callable[[int, int, int, RotaryConfig], AttentionPositions]
 
 
-def _neutral(heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig) -> AttentionPositions:
+def _no_attention_positions(heads: int, key_dim: int, value_dim: int, rotary: RotaryConfig) -> AttentionPositions:
     return AttentionPositions()
 
 
-POSITIONS: dict[str, Scheme] = {
-    "none": Scheme(NoPositionEmbedding, _neutral),
-    "sinusoidal": Scheme(Sinusoidal, _neutral),
-    "fairseq": Scheme(partial(Sinusoidal, table_of=fairseq_sinusoids), _neutral),
-    "learned": Scheme(Learned, _neutral),
-    "rotary": Scheme(NoPositionEmbedding, Rotary),
-    "alibi": Scheme(NoPositionEmbedding, Alibi),
-    "shaw": Scheme(NoPositionEmbedding, Shaw),
-    "transformer_xl": Scheme(NoPositionEmbedding, TransformerXL),
+POSITIONS: dict[str, PositionScheme] = {
+    "none": PositionScheme(NoPositionEmbedding, _no_attention_positions),
+    "sinusoidal": PositionScheme(SinusoidalPositions, _no_attention_positions),
+    "fairseq": PositionScheme(partial(SinusoidalPositions, table_of=fairseq_sinusoids), _no_attention_positions),
+    "learned": PositionScheme(LearnedPositions, _no_attention_positions),
+    "rotary": PositionScheme(NoPositionEmbedding, Rotary),
+    "alibi": PositionScheme(NoPositionEmbedding, Alibi),
+    "shaw": PositionScheme(NoPositionEmbedding, Shaw),
+    "transformer_xl": PositionScheme(NoPositionEmbedding, TransformerXL),
 }
 
 
-def added(scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> nn.Module:
+def make_added_positions(scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) -> nn.Module:
     """Return a scheme of the input as it is: its vectors are as wide as the rows.
 
     Args:
@@ -153,9 +153,9 @@ def added(scheme: Callable[[int, int], nn.Module], dim: int, max_length: int) ->
     return scheme(dim, max_length)
 
 
-JOINS: dict[str, Callable[[Callable[[int, int], nn.Module], int, int], nn.Module]] = {
-    "add": added,
-    "concatenate": Concatenated,
+POSITION_JOINS: dict[str, Callable[[Callable[[int, int], nn.Module], int, int], nn.Module]] = {
+    "add": make_added_positions,
+    "concatenate": ConcatenatedPositions,
 }
 """By name: (a scheme's `input`, dim, max_length) -> the module that makes rows of width dim of embeddings and
 positions.

@@ -74,7 +74,7 @@ class Rotary(AttentionPositions):
 
     def frequencies(self, heads: Tensor) -> Tensor:
         """Return f_i (K / 2,) of queries or keys (..., K), in their type and on their device."""
-        return scale_rope_frequencies(_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
+        return scale_rope_frequencies(_inverse_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
@@ -136,7 +136,7 @@ class Alibi(AttentionPositions):
             key_positions: (S,), or (B, S) where sentences differ.
         """
         slopes = 2.0 ** (torch.arange(1, self.heads + 1, device=query.device, dtype=query.dtype) * (-8 / self.heads))
-        return -slopes[:, None, None] * distances(query_positions, key_positions).abs()
+        return -slopes[:, None, None] * key_distances(query_positions, key_positions).abs()
 
 
 class Shaw(AttentionPositions):
@@ -168,7 +168,7 @@ class Shaw(AttentionPositions):
             key_positions: (S,), or (B, S) where sentences differ.
         """
         distance_logits = query @ self.for_keys.t() * query.shape[-1] ** -0.5
-        return _gather_distances(distance_logits, self._rows(query_positions, key_positions))
+        return _gather_distances(distance_logits, self._distance_rows(query_positions, key_positions))
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return the sum over keys of weight * a'_d, (B, H, T, V).
@@ -178,15 +178,15 @@ class Shaw(AttentionPositions):
             query_positions: (T,), or (B, T) where sentences differ.
             key_positions: (S,), or (B, S) where sentences differ.
         """
-        rows = self._rows(query_positions, key_positions).expand_as(weights)
+        rows = self._distance_rows(query_positions, key_positions).expand_as(weights)
         distance_logits = weights.new_zeros(*weights.shape[:3], 2 * MAX_RELATIVE_DISTANCE + 1).scatter_add(
             3, rows, weights
         )
         return distance_logits @ self.for_values
 
-    def _rows(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def _distance_rows(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         return (
-            distances(query_positions, key_positions).clamp(-MAX_RELATIVE_DISTANCE, MAX_RELATIVE_DISTANCE)
+            key_distances(query_positions, key_positions).clamp(-MAX_RELATIVE_DISTANCE, MAX_RELATIVE_DISTANCE)
             + MAX_RELATIVE_DISTANCE
         )
 
@@ -220,13 +220,13 @@ class TransformerXL(AttentionPositions):
             key_positions: (S,), or (B, S) where sentences differ.
         """
         heads, head_dim = self.u.shape[0], self.u.shape[2]
-        behind = -distances(query_positions, key_positions)
+        behind = -key_distances(query_positions, key_positions)
         if query_positions.dim() == 1:  # they count up: no need to ask a device how far they reach
             farthest = max(len(query_positions), len(key_positions)) - 1
         else:
             farthest = int(behind.abs().max())
         far_to_near = torch.arange(-farthest, farthest + 1, device=query.device)
-        angles = far_to_near.unsqueeze(-1) * _frequencies(heads * head_dim, query)
+        angles = far_to_near.unsqueeze(-1) * _inverse_frequencies(heads * head_dim, query)
         sines = torch.cat([angles.sin(), angles.cos()], dim=1)[:, : heads * head_dim]
         distance_logits = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
         logits: Tensor = self.u @ key.transpose(2, 3) + _gather_distances(
@@ -235,7 +235,7 @@ class TransformerXL(AttentionPositions):
         return logits / math.sqrt(head_dim)
 
 
-def distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+def key_distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """Return j - i of every query i and key j: (T, S), or (B, 1, T, S) where the positions of sentences differ."""
     between = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
     return between if between.dim() == 2 else between.unsqueeze(1)
@@ -246,6 +246,6 @@ def _gather_distances(distance_logits: Tensor, rows: Tensor) -> Tensor:
     return distance_logits.gather(3, rows.expand(*distance_logits.shape[:3], rows.shape[-1]))
 
 
-def _frequencies(dim: int, like: Tensor, base: float = DEFAULT_ROTARY.base) -> Tensor:
+def _inverse_frequencies(dim: int, like: Tensor, base: float = DEFAULT_ROTARY.base) -> Tensor:
     """Return 1 / base^(2i/D) (D / 2,), in the type and on the device of `like`."""
     return torch.pow(base, torch.arange(0, dim, 2, device=like.device, dtype=like.dtype) / -dim)

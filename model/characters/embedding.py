@@ -28,19 +28,19 @@ class CharacterEmbedding(nn.Module):
 
     def layout(self, tokens: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of characters (N,), one row each, of texts of these lengths (B,)."""
-        return Layout.of(lengths, tokens.device)
+        return Layout.from_lengths(lengths, tokens.device)
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, ShorterLayout]:
         """Return the shorter rows (M, D) of characters (N,), and their layout."""
-        shorter = self.shorter(layout)
-        return self.downsampling(self.contextual(tokens, shorter), shorter), shorter
+        shorter = self.shorter_layout(layout)
+        return self.downsampling(self.contextualize(tokens, shorter), shorter), shorter
 
-    def shorter(self, layout: AnyLayout) -> ShorterLayout:
+    def shorter_layout(self, layout: AnyLayout) -> ShorterLayout:
         """The layout of the shorter sequence."""
         assert isinstance(layout, Layout), "flat batches are refused: their rows have no shorter sequence of one length"
         return ShorterLayout(layout, self.rate)
 
-    def contextual(self, tokens: Tensor, layout: ShorterLayout) -> Tensor:
+    def contextualize(self, tokens: Tensor, layout: ShorterLayout) -> Tensor:
         """Return the rows (N, D) of characters (N,), each of which has seen those around it."""
         characters = layout.characters
         rows: Tensor = self.local(self.characters(tokens, characters.positions), characters, padding_mask(characters))

@@ -6,8 +6,8 @@ Legend: N ids · E width · K hashes · B buckets.
 import torch
 from torch import Tensor, nn
 
-PRIME = 2**31 - 1
-MULTIPLIER = 48271
+HASH_PRIME = 2**31 - 1
+HASH_MULTIPLIER = 48271
 """Multiplier of Park and Miller (1993): its powers modulo PRIME are all the numbers from 1 to PRIME - 1."""
 
 
@@ -36,17 +36,17 @@ class HashEmbedding(nn.Module):
         self.hashes, self.buckets, self.embedding_dim = hashes, buckets, dim
         self.tables = nn.Embedding(hashes * buckets, dim // hashes)
         nn.init.normal_(self.tables.weight, std=dim**-0.5)
-        powers = [pow(MULTIPLIER, power, PRIME) for power in range(3, 2 * hashes + 3)]
+        powers = [pow(HASH_MULTIPLIER, power, HASH_PRIME) for power in range(3, 2 * hashes + 3)]
         self.register_buffer("multipliers", torch.tensor(powers[0::2]), persistent=False)
         self.register_buffer("shifts", torch.tensor(powers[1::2]), persistent=False)
         # All tables lie in one, end to end.
         self.register_buffer("firsts", torch.arange(hashes) * buckets, persistent=False)
 
-    def places(self, ids: Tensor) -> Tensor:
+    def bucket_indices(self, ids: Tensor) -> Tensor:
         """Return the bucket in each table (N, K) of ids (N,)."""
-        return (self.multipliers * (ids.unsqueeze(1) + 1) + self.shifts) % PRIME % self.buckets
+        return (self.multipliers * (ids.unsqueeze(1) + 1) + self.shifts) % HASH_PRIME % self.buckets
 
     def forward(self, ids: Tensor) -> Tensor:
         """(N,) -> (N, E)."""
-        found: Tensor = self.tables(self.places(ids) + self.firsts)
+        found: Tensor = self.tables(self.bucket_indices(ids) + self.firsts)
         return found.flatten(1)

@@ -1,31 +1,31 @@
 """Checks of the values that go together with an architecture and its task."""
 
-from tfm.model.config_fields import GATED, SUPPORTED_TASKS, ModelFields
+from tfm.model.config_fields import GATED_ACTIVATIONS, SUPPORTED_TASKS, ModelFields
 from tfm.model.config_tables import RecurrentConfig, SpanCorruptionConfig, WordVectorsConfig
 
 # Architecture and task
 
 
-def task_of_architecture(config: ModelFields) -> str | None:
+def task_problem(config: ModelFields) -> str | None:
     if config.task in SUPPORTED_TASKS[config.architecture]:
         return None
     able = " or ".join(f'"{task}"' for task in SUPPORTED_TASKS[config.architecture])
     return f'architecture = "{config.architecture}" is for {able}, not "{config.task}": set model.task'
 
 
-def block_of_language_models(config: ModelFields) -> str | None:
+def block_task_problem(config: ModelFields) -> str | None:
     if config.block is not None and config.task != "language_model":
         return f'block is for task = "language_model", not "{config.task}"'
     return None
 
 
-def block_within_max_length(config: ModelFields) -> str | None:
+def block_length_problem(config: ModelFields) -> str | None:
     if config.block is not None and config.block > config.max_length:
         return f"block ({config.block}) exceeds max_length ({config.max_length})"
     return None
 
 
-def begin_token_of_texts(config: ModelFields) -> str | None:
+def begin_token_problem(config: ModelFields) -> str | None:
     if not config.begin_token:
         return None
     if config.architecture != "encoder_only":
@@ -36,17 +36,17 @@ def begin_token_of_texts(config: ModelFields) -> str | None:
     return None
 
 
-def head_transform_of_masked_models(config: ModelFields) -> str | None:
+def head_transform_problem(config: ModelFields) -> str | None:
     if not config.head_transform:
         return None
     if config.task != "masked_language_model":
         return f'head_transform is for task = "masked_language_model", not "{config.task}"'
-    if config.activation in GATED:
+    if config.activation in GATED_ACTIVATIONS:
         return f'head_transform has one product, and activation = "{config.activation}" needs two'
     return None
 
 
-def languages_of_a_translation(config: ModelFields) -> str | None:
+def languages_problem(config: ModelFields) -> str | None:
     if config.languages == "source":
         return None
     if (config.architecture, config.task) != ("transformer", "translation"):
@@ -61,7 +61,7 @@ def languages_of_a_translation(config: ModelFields) -> str | None:
 # Recurrent models
 
 
-def recurrent_table(config: ModelFields) -> str | None:
+def recurrent_table_problem(config: ModelFields) -> str | None:
     if config.architecture == "recurrent":
         return None
     wanted = config.recurrent
@@ -71,7 +71,7 @@ def recurrent_table(config: ModelFields) -> str | None:
     return None
 
 
-def recurrent_directions(config: ModelFields) -> str | None:
+def recurrent_directions_problem(config: ModelFields) -> str | None:
     if config.architecture != "recurrent" or not config.recurrent.bidirectional:
         return None
     if config.recurrent.reverse_source:
@@ -81,7 +81,7 @@ def recurrent_directions(config: ModelFields) -> str | None:
     return None
 
 
-def recurrent_positions(config: ModelFields) -> str | None:
+def recurrent_positions_problem(config: ModelFields) -> str | None:
     if config.architecture != "recurrent":
         return None
     if config.positions not in ("none", "sinusoidal"):
@@ -94,13 +94,13 @@ def recurrent_positions(config: ModelFields) -> str | None:
 # Word vectors
 
 
-def word_vectors_table(config: ModelFields) -> str | None:
+def word_vectors_table_problem(config: ModelFields) -> str | None:
     if config.task != "word_vectors" and config.word_vectors != WordVectorsConfig():
         return 'model.word_vectors is for architecture = "skip_gram" or "cbow"'
     return None
 
 
-def word_vectors_without_clusters(config: ModelFields) -> str | None:
+def word_vectors_adaptive_problem(config: ModelFields) -> str | None:
     if config.task == "word_vectors" and config.adaptive is not None:
         return (
             f'architecture = "{config.architecture}" has no adaptive softmax; with word_vectors.negatives a '
@@ -112,7 +112,7 @@ def word_vectors_without_clusters(config: ModelFields) -> str | None:
 # Span corruption
 
 
-def span_corruption_table(config: ModelFields) -> str | None:
+def span_corruption_table_problem(config: ModelFields) -> str | None:
     if config.task != "span_corruption" and config.span_corruption != SpanCorruptionConfig():
         return f'model.span_corruption is for task = "span_corruption", not "{config.task}"'
     return None

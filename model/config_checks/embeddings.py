@@ -1,40 +1,40 @@
 """Checks of the values of embeddings and the output layer: word vectors, the adaptive softmax, widths."""
 
-from tfm.model.config_fields import EMBEDDED_SIDES, ONE_STACK, TOKEN_OUTPUT_TASKS, ModelFields
+from tfm.model.config_fields import EMBEDDED_SIDES, ONE_STACK_ARCHITECTURES, TOKEN_OUTPUT_TASKS, ModelFields
 from tfm.model.config_tables import StackConfig
 
 # Embeddings that start from word vectors
 
 
-def check_vectors_have_embedding(config: ModelFields) -> str | None:
+def vectors_side_problem(config: ModelFields) -> str | None:
     reads = EMBEDDED_SIDES.get(config.architecture, ("source", "target"))
-    for side in config.sides_with_vectors:
+    for side in config.vector_sides:
         if side not in reads:
             return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
     return None
 
 
-def vectors_of_one_embedding(config: ModelFields) -> str | None:
-    if len(config.sides_with_vectors) == 2 and config.tie in ("embeddings", "all"):
+def shared_vectors_problem(config: ModelFields) -> str | None:
+    if len(config.vector_sides) == 2 and config.tie in ("embeddings", "all"):
         return f'tie = "{config.tie}" shares one embedding: give source_vectors or target_vectors, not both'
     return None
 
 
-def vectors_of_one_width(config: ModelFields) -> str | None:
-    sides = config.sides_with_vectors
+def vectors_width_problem(config: ModelFields) -> str | None:
+    sides = config.vector_sides
     if sides and config.adaptive is not None and config.adaptive.inputs:
         return f"{sides[0]}_vectors have one width for all pieces, but adaptive.inputs = true makes rare ones narrower"
     return None
 
 
-def frozen_vectors_are_given(config: ModelFields) -> str | None:
-    if config.freeze_vectors and not config.sides_with_vectors:
+def frozen_vectors_problem(config: ModelFields) -> str | None:
+    if config.freeze_vectors and not config.vector_sides:
         return "freeze_vectors needs embeddings that start from source_vectors or target_vectors"
     return None
 
 
-def frozen_vectors_not_of_the_output(config: ModelFields) -> str | None:
-    one_table = config.architecture in ONE_STACK or config.tie in ("embeddings", "all")
+def frozen_output_problem(config: ModelFields) -> str | None:
+    one_table = config.architecture in ONE_STACK_ARCHITECTURES or config.tie in ("embeddings", "all")
     tied = config.task in TOKEN_OUTPUT_TASKS and config.tie in ("output", "all")
     if tied and config.frozen_sides and (one_table or "target" in config.frozen_sides):
         return (
@@ -47,7 +47,7 @@ def frozen_vectors_not_of_the_output(config: ModelFields) -> str | None:
 # The adaptive softmax
 
 
-def adaptive_task(config: ModelFields) -> str | None:
+def adaptive_task_problem(config: ModelFields) -> str | None:
     if config.adaptive is not None and config.task not in TOKEN_OUTPUT_TASKS:
         return (
             f'adaptive is for model.task = {" or ".join(map(repr, TOKEN_OUTPUT_TASKS))}, not "{config.task}": there is '
@@ -56,7 +56,7 @@ def adaptive_task(config: ModelFields) -> str | None:
     return None
 
 
-def adaptive_tie(config: ModelFields) -> str | None:
+def adaptive_tie_problem(config: ModelFields) -> str | None:
     if config.adaptive is not None and config.tie in ("output", "all") and not config.adaptive.inputs:
         return (
             f'tie = "{config.tie}" needs embeddings of the same clusters as the output: adaptive.inputs = true, or '
@@ -65,13 +65,13 @@ def adaptive_tie(config: ModelFields) -> str | None:
     return None
 
 
-def adaptive_bias(config: ModelFields) -> str | None:
+def adaptive_bias_problem(config: ModelFields) -> str | None:
     if config.adaptive is not None and config.output_bias:
         return "adaptive has no bias of each piece: remove output_bias"
     return None
 
 
-def adaptive_widths(config: ModelFields) -> str | None:
+def adaptive_width_problem(config: ModelFields) -> str | None:
     if config.adaptive is None:
         return None
     stacks = {"encoder_only": (config.encoder,), "decoder_only": (config.decoder,)}
@@ -89,16 +89,16 @@ def adaptive_widths(config: ModelFields) -> str | None:
 # Widths
 
 
-def heads_divide_dim(config: ModelFields) -> str | None:
-    for side in config.attending_sides:
+def heads_dim_problem(config: ModelFields) -> str | None:
+    for side in config.attention_sides:
         stack: StackConfig = getattr(config, side)
         if stack.dim % stack.heads and None in (stack.key_dim, stack.value_dim):
             return f"{side}: heads ({stack.heads}) must divide dim ({stack.dim})"
     return None
 
 
-def tied_embeddings_of_one_width(config: ModelFields) -> str | None:
-    two = config.architecture not in ONE_STACK and config.tie in ("embeddings", "all")
+def tied_width_problem(config: ModelFields) -> str | None:
+    two = config.architecture not in ONE_STACK_ARCHITECTURES and config.tie in ("embeddings", "all")
     if two and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
         return f'tie = "{config.tie}" with encoder and decoder of different dim needs embedding_dim'
     return None

@@ -9,7 +9,7 @@ SCORES_BY_POSITIONS = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",),
 """The scores that some positions are part of; others go with all scores."""
 
 
-def score_of_positions(config: ModelFields) -> str | None:
+def positions_score_problem(config: ModelFields) -> str | None:
     scores = SCORES_BY_POSITIONS.get(config.positions, (config.score,))
     if config.score not in scores:
         return (
@@ -19,7 +19,7 @@ def score_of_positions(config: ModelFields) -> str | None:
     return None
 
 
-def rotary_pairs(config: ModelFields) -> str | None:
+def rotary_dim_problem(config: ModelFields) -> str | None:
     sides = {"encoder": config.encoder, "decoder": config.decoder}
     if config.vision is not None:
         del sides["encoder"]  # its positions are those of vision
@@ -30,13 +30,13 @@ def rotary_pairs(config: ModelFields) -> str | None:
     return None
 
 
-def rotary_table(config: ModelFields) -> str | None:
+def rotary_table_problem(config: ModelFields) -> str | None:
     if config.positions != "rotary" and config.rotary != RotaryConfig():
         return f'model.rotary is for positions = "rotary", not "{config.positions}"'
     return None
 
 
-def concatenated_positions(config: ModelFields) -> str | None:
+def concatenated_positions_problem(config: ModelFields) -> str | None:
     if config.positions_join == "concatenate" and config.positions not in INPUT_POSITIONS:
         return (
             f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal", "fairseq" or '
@@ -45,7 +45,7 @@ def concatenated_positions(config: ModelFields) -> str | None:
     return None
 
 
-def check_dim_at_least_2(config: ModelFields) -> str | None:
+def sinusoidal_dim_problem(config: ModelFields) -> str | None:
     halves = {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
         if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
@@ -55,7 +55,7 @@ def check_dim_at_least_2(config: ModelFields) -> str | None:
     return None
 
 
-def frequencies_of_fairseq(config: ModelFields) -> str | None:
+def fairseq_dim_problem(config: ModelFields) -> str | None:
     sides = {"decoder_only": ("decoder",), "encoder_only": ("encoder",)}.get(
         config.architecture, ("encoder", "decoder")
     )
@@ -69,7 +69,7 @@ def frequencies_of_fairseq(config: ModelFields) -> str | None:
     return None
 
 
-def positions_of_self_attention(config: ModelFields) -> str | None:
+def attention_positions_problem(config: ModelFields) -> str | None:
     if config.mixing != "attention" and config.positions not in ("none", *INPUT_POSITIONS):
         return (
             f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
@@ -78,7 +78,7 @@ def positions_of_self_attention(config: ModelFields) -> str | None:
     return None
 
 
-def window_of_mixing(config: ModelFields) -> str | None:
+def window_problem(config: ModelFields) -> str | None:
     if config.mixing == "recurrent" and config.window is not None:
         return f'mixing = "recurrent" has no window ({config.window}): remove model.window'
     return None

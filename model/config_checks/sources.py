@@ -2,39 +2,50 @@
 
 from collections.abc import Mapping
 
-from tfm.model.config_fields import CHARACTER_TASKS, IMAGE_TASKS, ONE_STACK, Architecture, ModelFields, Task
+from tfm.model.config_fields import (
+    CHARACTER_TASKS,
+    IMAGE_TASKS,
+    ONE_STACK_ARCHITECTURES,
+    Architecture,
+    ModelFields,
+    Task,
+)
 
 # Images
 
 
-def vision_of_a_task(config: ModelFields) -> str | None:
-    return None if config.vision is None else _of_a_task(config, IMAGE_TASKS, "images (model.vision)")
+def vision_task_problem(config: ModelFields) -> str | None:
+    return None if config.vision is None else _task_problem(config, IMAGE_TASKS, "images (model.vision)")
 
 
-def vision_without_shared_embeddings(config: ModelFields) -> str | None:
-    if config.vision is not None and config.architecture not in ONE_STACK and config.tie in ("embeddings", "all"):
+def vision_tie_problem(config: ModelFields) -> str | None:
+    if (
+        config.vision is not None
+        and config.architecture not in ONE_STACK_ARCHITECTURES
+        and config.tie in ("embeddings", "all")
+    ):
         return f'tie = "{config.tie}" shares the embeddings of the source, and an image has none: "output" or "none"'
     return None
 
 
-def vision_without_source_vectors(config: ModelFields) -> str | None:
+def vision_vectors_problem(config: ModelFields) -> str | None:
     if config.vision is not None and config.source_vectors is not None:
         return "source_vectors are of pieces of text, and the source is an image (model.vision)"
     return None
 
 
-def vision_reads_at_once(config: ModelFields) -> str | None:
+def vision_order_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
-    return None if config.vision is None else _reads_in_order(config, why)
+    return None if config.vision is None else _order_problem(config, why)
 
 
-def vision_pooling(config: ModelFields) -> str | None:
+def vision_pooling_problem(config: ModelFields) -> str | None:
     if config.vision is not None and config.pooling == "first":
         return 'pooling = "first" would take the upper left corner of an image (model.vision): "mean" or "max"'
     return None
 
 
-def layers_of_a_stack(config: ModelFields) -> str | None:
+def num_layers_problem(config: ModelFields) -> str | None:
     if config.decoder.layers == 0:
         return "decoder.layers must be 1 or more"
     if config.encoder.layers == 0 and (config.vision is None or config.vision.encoder != "convolution"):
@@ -45,20 +56,20 @@ def layers_of_a_stack(config: ModelFields) -> str | None:
 # Characters
 
 
-def canine_of_a_task(config: ModelFields) -> str | None:
-    return None if config.canine is None else _of_a_task(config, CHARACTER_TASKS, "characters (model.canine)")
+def canine_task_problem(config: ModelFields) -> str | None:
+    return None if config.canine is None else _task_problem(config, CHARACTER_TASKS, "characters (model.canine)")
 
 
-def canine_without_vision(config: ModelFields) -> str | None:
+def canine_vision_problem(config: ModelFields) -> str | None:
     if config.canine is not None and config.vision is not None:
         return "the source is an image (model.vision) or characters (model.canine), not both"
     return None
 
 
-def canine_has_no_table(config: ModelFields) -> str | None:
+def canine_table_problem(config: ModelFields) -> str | None:
     if config.canine is None:
         return None
-    if config.architecture not in ONE_STACK and config.tie in ("embeddings", "all"):
+    if config.architecture not in ONE_STACK_ARCHITECTURES and config.tie in ("embeddings", "all"):
         return (
             f'tie = "{config.tie}" shares the table of source pieces, and characters (model.canine) have none: '
             '"output" or "none"'
@@ -68,32 +79,32 @@ def canine_has_no_table(config: ModelFields) -> str | None:
     return None
 
 
-def canine_hashes_divide_the_width(config: ModelFields) -> str | None:
+def canine_hashes_problem(config: ModelFields) -> str | None:
     width = config.embedding_dim or config.encoder.dim
     if config.canine is not None and width % config.canine.hashes:
         return f"canine.hashes ({config.canine.hashes}) must divide the width of embeddings ({width})"
     return None
 
 
-def check_canine_not_recurrent(config: ModelFields) -> str | None:
+def canine_order_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads step by step; that of model.canine attends"
-    return None if config.canine is None else _reads_in_order(config, why)
+    return None if config.canine is None else _order_problem(config, why)
 
 
-def canine_attends(config: ModelFields) -> str | None:
+def canine_mixing_problem(config: ModelFields) -> str | None:
     if config.canine is not None and config.mixing != "attention":
         return f'model.canine has layers of attention: mixing = "attention", not "{config.mixing}"'
     return None
 
 
-def _of_a_task(config: ModelFields, readers: Mapping[Architecture, tuple[Task, ...]], what: str) -> str | None:
+def _task_problem(config: ModelFields, readers: Mapping[Architecture, tuple[Task, ...]], what: str) -> str | None:
     if config.task in readers.get(config.architecture, ()):
         return None
     able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in readers.items() for task in tasks)
     return f'architecture = "{config.architecture}" with task = "{config.task}" does not read {what}; these do: {able}'
 
 
-def _reads_in_order(config: ModelFields, why: str) -> str | None:
+def _order_problem(config: ModelFields, why: str) -> str | None:
     for name in ("bidirectional", "reverse_source"):
         if getattr(config.recurrent, name):
             return f"recurrent.{name} {why}"

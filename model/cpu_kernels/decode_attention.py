@@ -10,30 +10,30 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tfm.model.cpu_kernels.jit import UNROLL, compiled, inlined
+from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, inline_jit
 from tfm.model.cpu_kernels.softmax import NEG_INF, ZERO, exp
 from tfm.model.cpu_kernels.vectors import (
     LANES,
-    at,
     hmax,
     hsum,
     load,
-    load_first,
+    load_partial,
+    load_scalar,
     splat,
     store,
-    store_first,
+    store_partial,
     store_totals,
     vmax,
 )
 
-LINE = 64  # bytes of a cache line
+CACHE_LINE_BYTES = 64  # bytes of a cache line
 
 
 @intrinsic
 def _prefetch(_, array, place):  # type: ignore[no-untyped-def]
     """Prefetch the cache line that holds this place of an array, counted as if the array had one dimension."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
@@ -42,20 +42,20 @@ def _prefetch(_, array, place):  # type: ignore[no-untyped-def]
         builder.call(prefetch, [key_indices, number(0), number(3), number(1)])  # to read; into all caches; data
         return context.get_dummy_value()
 
-    return types.void(array, place), generate
+    return types.void(array, place), codegen
 
 
-@inlined
+@inline_jit
 def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
     """Prefetch a slot of a sentence, of keys or values (B, G, S, K)."""
     _, groups, slots, width = rows.shape
     for g in range(groups):
         first = ((sentence * groups + g) * slots + slot) * width
-        for place in range(first, first + width, LINE // rows.itemsize):
+        for place in range(first, first + width, CACHE_LINE_BYTES // rows.itemsize):
             _prefetch(rows, place)
 
 
-@inlined
+@inline_jit
 def _prefetch_share(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
     """Prefetch the w-th of `width` shares of the keys that the queries of a sentence see, as `list_allowed` has listed
     it.
@@ -72,13 +72,13 @@ def _prefetch_share(key, value, key_indices, counts, sentence, w, width):  # typ
             _prefetch_slot(value, sentence, np.int64(key_indices[m, i]))
 
 
-@compiled("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
+@compile_function("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
 def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
     """List the keys that each query may attend to.
 
     Args:
         allowed: (B, W, S), true where a query may attend to a key.
-        key_indices: (B, W, S + UNROLL), written: the indices of these keys, and behind them the first of them again.
+        key_indices: (B, W, S + UNROLL_FACTOR), written: the indices of these keys, then the first ones again.
         counts: (B, W), written: the number of keys of each query.
     """
     batch, width, num_keys = allowed.shape
@@ -90,11 +90,11 @@ def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
                 places[count] = s
                 count += row[s]
             counts[b, w] = count
-            for i in range(count, count + UNROLL - 1):
+            for i in range(count, count + UNROLL_FACTOR - 1):
                 places[i] = places[0]
 
 
-@inlined
+@inline_jit
 def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
     """Write a row of keys or values into a slot of a sentence.
 
@@ -109,39 +109,39 @@ def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def
     for g in range(groups):
         place = ((sentence * groups + g) * slots + slot) * width
         for k in range(0, width, LANES):
-            store_first(cache, place + k, width - k, load_first(row, first + g * width + k, width - k, ZERO))
+            store_partial(cache, place + k, width - k, load_partial(row, first + g * width + k, width - k, ZERO))
 
 
-@inlined
-def _plus_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
+@inline_jit
+def _add_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
     """Return x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j
     on.
     """
-    x = x + load_first(a, i, count, ZERO) * load_first(b, j, count, ZERO)
-    return x + load_first(a, i + LANES, count - LANES, ZERO) * load_first(b, j + LANES, count - LANES, ZERO)
+    x = x + load_partial(a, i, count, ZERO) * load_partial(b, j, count, ZERO)
+    return x + load_partial(a, i + LANES, count - LANES, ZERO) * load_partial(b, j + LANES, count - LANES, ZERO)
 
 
-@inlined
-def _score(query, q, key, first, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
+@inline_jit
+def _score_keys(query, q, key, first, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
     """Set the scores (count,), from place s on: the query from place q on times each listed key of those from `first`
     on.
     """
-    for i in range(0, count, UNROLL):
-        k0 = (first + np.int64(at(key_indices, listed + i))) * key_dim
-        k1 = (first + np.int64(at(key_indices, listed + i + 1))) * key_dim
-        k2 = (first + np.int64(at(key_indices, listed + i + 2))) * key_dim
-        k3 = (first + np.int64(at(key_indices, listed + i + 3))) * key_dim
+    for i in range(0, count, UNROLL_FACTOR):
+        k0 = (first + np.int64(load_scalar(key_indices, listed + i))) * key_dim
+        k1 = (first + np.int64(load_scalar(key_indices, listed + i + 1))) * key_dim
+        k2 = (first + np.int64(load_scalar(key_indices, listed + i + 2))) * key_dim
+        k3 = (first + np.int64(load_scalar(key_indices, listed + i + 3))) * key_dim
         x0 = x1 = x2 = x3 = splat(ZERO)
         for k in range(0, key_dim, 2 * LANES):
-            x0 = _plus_product(x0, query, q + k, key, k0 + k, key_dim - k)
-            x1 = _plus_product(x1, query, q + k, key, k1 + k, key_dim - k)
-            x2 = _plus_product(x2, query, q + k, key, k2 + k, key_dim - k)
-            x3 = _plus_product(x3, query, q + k, key, k3 + k, key_dim - k)
+            x0 = _add_product(x0, query, q + k, key, k0 + k, key_dim - k)
+            x1 = _add_product(x1, query, q + k, key, k1 + k, key_dim - k)
+            x2 = _add_product(x2, query, q + k, key, k2 + k, key_dim - k)
+            x3 = _add_product(x3, query, q + k, key, k3 + k, key_dim - k)
         store_totals(scores, s + i, x0, x1, x2, x3)
     store(scores, s + count, splat(NEG_INF))
 
 
-@inlined
+@inline_jit
 def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
     """Turn scores x (count,), from place s on, into e^(scale (x - largest)), with zeros behind them; return 1 / their
     sum.
@@ -157,19 +157,19 @@ def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
     return np.float32(1.0) / hsum(sums) if count > 0 else ZERO
 
 
-@inlined
-def _mix(value, first, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
+@inline_jit
+def _mix_values(value, first, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
     """Set mixed, from place v on, to share * the sum of the listed values from `first` on, each times its weight."""
     for part in range(0, value_dim, 2 * LANES):
         more = value_dim - part
         acc_low = acc_high = splat(ZERO)
         for i in range(count):
-            weight = splat(at(weights, s + i))
-            value_offset = (first + np.int64(at(key_indices, listed + i))) * value_dim + part
-            acc_low = acc_low + weight * load_first(value, value_offset, more, ZERO)
-            acc_high = acc_high + weight * load_first(value, value_offset + LANES, more - LANES, ZERO)
-        store_first(mixed, v + part, more, acc_low * splat(share))
-        store_first(mixed, v + part + LANES, more - LANES, acc_high * splat(share))
+            weight = splat(load_scalar(weights, s + i))
+            value_offset = (first + np.int64(load_scalar(key_indices, listed + i))) * value_dim + part
+            acc_low = acc_low + weight * load_partial(value, value_offset, more, ZERO)
+            acc_high = acc_high + weight * load_partial(value, value_offset + LANES, more - LANES, ZERO)
+        store_partial(mixed, v + part, more, acc_low * splat(share))
+        store_partial(mixed, v + part + LANES, more - LANES, acc_high * splat(share))
 
 
 def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # type: ignore[no-untyped-def]
@@ -191,29 +191,35 @@ def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # typ
             m = w % num_lists
             if b + 1 < batch:
                 _prefetch_share(key, value, key_indices[b + 1], counts[b + 1], b + 1, w, width)
-            listed, count = (b * num_lists + m) * key_indices.shape[2], at(counts, b * num_lists + m)
+            listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
-                _score(query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * room)
+                _score_keys(query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * room)
         for row in range(width * heads):
-            shares[row] = _softmax(weights, row * room, at(counts, b * num_lists + row // heads % num_lists), scale)
+            shares[row] = _softmax(
+                weights, row * room, load_scalar(counts, b * num_lists + row // heads % num_lists), scale
+            )
         for w in range(width):
             m = w % num_lists
-            listed, count = (b * num_lists + m) * key_indices.shape[2], at(counts, b * num_lists + m)
+            listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
-                _mix(value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], mixed, v)
+                _mix_values(
+                    value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], mixed, v
+                )
 
 
-_ATTEND = "void({0}[:,:,::1], {0}[:,:,:,::1], {0}[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, {0}[:,:,:,::1])"
-attend = compiled(_ATTEND.format("f4"))(_attend)
-attend_bf16 = compiled(_ATTEND.format("u2"))(_attend)
+_ATTEND_SIGNATURE = (
+    "void({0}[:,:,::1], {0}[:,:,:,::1], {0}[:,:,:,::1], i8[:,::1], u8[:,:,::1], i8[:,::1], f4, {0}[:,:,:,::1])"
+)
+attend = compile_function(_ATTEND_SIGNATURE.format("f4"))(_attend)
+attend_bf16 = compile_function(_ATTEND_SIGNATURE.format("u2"))(_attend)
 """`attend` in fp32 of arrays in bf16."""
 
 
-@compiled("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")
-def write(cache, rows, slots):  # type: ignore[no-untyped-def]
+@compile_function("void(f4[:,:,:,::1], f4[:,:,::1], i8[:,::1])")
+def write_slots(cache, rows, slots):  # type: ignore[no-untyped-def]
     """Put rows into their slots of a cache.
 
     Args:
@@ -227,8 +233,8 @@ def write(cache, rows, slots):  # type: ignore[no-untyped-def]
             store_row(cache, b, slots[b, w], rows[b, w], 0)
 
 
-@compiled("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")
-def take_slots(descent, positions, lengths, own, grown, places):  # type: ignore[no-untyped-def]
+@compile_function("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")
+def allocate_slots(descent, positions, lengths, own, grown, places):  # type: ignore[no-untyped-def]
     """Find the lowest free slots of each sentence for its next rows. A slot is free where no row descends from it.
 
     Args:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tfm.model.masks import Mask
 
-Lists = tuple[Tensor, Tensor]
+KeyLists = tuple[Tensor, Tensor]
 Candidates = tuple[Tensor, Tensor, Tensor]
 """Values, beams and tokens (B, k) of the candidates that may continue a beam, best first."""
 
@@ -29,8 +29,8 @@ LOGIT_ROWS_PER_CALL, ROW_MULTIPLE = 32, 8
 for; and a multiple of ROW_MULTIPLE, since a product is prepared for each number of rows.
 """
 
-_loops: Any = None
-_lists_of: WeakKeyDictionary[Mask, dict[tuple[int, int], Lists]] = WeakKeyDictionary()
+_library: Any = None
+_key_lists: WeakKeyDictionary[Mask, dict[tuple[int, int], KeyLists]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -40,15 +40,15 @@ def use_compiled_kernels(wanted: bool) -> Iterator[None]:
     The first use of the loops in a process takes half a second, and the first of an installation compiles for some
     more.
     """
-    global _loops
-    before, _loops = _loops, _load() if wanted else None
+    global _library
+    before, _library = _library, _load_library() if wanted else None
     try:
         yield
     finally:
-        _loops = before
+        _library = before
 
 
-def _load() -> Any:
+def _load_library() -> Any:
     """The module of the loops; None without numba, or where its libraries cannot be loaded."""
     if sys.modules.get(LIBRARY) is None:
         try:
@@ -62,7 +62,7 @@ def _load() -> Any:
 
 def is_enabled() -> bool:
     """Return whether compiled loops are used here."""
-    return _loops is not None and not torch.is_grad_enabled()
+    return _library is not None and not torch.is_grad_enabled()
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
@@ -84,11 +84,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
     heads_of_keys, none = (full_cache_view(key), full_cache_view(value)), torch.empty(batch, 0, dtype=torch.int64)
     arrays = _as_rows(query), *heads_of_keys, none, *allowed_keys(mask, batch, key.shape[2])
-    _loops.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
+    _library.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
     return mixed.transpose(1, 2)
 
 
-def allowed_keys(mask: Mask, batch: int, num_keys: int) -> Lists:
+def allowed_keys(mask: Mask, batch: int, num_keys: int) -> KeyLists:
     """Return the indices of the keys that each query sees (B, W, ..), and their numbers (B, W): listed once for all
     layers.
 
@@ -97,15 +97,15 @@ def allowed_keys(mask: Mask, batch: int, num_keys: int) -> Lists:
         batch: B.
         num_keys: S.
     """
-    kept = _lists_of.setdefault(mask, {})
+    kept = _key_lists.setdefault(mask, {})
     if (batch, num_keys) not in kept:
         allowed = mask.allowed
         if allowed is None:
             allowed = torch.ones(batch, 1, 1, num_keys, dtype=torch.bool)
         allowed = allowed.expand(batch, -1, -1, -1).squeeze(1).contiguous()
-        where = torch.zeros(*allowed.shape[:2], num_keys + _loops.UNROLL, dtype=torch.uint64)
+        where = torch.zeros(*allowed.shape[:2], num_keys + _library.UNROLL_FACTOR, dtype=torch.uint64)
         counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
-        _loops.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
+        _library.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
         kept[batch, num_keys] = where, counts
     return kept[batch, num_keys]
 
@@ -122,7 +122,7 @@ def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor |
     if not _is_supported(rows) or rows.dim() != 2:
         return None
     normed = torch.empty_like(rows, memory_format=torch.contiguous_format)
-    _loops.layer_norm(rows.contiguous().numpy(), gain.numpy(), bias.numpy(), eps, normed.numpy())
+    _library.layer_norm(rows.contiguous().numpy(), gain.numpy(), bias.numpy(), eps, normed.numpy())
     return normed
 
 
@@ -130,11 +130,11 @@ def log_softmax(logits: Tensor) -> bool:
     """Return whether logits (N, V) have become log-probabilities, in place."""
     if not _is_supported(logits) or not logits.is_contiguous():
         return False
-    _loops.log_softmax(logits.numpy())
+    _library.log_softmax(logits.numpy())
     return True
 
 
-def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
+def write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
     """Write new keys and values into their slots; return whether the loop applied.
 
     Args:
@@ -147,11 +147,11 @@ def write(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tenso
     if not _is_supported(key):
         return False
     for all_, new in ((keys, key), (values, value)):
-        _loops.write(all_.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
+        _library.write_slots(all_.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
     return True
 
 
-def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+def allocate_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the slots that the next rows take; None where the loop does not apply.
 
     Args:
@@ -168,7 +168,7 @@ def take_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Ten
     own = positions.new_empty(batch, width)
     grown, places = descent.new_empty(batch, width, slots + width), positions.new_empty(batch, slots + width)
     before = descent.contiguous(), positions.contiguous(), lengths.contiguous()
-    used = _loops.take_slots(*map(Tensor.numpy, (*before, own, grown, places)))
+    used = _library.allocate_slots(*map(Tensor.numpy, (*before, own, grown, places)))
     return own, grown[..., :used], places[:, :used]
 
 
@@ -199,28 +199,28 @@ def best_of_logits(
     sums_array, of_rows, of_found = sums.numpy(), rows.numpy(), [each.numpy() for each in found]
     of_never = np.array(never, np.int64)
     while True:
-        count, place = _loops.next_rows(place, sums_array, of_found[0], of_found[2], beam, end, of_rows)
+        count, place = _library.list_open_rows(place, sums_array, of_found[0], of_found[2], beam, end, of_rows)
         if count == 0:
             return found
         of_rows[count:] = of_rows[count - 1]
         chunk_logits = logits(rows[: count + -count % ROW_MULTIPLE]).contiguous()
         if chunk_logits.dtype is torch.bfloat16:
-            _loops.best_of_low_logits(bits(chunk_logits), of_rows[:count], of_never, sums_array, *of_found)
+            _library.best_of_low_logits(bf16_bits(chunk_logits), of_rows[:count], of_never, sums_array, *of_found)
         elif chunk_logits.dtype is torch.float32:
-            _loops.best_of_logits(chunk_logits.numpy(), of_rows[:count], of_never, sums_array, *of_found)
+            _library.best_of_logits(chunk_logits.numpy(), of_rows[:count], of_never, sums_array, *of_found)
         else:
             return None
         del chunk_logits  # freed before the next ones are computed
 
 
-def bits(low: Tensor) -> Any:
+def bf16_bits(low: Tensor) -> Any:
     """Return numbers of bf16 as their 16 bits, an array on the same memory."""
     return low.view(torch.uint16).numpy()
 
 
 def as_array(numbers: Tensor) -> Any:
     """Return numbers of fp32 as an array, of bf16 as an array of their bits."""
-    return bits(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
+    return bf16_bits(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
 
 
 def _is_supported(given: Tensor) -> bool:

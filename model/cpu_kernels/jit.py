@@ -17,23 +17,23 @@ from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 Function = Callable[..., Any]
-UNROLL = 4
+UNROLL_FACTOR = 4
 """The number of rows or keys that are worked on side by side: a value read for one serves all."""
 FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "arcp"}  # sums in the order that suits vectors; no number is ruled out
-OPTIONS: dict[str, Any] = {"fastmath": FASTMATH_FLAGS, "error_model": "numpy"}
-DIGEST = hashlib.sha256().digest_size
+JIT_OPTIONS: dict[str, Any] = {"fastmath": FASTMATH_FLAGS, "error_model": "numpy"}
+DIGEST_BYTES = hashlib.sha256().digest_size
 
-inlined = njit(inline="always")
+inline_jit = njit(inline="always")
 """A part of loops, compiled where it stands in each."""
-helper = njit(**OPTIONS)
+helper_jit = njit(**JIT_OPTIONS)
 """A part of loops, compiled with the first that calls it."""
 
 
-def compiled(signature: Any) -> Callable[[Function], Any]:
+def compile_function(signature: Any) -> Callable[[Function], Any]:
     """Compile for these types now, or load the code that an earlier process has compiled, where it could be kept."""
 
     def compile_or_load(function: Function) -> Any:
-        loop: Any = njit(nogil=True, **OPTIONS)(function)
+        loop: Any = njit(nogil=True, **JIT_OPTIONS)(function)
         with suppress(OSError, RuntimeError):  # there is no folder to keep it in
             loop._cache = _FolderCache(function)  # as `njit(cache=True)` does with one of numba's
         loop.compile(signature)
@@ -43,12 +43,12 @@ def compiled(signature: Any) -> Callable[[Function], Any]:
     return compile_or_load
 
 
-class _NamedByFolder(CompileResultCacheImpl):  # type: ignore[misc]
+class _FolderCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        return f"{super().get_filename_base(fullname, abiflags)}-{_hash_of_folder()}"
+        return f"{super().get_filename_base(fullname, abiflags)}-{_hash_folder()}"
 
 
-class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
+class _DigestCacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """numba's files of a function, each with the sha256 of its contents as the last bytes.
 
     After a power failure a file may hold anything. One that is not as it was written is none: numba would raise any
@@ -63,21 +63,21 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
             file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
 
     def _load_index(self) -> dict[Any, str]:
-        index: dict[Any, str] = super()._load_index() if _is_whole(Path(self._index_path)) else {}
+        index: dict[Any, str] = super()._load_index() if _has_valid_digest(Path(self._index_path)) else {}
         return index
 
     def _load_data(self, name: str) -> Any:
-        if not _is_whole(Path(self._data_path(name))):
+        if not _has_valid_digest(Path(self._data_path(name))):
             raise OSError  # for which numba takes it that there is none
         return super()._load_data(name)
 
 
-def _is_whole(file: Path) -> bool:
+def _has_valid_digest(file: Path) -> bool:
     try:
         content = file.read_bytes()
     except OSError:
         return False
-    return hashlib.sha256(content[:-DIGEST]).digest() == content[-DIGEST:]
+    return hashlib.sha256(content[:-DIGEST_BYTES]).digest() == content[-DIGEST_BYTES:]
 
 
 class _FolderCache(FunctionCache):  # type: ignore[misc]
@@ -85,12 +85,12 @@ class _FolderCache(FunctionCache):  # type: ignore[misc]
     of. A file that is of no use is written anew, where that is possible. Raises RuntimeError where there is no folder.
     """
 
-    _impl_class = _NamedByFolder
+    _impl_class = _FolderCacheImpl
 
     def __init__(self, function: Function) -> None:
         super().__init__(function)
         locator = self._impl.locator
-        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+        self._cache_file = _DigestCacheFile(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -104,7 +104,7 @@ class _FolderCache(FunctionCache):  # type: ignore[misc]
 
 
 @cache
-def _hash_of_folder() -> str:
+def _hash_folder() -> str:
     found = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
         found.update(hashlib.sha256(file.read_bytes()).digest())

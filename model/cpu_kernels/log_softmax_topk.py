@@ -5,12 +5,12 @@ Legend: N rows · B sentences · W hypotheses of each · V vocabulary.
 
 import numpy as np
 
-from tfm.model.cpu_kernels.jit import compiled, helper, inlined
-from tfm.model.cpu_kernels.softmax import BLOCK, NEG_INF, ZERO, log_sum_exp
-from tfm.model.cpu_kernels.vectors import LANES, any_reaches, at, hmax, load, load_first, splat, vmax
+from tfm.model.cpu_kernels.jit import compile_function, helper_jit, inline_jit
+from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, NEG_INF, ZERO, log_sum_exp
+from tfm.model.cpu_kernels.vectors import LANES, any_at_least, hmax, load, load_partial, load_scalar, splat, vmax
 
 
-@inlined
+@inline_jit
 def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
     """Return log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps
     them.
@@ -19,19 +19,19 @@ def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
     return np.float32(most + rest)
 
 
-@compiled("void(f4[:,::1])")
+@compile_function("void(f4[:,::1])")
 def log_softmax(logits):  # type: ignore[no-untyped-def]
     """Turn logits (N, V) into log-probabilities, in place."""
     vocab = logits.shape[1]
-    maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)
+    maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     for n in range(len(logits)):
         normalizer = _normalizer(logits, n * vocab, vocab, maxima)
         for v in range(vocab):
             logits[n, v] -= normalizer
 
 
-@inlined
-def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
+@inline_jit
+def _insert_candidate(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
     """Put a candidate where it belongs among the best ones, if it does."""
     place = len(values)
     while place > 0 and (
@@ -50,23 +50,23 @@ def _insert(values, beams, tokens, value, beam, token):  # type: ignore[no-untyp
     values[place], beams[place], tokens[place] = value, beam, token
 
 
-@helper
+@helper_jit
 def _logit_threshold(value, sum_, normalizer):  # type: ignore[no-untyped-def]
     """A logit x that is smaller has sum + (x - normalizer) < value, also as rounded to float32."""
     more = value - sum_
     return np.float32(normalizer + more - 1e-6 * (abs(normalizer) + abs(more)))
 
 
-@inlined
-def _reached_by_each_lane(maxima, vocab):  # type: ignore[no-untyped-def]
+@inline_jit
+def _min_lane_maximum(maxima, vocab):  # type: ignore[no-untyped-def]
     """Return a bound that at least LANES logits reach: the smallest of the largest of each lane."""
     best = load(maxima, 0)
-    for block in range(BLOCK, vocab, BLOCK):
-        best = vmax(best, load(maxima, block // BLOCK * LANES))
+    for block in range(BLOCK_SIZE, vocab, BLOCK_SIZE):
+        best = vmax(best, load(maxima, block // BLOCK_SIZE * LANES))
     return -hmax(splat(ZERO) - best)
 
 
-@helper
+@helper_jit
 def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
     """Put the largest of sum + log-softmax(logits of row n), of hypothesis w, into values, beams, tokens (k,).
 
@@ -76,23 +76,23 @@ def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
     normalizer = _normalizer(logits, first, vocab, maxima)
     needed = _logit_threshold(values[k - 1], sum_, normalizer)
     if values[k - 1] == -np.inf and k + len(never) <= LANES:
-        lane_bound = _reached_by_each_lane(maxima, vocab)
+        lane_bound = _min_lane_maximum(maxima, vocab)
         needed = _logit_threshold(sum_ + (lane_bound - normalizer), sum_, normalizer)
-    for block in range(0, vocab, BLOCK):
-        if not any_reaches(load(maxima, block // BLOCK * LANES), needed):
+    for block in range(0, vocab, BLOCK_SIZE):
+        if not any_at_least(load(maxima, block // BLOCK_SIZE * LANES), needed):
             continue
-        for v in range(block, min(block + BLOCK, vocab), LANES):
-            if not any_reaches(load_first(logits, first + v, vocab - v, NEG_INF), needed):
+        for v in range(block, min(block + BLOCK_SIZE, vocab), LANES):
+            if not any_at_least(load_partial(logits, first + v, vocab - v, NEG_INF), needed):
                 continue
             for token in range(v, min(v + LANES, vocab)):
-                value = sum_ + (at(logits, first + token) - normalizer)
+                value = sum_ + (load_scalar(logits, first + token) - normalizer)
                 if value >= values[k - 1] and not (never == token).any():
-                    _insert(values, beams, tokens, value, w, token)
+                    _insert_candidate(values, beams, tokens, value, w, token)
                     needed = max(needed, _logit_threshold(values[k - 1], sum_, normalizer))
 
 
-@compiled("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
-def next_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
+@compile_function("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
+def list_open_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
     """List the hypotheses that may still add to the candidates of `best_of_logits`, in the order of their rank.
 
     Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if
@@ -132,14 +132,14 @@ def _best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: 
     fewer. A piece in `never` counts in the softmax, and is left out.
     """
     width, vocab = sums.shape[1], logits.shape[1]
-    maxima = np.empty((vocab // BLOCK + 1, LANES), np.float32)
+    maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     for n in range(len(rows)):
         b, w = rows[n] // width, rows[n] % width
         if sums[b, w] > -np.inf:
             _best_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
 
 
-_REST = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"
-best_of_logits = compiled(f"void(f4[:,::1], {_REST}")(_best_of_logits)
-best_of_low_logits = compiled(f"void(u2[:,::1], {_REST}")(_best_of_logits)
+_TOPK_SIGNATURE = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"
+best_of_logits = compile_function(f"void(f4[:,::1], {_TOPK_SIGNATURE}")(_best_of_logits)
+best_of_low_logits = compile_function(f"void(u2[:,::1], {_TOPK_SIGNATURE}")(_best_of_logits)
 """`best_of_logits` of bf16."""

@@ -1,10 +1,10 @@
 """Rotary positions: pairs of components of queries and keys are turned by the position of their row."""
 
-from tfm.model.cpu_kernels.jit import compiled, helper
+from tfm.model.cpu_kernels.jit import compile_function, helper_jit
 
 
-@helper
-def turn_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
+@helper_jit
+def rotate_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
     """Turn the first heads of rows, in place; rows beyond the first R stay.
 
     Args:
@@ -21,13 +21,13 @@ def turn_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
                 rows[n, place], rows[n, place + 1] = x * cos - y * sin, x * sin + y * cos
 
 
-@compiled("void(f4[:,::1], f4[:,:,::1], i8)")
-def turn(rows, turns, heads):  # type: ignore[no-untyped-def]
-    """Turn the first heads of rows, in place: `turn_heads` as a compiled loop.
+@compile_function("void(f4[:,::1], f4[:,:,::1], i8)")
+def rotate_rows(rows, turns, heads):  # type: ignore[no-untyped-def]
+    """Turn the first heads of rows, in place: `rotate_heads` as a compiled loop.
 
     Args:
         rows: (N, heads K or more).
         turns: (R, K / 2, 2).
         heads: number of heads to turn.
     """
-    turn_heads(rows, turns, heads)
+    rotate_heads(rows, turns, heads)

@@ -4,26 +4,26 @@ import math
 
 import numpy as np
 
-from tfm.model.cpu_kernels.jit import helper, inlined
+from tfm.model.cpu_kernels.jit import helper_jit, inline_jit
 from tfm.model.cpu_kernels.vectors import (
     LANES,
     floor,
     hmax,
     hsum,
     load,
-    load_first,
+    load_partial,
+    power_of_two,
     splat,
     store,
-    two_to_the,
     vmax,
 )
 
-BLOCK = 8 * LANES
-LOWEST = np.float32(np.finfo(np.float32).min)
+BLOCK_SIZE = 8 * LANES
+MIN_FLOAT32 = np.float32(np.finfo(np.float32).min)
 NEG_INF, ZERO = np.float32(-np.inf), np.float32(0.0)
 
 
-@inlined
+@inline_jit
 def exp(x):  # type: ignore[no-untyped-def]
     """Return e^x of a vector by Cephes' polynomial, to 1 unit in the last place."""
     x = vmax(x, splat(np.float32(-87.0)))
@@ -36,10 +36,10 @@ def exp(x):  # type: ignore[no-untyped-def]
     sum_ = sum_ * rest + splat(np.float32(4.1665795894e-2))
     sum_ = sum_ * rest + splat(np.float32(1.6666665459e-1))
     sum_ = sum_ * rest + splat(np.float32(5.0000001201e-1))
-    return (sum_ * rest * rest + rest + splat(np.float32(1.0))) * two_to_the(power)
+    return (sum_ * rest * rest + rest + splat(np.float32(1.0))) * power_of_two(power)
 
 
-@helper
+@helper_jit
 def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
     """Return the largest of some numbers x, and log(sum of e^(x - largest)).
 
@@ -51,23 +51,23 @@ def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
         count: the number of numbers.
         maxima: (count // BLOCK + 1, LANES), written: the largest of each BLOCK, one in each lane of a vector.
     """
-    end, running_max, sums = first + count, LOWEST, splat(ZERO)
-    whole = first + count // BLOCK * BLOCK
-    for block in range(first, whole, BLOCK):
+    end, running_max, sums = first + count, MIN_FLOAT32, splat(ZERO)
+    whole = first + count // BLOCK_SIZE * BLOCK_SIZE
+    for block in range(first, whole, BLOCK_SIZE):
         best = load(numbers, block)
-        for i in range(block + LANES, block + BLOCK, LANES):
+        for i in range(block + LANES, block + BLOCK_SIZE, LANES):
             best = vmax(best, load(numbers, i))
-        store(maxima, (block - first) // BLOCK * LANES, best)
+        store(maxima, (block - first) // BLOCK_SIZE * LANES, best)
         if hmax(best) > running_max:
             sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
-        for i in range(block, block + BLOCK, LANES):
+        for i in range(block, block + BLOCK_SIZE, LANES):
             sums = sums + exp(load(numbers, i) - splat(running_max))
     best = splat(NEG_INF)
     for i in range(whole, end, LANES):
-        best = vmax(best, load_first(numbers, i, end - i, NEG_INF))
-    store(maxima, (whole - first) // BLOCK * LANES, best)
+        best = vmax(best, load_partial(numbers, i, end - i, NEG_INF))
+    store(maxima, (whole - first) // BLOCK_SIZE * LANES, best)
     if hmax(best) > running_max:
         sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
     for i in range(whole, end, LANES):
-        sums = sums + exp(load_first(numbers, i, end - i, NEG_INF) - splat(running_max))
+        sums = sums + exp(load_partial(numbers, i, end - i, NEG_INF) - splat(running_max))
     return running_max, math.log(hsum(sums))

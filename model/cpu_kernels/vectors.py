@@ -22,36 +22,36 @@ REAL, INT, BIT = ir.FloatType(), ir.IntType(32), ir.IntType(1)
 REALS, INTS, BITS, LOW = (ir.VectorType(kind, LANES) for kind in (REAL, INT, BIT, ir.IntType(16)))
 
 
-class _Vector(types.Type):  # type: ignore[misc]
+class _VectorType(types.Type):  # type: ignore[misc]
     """Type of a vector in numba."""
 
 
-vector = _Vector("sixteen float32 numbers")
+vector_type = _VectorType("sixteen float32 numbers")
 
 
-@register_model(_Vector)
-class _Model(PrimitiveModel):  # type: ignore[misc]
+@register_model(_VectorType)
+class _VectorModel(PrimitiveModel):  # type: ignore[misc]
     """Type of a vector in LLVM."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, REALS)
 
 
-def _operator(symbol: Any, name: str) -> None:
+def _register_operator(symbol: Any, name: str) -> None:
     """Let numba do `x symbol y` of two vectors by LLVM's instruction of this name."""
 
-    class _Typing(ConcreteTemplate):  # type: ignore[misc]
-        cases = (signature(vector, vector, vector),)
+    class _OperatorTemplate(ConcreteTemplate):  # type: ignore[misc]
+        cases = (signature(vector_type, vector_type, vector_type),)
 
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+    def codegen(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         return getattr(builder, name)(*arguments, flags=["contract"])  # x * y + z may be rounded once
 
-    infer_global(symbol)(_Typing)
-    lower_builtin(symbol, vector, vector)(generate)
+    infer_global(symbol)(_OperatorTemplate)
+    lower_builtin(symbol, vector_type, vector_type)(codegen)
 
 
 for each, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
-    _operator(each, instruction)
+    _register_operator(each, instruction)
 
 
 def _constant(number: float, kind: Any = REALS) -> Any:
@@ -70,7 +70,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any
     return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
 
 
-def _first(builder: Any, count: Any) -> Any:
+def _first_lanes(builder: Any, count: Any) -> Any:
     """Return flags of the first `count` of LANES."""
     order = ir.Constant(INTS, list(range(LANES)))
     return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT), INTS))
@@ -79,7 +79,7 @@ def _first(builder: Any, count: Any) -> Any:
 @intrinsic
 def splat(_, number):  # type: ignore[no-untyped-def]
     """A float32, sixteen times."""
-    return vector(types.float32), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
+    return vector_type(types.float32), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
 
 
 def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: Any, count: Any = None) -> Any:
@@ -92,7 +92,7 @@ def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: A
     else:
         function = ir.FunctionType(kind, [pointer.type, INT, BITS, kind])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.load.v16{name}.p0v16{name}")
-        found = builder.call(masked, [pointer, INT(align), _first(builder, count), ir.Constant(kind, None)])
+        found = builder.call(masked, [pointer, INT(align), _first_lanes(builder, count), ir.Constant(kind, None)])
     return _bf16_to_f32(builder, found, REALS) if is_low else found
 
 
@@ -107,46 +107,46 @@ def _bf16_to_f32(builder: Any, low: Any, kind: Any) -> Any:
 def load(_, array, place):  # type: ignore[no-untyped-def]
     """The sixteen numbers of an array of float32, or of bits of bf16, from a place on."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return _emit_load(context, builder, signature.args[0], *arguments)
 
-    return vector(array, types.int64), generate
+    return vector_type(array, types.int64), codegen
 
 
 @intrinsic
-def load_first(_, array, place, count, rest):  # type: ignore[no-untyped-def]
+def load_partial(_, array, place, count, rest):  # type: ignore[no-untyped-def]
     """Load the first `count` numbers of an array from a place on, or sixteen if that is more, and fill up with a
     float32 `rest`.
     """
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, count, rest = arguments
         of_array = context, builder, signature.args[0], array, place
         with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
             with then:  # what processors without masks do fast
                 whole, after_whole = _emit_load(*of_array), builder.block
             with otherwise:
-                some = builder.select(_first(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
+                some = builder.select(_first_lanes(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
                 after_some = builder.block
         found = builder.phi(REALS)
         found.add_incoming(whole, after_whole)
         found.add_incoming(some, after_some)
         return found
 
-    return vector(array, types.int64, types.int64, types.float32), generate
+    return vector_type(array, types.int64, types.int64, types.float32), codegen
 
 
 @intrinsic
-def at(_, array, place):  # type: ignore[no-untyped-def]
+def load_scalar(_, array, place):  # type: ignore[no-untyped-def]
     """The number of an array at a place; one of 16 bits is widened as bf16."""
     is_low = array.dtype == types.uint16
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         number = builder.load(builder.gep(data, [arguments[1]]))
         return _bf16_to_f32(builder, number, REAL) if is_low else number
 
-    return (types.float32 if is_low else array.dtype)(array, types.int64), generate
+    return (types.float32 if is_low else array.dtype)(array, types.int64), codegen
 
 
 def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: Any, x: Any, count: Any = None) -> None:
@@ -159,7 +159,7 @@ def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: 
     else:
         function = ir.FunctionType(ir.VoidType(), [kind, pointer.type, INT, BITS])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.store.v16{name}.p0v16{name}")
-        builder.call(masked, [x, pointer, INT(align), _first(builder, count)])
+        builder.call(masked, [x, pointer, INT(align), _first_lanes(builder, count)])
 
 
 def _f32_to_bf16(builder: Any, x: Any) -> Any:
@@ -175,18 +175,18 @@ def _f32_to_bf16(builder: Any, x: Any) -> Any:
 def store(_, array, place, numbers):  # type: ignore[no-untyped-def]
     """Write a vector to an array of float32, or of bits of bf16, from a place on."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         _emit_store(context, builder, signature.args[0], *arguments)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, vector), generate
+    return types.void(array, types.int64, vector_type), codegen
 
 
 @intrinsic
-def store_first(_, array, place, count, numbers):  # type: ignore[no-untyped-def]
+def store_partial(_, array, place, count, numbers):  # type: ignore[no-untyped-def]
     """Write the first `count` numbers of a vector, or all if that is more, to an array from a place on."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, count, numbers = arguments
         to_array = context, builder, signature.args[0], array, place, numbers
         with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
@@ -196,17 +196,19 @@ def store_first(_, array, place, count, numbers):  # type: ignore[no-untyped-def
                 _emit_store(*to_array, count)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, types.int64, vector), generate
+    return types.void(array, types.int64, types.int64, vector_type), codegen
 
 
-def _larger(builder: Any, x: Any, y: Any) -> Any:
+def _emit_max(builder: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", x, y), y, x)
 
 
 @intrinsic
 def vmax(_, x, y):  # type: ignore[no-untyped-def]
     """The larger of each two numbers; of two that cannot be compared, x."""
-    return vector(vector, vector), lambda context, builder, signature, arguments: _larger(builder, *arguments)
+    return vector_type(vector_type, vector_type), lambda context, builder, signature, arguments: _emit_max(
+        builder, *arguments
+    )
 
 
 def _reduce_halves(builder: Any, numbers: Any, join: Any) -> Any:
@@ -223,41 +225,41 @@ def _reduce_halves(builder: Any, numbers: Any, join: Any) -> Any:
 def hsum(_, numbers):  # type: ignore[no-untyped-def]
     """The sum of the sixteen."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return _reduce_halves(builder, arguments[0], builder.fadd)
 
-    return types.float32(vector), generate
+    return types.float32(vector_type), codegen
 
 
 @intrinsic
 def hmax(_, numbers):  # type: ignore[no-untyped-def]
     """The largest of the sixteen."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return _reduce_halves(builder, arguments[0], partial(_larger, builder))
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _reduce_halves(builder, arguments[0], partial(_emit_max, builder))
 
-    return types.float32(vector), generate
+    return types.float32(vector_type), codegen
 
 
 @intrinsic
-def any_reaches(_, numbers, bound):  # type: ignore[no-untyped-def]
+def any_at_least(_, numbers, bound):  # type: ignore[no-untyped-def]
     """Return whether any of the sixteen is as large as a float32 `bound`."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         flags = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1]))
         return builder.icmp_unsigned("!=", builder.bitcast(flags, ir.IntType(LANES)), ir.IntType(LANES)(0))
 
-    return types.boolean(vector, types.float32), generate
+    return types.boolean(vector_type, types.float32), codegen
 
 
 @intrinsic
 def store_totals(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
     """Write the sums of four vectors to an array from a place on."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, a, b, c, d = arguments
 
-        def joined(x: Any, y: Any, picked: list[int]) -> Any:
+        def add_halves(x: Any, y: Any, picked: list[int]) -> Any:
             """Numbers of x and y at places `picked`, and those at the others, summed."""
             others = [i for i in range(2 * LANES) if i not in picked]
             one, other = (ir.Constant(INTS, places) for places in (picked, others))
@@ -265,7 +267,7 @@ def store_totals(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
 
         halves = [i for i in range(2 * LANES) if i % LANES < LANES // 2]
         quarters = [i for i in range(2 * LANES) if i % 8 < 4]
-        sums = joined(joined(a, b, halves), joined(c, d, halves), quarters)  # four of each
+        sums = add_halves(add_halves(a, b, halves), add_halves(c, d, halves), quarters)  # four of each
         for step in (2, 1):
             moved = ir.Constant(INTS, [i ^ step for i in range(LANES)])
             sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
@@ -274,27 +276,27 @@ def store_totals(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
         builder.store(each, _pointer(context, builder, signature.args[0], array, place, four), align=4)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, vector, vector, vector, vector), generate
+    return types.void(array, types.int64, vector_type, vector_type, vector_type, vector_type), codegen
 
 
 @intrinsic
 def floor(_, x):  # type: ignore[no-untyped-def]
     """The largest whole numbers that are not larger."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         kind = ir.FunctionType(REALS, [REALS])
         of_llvm = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
         return builder.call(of_llvm, arguments)
 
-    return vector(vector), generate
+    return vector_type(vector_type), codegen
 
 
 @intrinsic
-def two_to_the(_, power):  # type: ignore[no-untyped-def]
+def power_of_two(_, power):  # type: ignore[no-untyped-def]
     """2^n of whole numbers n from -126 to 127, by the bits of the result."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         power = builder.add(builder.fptosi(arguments[0], INTS), _constant(127, INTS))
         return builder.bitcast(builder.shl(power, _constant(23, INTS)), REALS)
 
-    return vector(vector), generate
+    return vector_type(vector_type), codegen

@@ -50,7 +50,7 @@ class _Norm:
     eps: float
 
     @classmethod
-    def of(cls, norm: Any) -> Self:
+    def from_module(cls, norm: Any) -> Self:
         return cls(norm.weight.detach().numpy(), norm.bias.detach().numpy(), norm.eps)
 
 
@@ -67,7 +67,7 @@ class _Layer:
     norms: list[_Norm]
 
     @classmethod
-    def of(cls, layer: Any, norms: list[_Norm]) -> Self:
+    def from_layer(cls, layer: Any, norms: list[_Norm]) -> Self:
         attention, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
         products = attention.query_key_value, attention.output, cross.query, cross.output, feed_forward.outer
         first, second, third, fourth, last = (each.make_matmul() for each in products)
@@ -88,17 +88,17 @@ class FusedDecoderStep:
             for residual in (layer.around_attention, layer.around_cross_attention, layer.around_feed_forward)
         ]
         self._is_pre_norm = isinstance(residuals[0], PreNorm)
-        norms = [_Norm.of(residual.norm) for residual in residuals]
+        norms = [_Norm.from_module(residual.norm) for residual in residuals]
         self._first_norm = norms[0]
         if self._is_pre_norm:
-            norms = [*norms[1:], _Norm.of(model.decoder_norm)]
-        self._layers = [_Layer.of(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
+            norms = [*norms[1:], _Norm.from_module(model.decoder_norm)]
+        self._layers = [_Layer.from_layer(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
         self._positions = layers[0].attention.positions
-        self._in_bf16 = all(each.in_bf16 for layer in layers for each in linear_layers(layer))
+        self._in_bf16 = all(each.is_bf16 for layer in layers for each in linear_layers(layer))
         output: Any = model.output
         self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
-        can_precompute_logits = self._logits_of_low or (type(output) is Linear and not output.in_bf16)
+        can_precompute_logits = self._logits_of_low or (type(output) is Linear and not output.is_bf16)
         self._logits = output.make_matmul() if can_precompute_logits else output
         self.max_length, self.source_layout = model.max_length, model.source_layout
 
@@ -116,8 +116,8 @@ class FusedDecoderStep:
         embedded = model.target_embedding(tokens, state.row_positions)
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % ROW_MULTIPLE))  # a new tensor also where nothing is added
         state, slots = state.advance()
-        normed = self._first_input(rows)
-        attention = _Attention(self._loops, self._heads, state, slots, normed, self._turns(rows, slots))
+        normed = self._embed_first_input(rows)
+        attention = _Attention(self._loops, self._heads, state, slots, normed, self._rotations(rows, slots))
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
             mixed = attention.self_attention(layer.query_key_value(normed), cache)
             rows, normed = self._add_and_norm(rows, layer.attention_output(mixed), layer.norms[0])
@@ -129,14 +129,14 @@ class FusedDecoderStep:
             normed = model.narrow(normed.float())
         return LogProbsOfLogits(lambda some: self._logits(normed[some])), state
 
-    def _turns(self, rows: Tensor, slots: CacheSlots) -> Array | None:
+    def _rotations(self, rows: Tensor, slots: CacheSlots) -> Array | None:
         """Return the cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
         if not isinstance(self._positions, Rotary):
             return None
         like = rows.new_empty(self._heads.key_dim)
         return torch.view_as_real(self._positions.rotations(like, slots.new_positions.flatten())).numpy()
 
-    def _first_input(self, rows: Tensor) -> Tensor:
+    def _embed_first_input(self, rows: Tensor) -> Tensor:
         """Return the input of the first sublayer (N, D)."""
         normed, norm = rows, self._first_norm
         if self._is_pre_norm:
@@ -161,7 +161,7 @@ class _Attention:
     def __init__(
         self, loops: Any, heads: Heads, state: TransformerState, slots: CacheSlots, rows: Tensor, turns: Array | None
     ) -> None:
-        self._turns = turns
+        self._rotations = turns
         self._loops, self._heads, self._slots, self._own_slots = (
             loops,
             heads,
@@ -182,9 +182,9 @@ class _Attention:
         Turned keys are kept in fp32, since they are not rounded after that.
         """
         heads, dtype = self._heads, projected.dtype
-        if self._turns is not None:
+        if self._rotations is not None:
             projected = projected.float()
-            self._loops.turn(projected.numpy(), self._turns, heads.num_heads + heads.num_kv_heads)
+            self._loops.rotate_rows(projected.numpy(), self._rotations, heads.num_heads + heads.num_kv_heads)
         keys, values = cache.ensure_capacity(
             self._slots, heads.num_kv_heads, (heads.key_dim, heads.value_dim), projected
         )

@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, VarlenAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
-from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
+from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
 from tfm.model.attention.relative_positions import AttentionPositions, Rotary
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.config_tables import RotaryConfig
@@ -68,8 +69,8 @@ EMBEDDING_PARTS: Parts = {
     Embedding: _has_no_projection,
     nn.Embedding: _in_every_form,
     NoPositionEmbedding: _in_every_form,
-    Sinusoidal: _in_every_form,
-    Learned: _in_every_form,
+    SinusoidalPositions: _in_every_form,
+    LearnedPositions: _in_every_form,
     Dropout: _in_every_form,
     nn.Identity: _in_every_form,
 }

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.positions import NoPositionEmbedding, Sinusoidal
+from tfm.model.attention.positions import NoPositionEmbedding, SinusoidalPositions
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import EMBEDDING_PARTS, are_known, is_cpu_eval_fp32, is_plain_stack
@@ -44,13 +44,13 @@ def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search |
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
-    laid_out = _laid_out.get(model)
+    laid_out = _weight_caches.get(model)
     if laid_out is None or not laid_out.is_unchanged():
-        laid_out = _laid_out[model] = _WeightCache(model)
+        laid_out = _weight_caches[model] = _WeightCache(model)
     if laid_out.has_hooks():
-        del _laid_out[model]  # a hook may hold the model, which would never be freed
+        del _weight_caches[model]  # a hook may hold the model, which would never be freed
         return None
-    weights = laid_out.weights_of(model)
+    weights = laid_out.current_weights(model)
     return None if weights is None else partial(weights.search, model, special)
 
 
@@ -67,27 +67,27 @@ class _WeightCache:
         self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
         both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
-        self._had = self._identities()
+        self._had = self._part_ids()
         self._weights: DerivedWeights[_Weights | None] = DerivedWeights()
 
     def is_unchanged(self) -> bool:
-        return self._identities() == self._had
+        return self._part_ids() == self._had
 
     def has_hooks(self) -> bool:
         return any(self._hooks)
 
-    def weights_of(self, model: EncoderDecoder) -> "_Weights | None":
+    def current_weights(self, model: EncoderDecoder) -> "_Weights | None":
         """Return the weights of the model; None where the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
         return self._weights.get_or_make(
             tensors, lambda: _Weights(model) if _is_supported(model) else None, model.training
         )
 
-    def _identities(self) -> list[int]:
+    def _part_ids(self) -> list[int]:
         return [id(part) for parts in self._parts for part in parts.values()]
 
 
-_laid_out: WeakKeyDictionary[EncoderDecoder, _WeightCache] = WeakKeyDictionary()
+_weight_caches: WeakKeyDictionary[EncoderDecoder, _WeightCache] = WeakKeyDictionary()
 
 
 class _Weights:
@@ -97,17 +97,17 @@ class _Weights:
         encoder: Any = model.encoder
         decoder: Any = model.decoder
         crosses = [layer.cross_attention for layer in decoder]
-        kernel = _kernel()
-        self._num_encoder_weights = _size(encoder) + sum(_size(cross.key_value) for cross in crosses)
-        self._encoder = _stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
-        self._decoder = _stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
-        self._memory_key_value = _linears(cross.key_value for cross in crosses)
+        kernel = _load_kernels()
+        self._num_encoder_weights = _num_weights(encoder) + sum(_num_weights(cross.key_value) for cross in crosses)
+        self._encoder = _make_stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
+        self._decoder = _make_stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
+        self._memory_key_value = _stack_linears(cross.key_value for cross in crosses)
         self._cross_attention = kernel.Attention(
-            _linears(cross.query for cross in crosses),
-            _linears(cross.output for cross in crosses),
-            _norms(layer.around_cross_attention.norm for layer in decoder),
+            _stack_linears(cross.query for cross in crosses),
+            _stack_linears(cross.output for cross in crosses),
+            _stack_norms(layer.around_cross_attention.norm for layer in decoder),
         )
-        self._output = _array(model.output.weight)
+        self._output = _as_array(model.output.weight)
 
     def search(
         self, model: EncoderDecoder, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
@@ -115,41 +115,43 @@ class _Weights:
         """A `Search`, with the model that these weights are of, and of these special tokens."""
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
-        kernel, found, ids = _kernel(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
+        kernel, found, ids = _load_kernels(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
         if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_LOOP:
             keys, values = _encode_memory(model, ids)
         else:
-            keys, values = kernel.encode(self._encoder, self._memory_key_value, self._decoder.settings.heads, ids)
-        count, log_prob = kernel.greedy(
+            keys, values = kernel.encode_source(
+                self._encoder, self._memory_key_value, self._decoder.settings.heads, ids
+            )
+        count, log_prob = kernel.search_greedily(
             self._decoder, self._cross_attention, self._output, keys, values, special, shortest, longest, found
         )
         return found[:count].tolist(), log_prob
 
 
-def _kernel() -> Any:
+def _load_kernels() -> Any:
     from tfm.model.cpu_kernels import greedy_search
 
     return greedy_search
 
 
-def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
-    kernel, first = _kernel(), layers[0]
-    table, heads, residual = _array(embedding.table.weight), first.attention.heads, first.around_attention
+def _make_stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
+    kernel, first = _load_kernels(), layers[0]
+    table, heads, residual = _as_array(embedding.table.weight), first.attention.heads, first.around_attention
     return kernel.Stack(
         table,
-        _table_of(embedding.positions, max_length, table.shape[1]),
-        _turns_of(first.attention.positions, max_length, heads.key_dim),
+        _position_table(embedding.positions, max_length, table.shape[1]),
+        _rotation_table(first.attention.positions, max_length, heads.key_dim),
         kernel.Attention(
-            _linears(layer.attention.query_key_value for layer in layers),
-            _linears(layer.attention.output for layer in layers),
-            _norms(layer.around_attention.norm for layer in layers),
+            _stack_linears(layer.attention.query_key_value for layer in layers),
+            _stack_linears(layer.attention.output for layer in layers),
+            _stack_norms(layer.around_attention.norm for layer in layers),
         ),
         kernel.FeedForward(
-            _linears(layer.feed_forward.inner for layer in layers),
-            _linears(layer.feed_forward.outer for layer in layers),
-            _norms(layer.around_feed_forward.norm for layer in layers),
+            _stack_linears(layer.feed_forward.inner for layer in layers),
+            _stack_linears(layer.feed_forward.outer for layer in layers),
+            _stack_norms(layer.around_feed_forward.norm for layer in layers),
         ),
-        _norms([last if isinstance(last, LayerNorm) else residual.norm]),
+        _stack_norms([last if isinstance(last, LayerNorm) else residual.norm]),
         kernel.Settings(
             (heads.num_heads, heads.num_kv_heads, heads.key_dim, heads.value_dim),
             float(embedding.scale),
@@ -159,26 +161,26 @@ def _stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any
     )
 
 
-def _linears(linears: Iterable[Any]) -> Any:
-    return _kernel().Linears(*_stack_weights(linears))
+def _stack_linears(linears: Iterable[Any]) -> Any:
+    return _load_kernels().Linears(*_stack_weights(linears))
 
 
-def _norms(norms: Iterable[Any]) -> Any:
-    return _kernel().Norms(*_stack_weights(norms))
+def _stack_norms(norms: Iterable[Any]) -> Any:
+    return _load_kernels().Norms(*_stack_weights(norms))
 
 
-def _size(module: nn.Module) -> int:
+def _num_weights(module: nn.Module) -> int:
     return sum(each.numel() for each in module.parameters())
 
 
 def _encode_memory(model: EncoderDecoder, source: Any) -> tuple[Any, Any]:
     """Return the decoder's memory of a source (S,), as the model itself reads it: (L, 1, G, S, K), (L, 1, G, S, V)."""
-    memory = model.start(torch.from_numpy(source), Layout.of(torch.tensor([len(source)]))).memory
+    memory = model.start(torch.from_numpy(source), Layout.from_lengths(torch.tensor([len(source)]))).memory
     keys, values = zip(*memory.keys_values, strict=True)
     return torch.stack(keys).numpy(), torch.stack(values).numpy()
 
 
-def _array(tensor: Any) -> Any:
+def _as_array(tensor: Any) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
@@ -188,15 +190,15 @@ def _stack_weights(modules: Iterable[Any]) -> tuple[Any, Any]:
     return torch.stack(weights).numpy(), torch.stack(biases).numpy()
 
 
-def _table_of(positions: nn.Module, max_length: int, dim: int) -> Any:
+def _position_table(positions: nn.Module, max_length: int, dim: int) -> Any:
     """Return the table of positions that is added to the input (M, D)."""
     if isinstance(positions, NoPositionEmbedding):
         return np.zeros((max_length, dim), np.float32)
     table: Any = positions.table
-    return _array(table if isinstance(positions, Sinusoidal) else table.weight)
+    return _as_array(table if isinstance(positions, SinusoidalPositions) else table.weight)
 
 
-def _turns_of(positions: Any, max_length: int, key_dim: int) -> Any:
+def _rotation_table(positions: Any, max_length: int, key_dim: int) -> Any:
     """Return the cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) where they are not turned."""
     if not isinstance(positions, Rotary):
         return np.empty((max_length, 0, 2), np.float32)
@@ -215,5 +217,8 @@ def _is_supported(model: EncoderDecoder) -> bool:
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
-        and (torch.get_num_threads() == 1 or _size(model.decoder) + _size(model.output) < MAX_WEIGHTS_FOR_SINGLE_THREAD)
+        and (
+            torch.get_num_threads() == 1
+            or _num_weights(model.decoder) + _num_weights(model.output) < MAX_WEIGHTS_FOR_SINGLE_THREAD
+        )
     )

@@ -82,7 +82,7 @@ class AdaptiveEmbedding(nn.Module):
             first = first + project(vectors)
         return first
 
-    def each_table(self) -> Iterator[nn.Embedding]:
+    def iterate_tables(self) -> Iterator[nn.Embedding]:
         """The tables, in the order of their ids."""
         return iter(self.tables)  # type: ignore[arg-type]
 
@@ -136,7 +136,7 @@ class AdaptiveSoftmax(nn.Module):
         self.tails = nn.ModuleList(Tail(dim, cluster, compute_dtype=dtype) for cluster in others)
         self.cutoffs = tuple(accumulate(cluster.size for cluster in clusters))[:-1]
         """The first id of each tail."""
-        for layer, table in zip((self.words, *(tail.words for tail in self.each_tail())), tables, strict=False):
+        for layer, table in zip((self.words, *(tail.words for tail in self.iterate_tails())), tables, strict=False):
             layer.weight = table.weight
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -145,7 +145,7 @@ class AdaptiveSoftmax(nn.Module):
             return log_softmax(self.words(hidden))
         head = log_softmax(torch.cat([self.words(hidden), self.clusters(hidden)], dim=1))
         first, of_tails = torch.split(head, [self.cutoffs[0], len(self.tails)], dim=1)
-        within = (log_softmax(tail(hidden)) for tail in self.each_tail())
+        within = (log_softmax(tail(hidden)) for tail in self.iterate_tails())
         tails = (inside + before for inside, before in zip(within, torch.split(of_tails, 1, dim=1), strict=True))
         return torch.cat([first, *tails], dim=1)
 
@@ -153,14 +153,14 @@ class AdaptiveSoftmax(nn.Module):
         """[W_0; C]: one row a piece of cluster 0, then one a tail."""
         return self.words.weight if self.clusters is None else torch.cat([self.words.weight, self.clusters.weight])
 
-    def cluster_of(self, tokens: Tensor) -> Tensor:
+    def find_cluster(self, tokens: Tensor) -> Tensor:
         """Return the number of each id's cluster, in the same shape."""
         number = torch.zeros_like(tokens)
         for begin in self.cutoffs:
             number += tokens >= begin
         return number
 
-    def each_tail(self) -> Iterator[Tail]:
+    def iterate_tails(self) -> Iterator[Tail]:
         """The tails, in the order of their ids."""
         return iter(self.tails)  # type: ignore[arg-type]
 

@@ -63,7 +63,7 @@ class DropoutRng:
         """Return factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
         draw, size = self.draw(), like.numel()
         if size > POOL_SIZE // 2:
-            return _factors(size, draw, rate, like).view_as(like)
+            return _draw_factors(size, draw, rate, like).view_as(like)
         offset = draw % (POOL_SIZE - size + 1)
         return self._pool(rate, like)[offset : offset + size].view(like.shape)
 
@@ -71,12 +71,12 @@ class DropoutRng:
         slot = (rate, like.dtype, like.device)
         key, pool = self._pools.get(slot, (None, None))
         if pool is None or key != self._pool_key:
-            pool = _factors(POOL_SIZE, self._pool_key, rate, like)
+            pool = _draw_factors(POOL_SIZE, self._pool_key, rate, like)
             self._pools[slot] = (self._pool_key, pool)
         return pool
 
 
-def _factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
+def _draw_factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
     # Drawn where they are needed, so that nothing waits for a copy; another kind of device draws others.
     where = torch.device("cpu") if like.is_meta else like.device
     generator = torch.Generator(where).manual_seed(key >> 1)

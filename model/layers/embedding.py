@@ -61,4 +61,4 @@ class Embedding(nn.Module):
 
     def layout(self, tokens: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of token ids (N,), one row each, of texts of these lengths (B,)."""
-        return Layout.of(lengths, tokens.device)
+        return Layout.from_lengths(lengths, tokens.device)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
-from tfm.model.layers.linear import LOW_PRECISION, Linear, pad_rows, relu_of_product
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, linear_relu, pad_rows
 
 
 class Activation(NamedTuple):
@@ -56,7 +56,7 @@ class _LowPrecisionReluLayer(torch.autograd.Function):
         ctx: Any, x: Tensor, inner: Tensor, inner_bias: Tensor, outer: Tensor, outer_bias: Tensor, dtype: torch.dtype
     ) -> Tensor:
         low_x, low_inner, low_outer = pad_rows(x, dtype), inner.to(dtype), outer.to(dtype)
-        between = relu_of_product(low_x, low_inner, inner_bias.to(dtype))
+        between = linear_relu(low_x, low_inner, inner_bias.to(dtype))
         ctx.save_for_backward(low_x, between, low_inner, low_outer)
         ctx.out_dtype = x.dtype
         return F.linear(between, low_outer)[: len(x)].to(x.dtype).add_(outer_bias)
@@ -113,7 +113,7 @@ class FeedForward(nn.Module):
             self.activation is F.relu
             and (type(self.dropout) is Dropout and self.dropout.rate == 0)
             and all(
-                type(each) is Linear and each.compute_dtype in LOW_PRECISION and each.bias is not None
+                type(each) is Linear and each.compute_dtype in LOW_PRECISION_DTYPES and each.bias is not None
                 for each in (self.inner, self.outer)
             )
         )

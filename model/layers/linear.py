@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from tfm.model.layers.derived_weights import DerivedWeights
 from tfm.model.layers.int8 import int8_product, quantize_weight
 
-LOW_PRECISION = (torch.bfloat16, torch.float16)
-PACKED = (torch.float32, torch.bfloat16)
+LOW_PRECISION_DTYPES = (torch.bfloat16, torch.float16)
+PACKED_DTYPES = (torch.float32, torch.bfloat16)
 LOW_PRECISION_ROW_MULTIPLE = 128
 ROW_MULTIPLE = 32
 """Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
@@ -67,11 +67,11 @@ def can_pack(dtype: torch.dtype = torch.float32) -> bool:
     """Return whether this build of torch, on this CPU, lays out weights of a type for its kernels and multiplies with
     them.
     """
-    if dtype not in PACKED:
+    if dtype not in PACKED_DTYPES:
         return False
     x, weight = torch.ones(2, 16, dtype=dtype), torch.eye(16, dtype=dtype)
     try:
-        return torch.equal(_packed_product(x, _pack_weight(weight), None), x)
+        return torch.equal(_multiply_packed(x, _pack_weight(weight), None), x)
     except (AttributeError, RuntimeError):
         return False
 
@@ -80,11 +80,11 @@ def _pack_weight(weight: Tensor) -> Tensor:
     return torch.ops.mkldnn._reorder_linear_weight(weight, None)  # type: ignore[no-any-return]
 
 
-def _packed_product(x: Tensor, packed: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
+def _multiply_packed(x: Tensor, packed: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, packed, bias, activation, [], "")  # type: ignore[no-any-return]
 
 
-def relu_of_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Return relu(x W^T + b) in the type of x; on a CPU one kernel, which writes the result once.
 
     Args:
@@ -96,7 +96,7 @@ def relu_of_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         (N, out).
     """
     if x.device.type == "cpu" and can_pack(x.dtype):
-        return _packed_product(x, weight, bias, "relu")
+        return _multiply_packed(x, weight, bias, "relu")
     return F.linear(x, weight, bias).relu_()
 
 
@@ -125,7 +125,7 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""
-        if self.training and self.compute_dtype in LOW_PRECISION:
+        if self.training and self.compute_dtype in LOW_PRECISION_DTYPES:
             return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
         if self.training or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
@@ -134,7 +134,7 @@ class Linear(nn.Module):
             in_8_bits = self._packed_weight.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
             make_matmul = int8_product(x.float(), in_8_bits).to(x.dtype)
             return make_matmul if self.bias is None else make_matmul.add_(self.bias)
-        if self.inference_dtype in LOW_PRECISION:
+        if self.inference_dtype in LOW_PRECISION_DTYPES:
             return self.multiply(x.to(self.inference_dtype)).to(x.dtype)
         return self.multiply(x)
 
@@ -142,10 +142,10 @@ class Linear(nn.Module):
         """Multiply in the type of x, which the result has, without gradients: (N, in) -> (N, out)."""
         weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
         bias = None if self.bias is None else self.bias.to(dtype)
-        packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION
+        packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION_DTYPES
         if packs and x.device.type == "cpu" and can_pack(dtype):
             num_pad_rows = -num_rows % ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * ROW_MULTIPLE else 0
-            make_matmul = _packed_product(
+            make_matmul = _multiply_packed(
                 F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._pack_weight(weight, dtype), bias
             )
             return make_matmul[:num_rows] if num_pad_rows else make_matmul
@@ -164,14 +164,14 @@ class Linear(nn.Module):
         in bf16, operands and result are in bf16.
         """
         dtype = self.inference_dtype or self.weight.dtype
-        if dtype in PACKED and can_pack(dtype):
+        if dtype in PACKED_DTYPES and can_pack(dtype):
             packed = self._pack_weight(self.weight, dtype)
             bias = None if self.bias is None else self.bias.detach().to(dtype)
-            return lambda x: _packed_product(x, packed, bias, activation)
+            return lambda x: _multiply_packed(x, packed, bias, activation)
         return (lambda x: self(x).relu_()) if activation == "relu" else self.__call__
 
     @property
-    def in_bf16(self) -> bool:
+    def is_bf16(self) -> bool:
         """Whether the operands and the result of `make_matmul` are in bf16."""
         return self.inference_dtype is torch.bfloat16 and can_pack(torch.bfloat16)
 
@@ -198,7 +198,7 @@ def linear_layers(model: object) -> list[Linear]:
 @contextmanager
 def inference_precision(model: object, dtype: torch.dtype) -> Iterator[None]:
     """Multiply operands of this type in a model's linear layers while the body runs, in eval() without gradients."""
-    layers = linear_layers(model) if dtype in (torch.int8, *LOW_PRECISION) else []
+    layers = linear_layers(model) if dtype in (torch.int8, *LOW_PRECISION_DTYPES) else []
     try:
         for layer in layers:
             layer.inference_dtype = dtype

@@ -140,7 +140,7 @@ def merge_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor]
     return found
 
 
-def with_merged_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
+def merge_saved_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:
     """Saved weights, under the same names, of the same function: W + alpha / r * B A as the frozen matrix, and B = 0.
 
     The mean of several networks is the mean of these, since mean(B) mean(A) is not mean(B A).

@@ -22,12 +22,12 @@ from tfm.model.numpy_inference.layers import (
 )
 from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Transformer
 
-KNOWN = (
+SUPPORTED_KEYS = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
     *("max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
 )
 """The keys that may be other than by default: they are implemented here, or count in training alone."""
-POSITIONS = ("none", "sinusoidal", "learned", "rotary")
+SUPPORTED_POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post": PostNorm}
 
 
@@ -51,7 +51,7 @@ def build_network(
     """
     if not is_supported(config) or (config.shared_vocabulary_reason is not None and source_vocab != target_vocab):
         raise UnsupportedModelError
-    parts = _Parts(config, dict(weights))
+    parts = _NetworkBuilder(config, dict(weights))
     network = parts.network(source_vocab, target_vocab)
     parts.check_no_unused_weights()
     return network
@@ -59,17 +59,17 @@ def build_network(
 
 def is_supported(config: ModelConfig) -> bool:
     """Return whether all parts of a model are here."""
-    others = ModelConfig.model_fields.keys() - set(KNOWN)
+    others = ModelConfig.model_fields.keys() - set(SUPPORTED_KEYS)
     return (
         all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
-        and config.positions in POSITIONS
+        and config.positions in SUPPORTED_POSITIONS
         and config.rotary == RotaryConfig(base=config.rotary.base)
         and config.encoder.dim == config.decoder.dim
         and config.encoder.layers > 0
     )
 
 
-class _Parts:
+class _NetworkBuilder:
     """Builder of the parts of a network, which takes each weight once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, Array]) -> None:
@@ -78,11 +78,11 @@ class _Parts:
     def network(self, source_vocab: int, target_vocab: int) -> Transformer:
         """Vaswani et al. 2017, figure 1."""
         config, dim = self._config, self._config.decoder.dim
-        source_table = self._take("source_embedding.table.weight", source_vocab, dim)
+        source_table = self._pop_weight("source_embedding.table.weight", source_vocab, dim)
         shared, tied = config.tie in ("embeddings", "all"), config.tie in ("output", "all")
-        target_table = source_table if shared else self._take("target_embedding.table.weight", target_vocab, dim)
-        to_pieces = target_table if tied else self._take("output.weight", target_vocab, dim)
-        bias = self._take("output.bias", target_vocab) if config.output_bias else np.zeros(1, to_pieces.dtype)
+        target_table = source_table if shared else self._pop_weight("target_embedding.table.weight", target_vocab, dim)
+        to_pieces = target_table if tied else self._pop_weight("output.weight", target_vocab, dim)
+        bias = self._pop_weight("output.bias", target_vocab) if config.output_bias else np.zeros(1, to_pieces.dtype)
         return Transformer(
             source_embedding=self._embedding("source_embedding", source_table),
             encoder=[self._encoder_layer(f"encoder.{number}") for number in range(config.encoder.layers)],
@@ -99,7 +99,7 @@ class _Parts:
         if self._left:
             raise UnsupportedModelError
 
-    def _take(self, name: str, *shape: int) -> Array:
+    def _pop_weight(self, name: str, *shape: int) -> Array:
         found = self._left.pop(name, None)
         if found is None or found.shape != shape:
             raise UnsupportedModelError
@@ -111,7 +111,7 @@ class _Parts:
         if config.positions == "sinusoidal":
             added = partial(sinusoids, dim)
         elif config.positions == "learned":
-            added = self._take(f"{name}.positions.table.weight", config.max_length, dim).__getitem__
+            added = self._pop_weight(f"{name}.positions.table.weight", config.max_length, dim).__getitem__
         return Embedding(table, dim**0.5 if config.scale_embedding else 1.0, added)
 
     def _encoder_layer(self, name: str) -> EncoderLayer:
@@ -135,7 +135,7 @@ class _Parts:
         )
 
     def _self_attention(self, name: str, stack: StackConfig) -> SelfAttention:
-        heads, config = heads_of(stack), self._config
+        heads, config = make_heads(stack), self._config
         return SelfAttention(
             heads,
             self._linear(f"{name}.query_key_value", stack.dim, sum(heads.widths)),
@@ -144,7 +144,7 @@ class _Parts:
         )
 
     def _cross_attention(self, name: str, stack: StackConfig) -> CrossAttention:
-        heads, memory_dim = heads_of(stack), self._config.encoder.dim
+        heads, memory_dim = make_heads(stack), self._config.encoder.dim
         query, key, value = heads.widths
         return CrossAttention(
             heads,
@@ -167,13 +167,15 @@ class _Parts:
         return self._norm(name, self._config.decoder.dim) if self._config.norm == "pre" else lambda x: x
 
     def _norm(self, name: str, dim: int) -> LayerNorm:
-        return LayerNorm(self._take(f"{name}.weight", dim), self._take(f"{name}.bias", dim), self._config.norm_eps)
+        return LayerNorm(
+            self._pop_weight(f"{name}.weight", dim), self._pop_weight(f"{name}.bias", dim), self._config.norm_eps
+        )
 
     def _linear(self, name: str, in_dim: int, out_dim: int) -> Linear:
-        return Linear(self._take(f"{name}.weight", out_dim, in_dim), self._take(f"{name}.bias", out_dim))
+        return Linear(self._pop_weight(f"{name}.weight", out_dim, in_dim), self._pop_weight(f"{name}.bias", out_dim))
 
 
-def heads_of(stack: StackConfig) -> Heads:
+def make_heads(stack: StackConfig) -> Heads:
     """The heads of a stack's attention."""
     even = stack.dim // stack.heads
     return Heads(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import ExplicitAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.memory import Memory
 from tfm.model.attention.multi_head import NO_POSITIONS, join_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions

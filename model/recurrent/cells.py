@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from tfm.model.layers.linear import LOW_PRECISION, Linear
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear
 from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.model.recurrent.unrolled import UnrolledGru, UnrolledLstm
 
@@ -52,21 +52,21 @@ class Recurrent(nn.Module, ABC):
         Returns:
             h of all rows (N, D), and the last states (B, D).
         """
-        low = self.training and self.recurrent.compute_dtype in LOW_PRECISION
+        low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
         dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
         states = start or self.zeros(rows, steps.sizes[0])
-        return self.unrolled(self.input(rows), self.recurrent.weight, states, steps.sizes, dtype)
+        return self.unroll(self.input(rows), self.recurrent.weight, states, steps.sizes, dtype)
 
     def step(self, gates: Tensor, states: States) -> States:
         """W x + b (R, gates * D) of the next row, and the states before it -> the states after it."""
-        return self.next(gates, self.recurrent(states[0]), states)
+        return self.next_states(gates, self.recurrent(states[0]), states)
 
     def zeros(self, like: Tensor, count: int) -> States:
         """The states of `count` sentences before their first row."""
         return tuple(like.new_zeros(count, self.dim) for _ in range(self.num_states))
 
     @abstractmethod
-    def next(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
         """Return the states after one step, by the equations.
 
         Args:
@@ -76,7 +76,7 @@ class Recurrent(nn.Module, ABC):
         """
 
     @abstractmethod
-    def unrolled(
+    def unroll(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         """Compute all steps as one function, with fast gradients.
@@ -114,13 +114,13 @@ class Lstm(Recurrent):
         assert self.input.bias is not None
         nn.init.ones_(self.input.bias.detach()[2 * dim : 3 * dim])
 
-    def next(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
         _, cell = states
         output, input_gate, forget, candidate = (gates + recurrent).chunk(4, dim=-1)
         cell = forget.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         return output.sigmoid() * cell.tanh(), cell
 
-    def unrolled(
+    def unroll(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         hiddens, hidden, cell = UnrolledLstm.apply(gates, weight, *start, sizes, dtype)  # type: ignore[no-untyped-call]
@@ -136,7 +136,7 @@ class Gru(Recurrent):
 
     num_gates, num_states = 3, 1
 
-    def next(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
         (hidden,) = states
         reset, update_gate, candidate = gates.chunk(3, dim=-1)
         for_reset, for_keep, for_candidate = recurrent.chunk(3, dim=-1)
@@ -144,7 +144,7 @@ class Gru(Recurrent):
         update_gate = (update_gate + for_keep).sigmoid()
         return (candidate + update_gate * (hidden - candidate),)
 
-    def unrolled(
+    def unroll(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         hiddens, hidden = UnrolledGru.apply(gates, weight, *start, sizes, dtype)  # type: ignore[no-untyped-call]

@@ -139,8 +139,8 @@ class RecurrentEncoderDecoder(nn.Module):
         Returns:
             (N, E); zeros at filler rows.
         """
-        source, source_layout = _without_filler(source, source_layout)
-        given, (target, target_layout) = len(target), _without_filler(target, target_layout)
+        source, source_layout = _drop_filler(source, source_layout)
+        given, (target, target_layout) = len(target), _drop_filler(target, target_layout)
         states, memory = self.encode(source, source_layout)
         rows = self.target_embedding(target, target_layout.positions)
         hidden: Tensor = self.narrow(self.decoder(rows, target_layout, states, memory))
@@ -165,11 +165,11 @@ class RecurrentEncoderDecoder(nn.Module):
         return log_softmax(self.output(hidden))
 
 
-def _without_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
+def _drop_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """Return the same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains
     nothing.
     """
     if isinstance(layout, Layout):
         return tokens, layout
-    real = Layout.of(layout.lengths, tokens.device)
+    real = Layout.from_lengths(layout.lengths, tokens.device)
     return tokens[: real.num_rows], real

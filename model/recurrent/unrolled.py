@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, pad_rows
 
 
-class _Products:
+class _RowProduct:
     """x W, of at most `most` rows at a time, with operands of type `dtype`.
 
     If that is a lower precision than the matrix has, rows are topped up to a few shapes (`layers/linear.py`).
@@ -39,7 +39,7 @@ class _Products:
         return torch.mm(self._x[:topped], self._matrix, out=self._y[:topped])[: len(x)]
 
 
-def _steps(sizes: list[int]) -> Iterator[tuple[int, slice]]:
+def _step_slices(sizes: list[int]) -> Iterator[tuple[int, slice]]:
     """Return for each step the number of sentences that take part, and the slice of their rows among the packed
     ones.
     """
@@ -79,10 +79,10 @@ class UnrolledLstm(torch.autograd.Function):
         Returns:
             h (N, D) of all rows; the last h (B, D) and c (B, D).
         """
-        dim, matmul = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
+        dim, matmul = hidden.shape[1], _RowProduct(weight.t(), len(hidden), dtype)
         hidden, cell, gates = hidden.clone(), cell.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, cells_before, tanh_cell = (inputs.new_empty(len(inputs), dim) for _ in range(4))
-        for size, rows in _steps(sizes):
+        for size, rows in _step_slices(sizes):
             h, c, a, t = hidden[:size], cell[:size], gates[rows], tanh_cell[rows]
             hiddens_before[rows], cells_before[rows] = h, c
             torch.add(inputs[rows], matmul(h), out=a)
@@ -108,7 +108,7 @@ class UnrolledLstm(torch.autograd.Function):
             grad_cell: gradient of the last c (B, D).
         """
         weight, gates, hiddens_before, cells_before, tanh_cell = ctx.saved_tensors
-        dim, matmul = tanh_cell.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
+        dim, matmul = tanh_cell.shape[1], _RowProduct(weight, len(grad_hidden), ctx.dtype)
         output, new, forget, candidate = gates.chunk(4, dim=1)
         into_cell = output * (1 - tanh_cell * tanh_cell)
         factors = gates * (1 - gates)
@@ -118,7 +118,7 @@ class UnrolledLstm(torch.autograd.Function):
         of_forget.mul_(cells_before)
         torch.mul(new, 1 - candidate * candidate, out=of_candidate)
         grad_hidden, grad_cell = grad_hidden.clone(), grad_cell.clone()
-        for size, rows in reversed(list(_steps(ctx.sizes))):
+        for size, rows in reversed(list(_step_slices(ctx.sizes))):
             d, dh, dc = factors[rows].view(size, 4, dim), grad_hidden[:size], grad_cell[:size]
             dh += grad_hiddens[rows]
             dc.addcmul_(dh, into_cell[rows])
@@ -154,10 +154,10 @@ class UnrolledGru(torch.autograd.Function):
         Returns:
             h (N, D) of all rows; the last h (B, D).
         """
-        dim, matmul = hidden.shape[1], _Products(weight.t(), len(hidden), dtype)
+        dim, matmul = hidden.shape[1], _RowProduct(weight.t(), len(hidden), dtype)
         hidden, gates = hidden.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, products = (inputs.new_empty(len(inputs), dim) for _ in range(3))
-        for size, rows in _steps(sizes):
+        for size, rows in _step_slices(sizes):
             h, a, x, u = hidden[:size], gates[rows], inputs[rows], products[rows]
             hiddens_before[rows] = h
             recurrent = matmul(h)
@@ -182,7 +182,7 @@ class UnrolledGru(torch.autograd.Function):
             grad_hidden: gradient of the last h (B, D).
         """
         weight, gates, hiddens_before, products = ctx.saved_tensors
-        dim, matmul = products.shape[1], _Products(weight, len(grad_hidden), ctx.dtype)
+        dim, matmul = products.shape[1], _RowProduct(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)
         factors = gates * (1 - gates)
         of_reset, of_keep, of_product = factors.chunk(3, dim=1)
@@ -191,7 +191,7 @@ class UnrolledGru(torch.autograd.Function):
         of_reset.mul_(products).mul_(of_candidate)
         torch.mul(of_candidate, reset, out=of_product)
         grad_hidden = grad_hidden.clone()
-        for size, rows in reversed(list(_steps(ctx.sizes))):
+        for size, rows in reversed(list(_step_slices(ctx.sizes))):
             d, dh = factors[rows].view(size, 3, dim), grad_hidden[:size]
             dh += grad_hiddens[rows]
             d *= dh[:, None]

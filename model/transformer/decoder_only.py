@@ -56,7 +56,7 @@ class DecoderOnly(nn.Module):
 
     def read(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         """Return the input of the output layer (N, E) for ids (N,) of texts, begin token first."""
-        return self._finish(self._rows(tokens, layout))
+        return self._final_hidden(self._run_layers(tokens, layout))
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing).
@@ -71,10 +71,10 @@ class DecoderOnly(nn.Module):
             (N, E).
         """
         layout, order = concat_layouts(source_layout, target_layout)
-        rows = self._rows(torch.cat([source, target])[order], layout)
+        rows = self._run_layers(torch.cat([source, target])[order], layout)
         places = torch.empty_like(order)
         places[order] = torch.arange(len(order), device=order.device)
-        return self._finish(rows.index_select(0, places[len(source) :]))
+        return self._final_hidden(rows.index_select(0, places[len(source) :]))
 
     def begin(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
         """A state of one row for each of so many texts, of which nothing has been read."""
@@ -104,21 +104,21 @@ class DecoderOnly(nn.Module):
         state, slots = state.advance()
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
-        hidden = self._finish(rows)
+        hidden = self._final_hidden(rows)
         return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Return log-probabilities (N, V) of the output layer's input (N, E)."""
         return log_softmax(self.output(hidden))
 
-    def _rows(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
+    def _run_layers(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         rows: Tensor = self.embedding(tokens, layout.positions)
         mask = causal_mask(layout)
         for layer in self.layers:
             rows = layer(rows, layout, mask)
         return rows
 
-    def _finish(self, rows: Tensor) -> Tensor:
+    def _final_hidden(self, rows: Tensor) -> Tensor:
         hidden: Tensor = self.narrow(self.norm(rows))
         return hidden
 

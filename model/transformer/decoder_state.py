@@ -98,7 +98,7 @@ class TransformerState:
         if self.ancestor_mask is None:
             own, ancestor_mask = torch.full_like(new_positions, self.positions.shape[1]), None
             positions = torch.cat([self.positions, new_positions], dim=1)
-        elif (taken := dispatch.take_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
+        elif (taken := dispatch.allocate_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
             own, ancestor_mask, positions = taken
         else:
             free = F.pad(~self.ancestor_mask.any(1), (0, width), value=True)

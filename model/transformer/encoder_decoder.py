@@ -64,9 +64,9 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) or images (B, C, height, width) -> memory (M, D)."""
-        return self._read(source, layout)[0]
+        return self._encode_rows(source, layout)[0]
 
-    def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+    def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """The memory (M, D), and where that of each source begins and ends: a row a piece, or fewer."""
         rows, layout = self.source_embedding.read(source, layout)
         mask = padding_mask(layout)
@@ -104,11 +104,11 @@ class EncoderDecoder(nn.Module):
         Returns:
             (N, E).
         """
-        return self.decode(target, target_layout, *self._read(source, source_layout))
+        return self.decode(target, target_layout, *self._encode_rows(source, source_layout))
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,) or images; a state of one row a sentence."""
-        memory, memory_layout = self._read(source, layout)
+        memory, memory_layout = self._encode_rows(source, layout)
         assert isinstance(memory_layout, Layout)
         return TransformerState(
             caches=tuple(LayerKVCache() for _ in self.decoder),

@@ -37,7 +37,7 @@ class EncoderOnly(nn.Module):
     def __init__(
         self,
         *,
-        begin: "Begin",
+        begin: "SourcePreparation",
         embedding: SourceEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
@@ -58,9 +58,9 @@ class EncoderOnly(nn.Module):
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) or images (B, C, height, width) -> (M, D)."""
-        return self._read(source, layout)[0]
+        return self._encode_rows(source, layout)[0]
 
-    def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+    def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """Return the same rows and their layout: a row a piece, one more, or fewer."""
         rows, layout = self.embedding.read(*self.begin(source, layout))
         mask = padding_mask(layout)
@@ -70,7 +70,7 @@ class EncoderOnly(nn.Module):
 
     def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Return the input of the output layer (N or B, E) for source ids (N,) or images."""
-        return self.head(*self._read(source, layout))  # type: ignore[no-any-return]
+        return self.head(*self._encode_rows(source, layout))  # type: ignore[no-any-return]
 
 
 class TokenHead(nn.Module):
@@ -116,17 +116,17 @@ class SentenceHead(nn.Module):
 
 
 Head = TokenHead | SentenceHead
-Begin = Callable[[Tensor, AnyLayout], tuple[Tensor, AnyLayout]]
+SourcePreparation = Callable[[Tensor, AnyLayout], tuple[Tensor, AnyLayout]]
 
 
-def identity(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+def keep_source(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
     """A source as it was given."""
     return source, layout
 
 
 def prepend_begin_token(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """Put a begin token before each text: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
-    longer = Layout.of(layout.lengths + 1, source.device)
+    longer = Layout.from_lengths(layout.lengths + 1, source.device)
     return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _text_row_indices(longer), source), longer
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
-from tfm.model.attention.positions import JOINS, POSITIONS, Concatenated
+from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
@@ -38,7 +38,7 @@ class ModuleFactory:
 
     def layers(self, stack: StackConfig, *, causal: bool = False) -> list[EncoderLayer]:
         """The layers of a stack without cross-attention. causal: no row sees those after it."""
-        return [self.layer(stack, causal=causal, depth=depth) for depth in depths(stack)]
+        return [self.layer(stack, causal=causal, depth=depth) for depth in layer_depths(stack)]
 
     def layer(self, stack: StackConfig, *, causal: bool = False, depth: float = 0.0) -> EncoderLayer:
         """Return one layer of attention and feed-forward.
@@ -60,7 +60,7 @@ class ModuleFactory:
                 self.feed_forward(stack),
                 self.residual(stack, depth),
             )
-            for depth in depths(stack)
+            for depth in layer_depths(stack)
         ]
 
     def mixing(self, stack: StackConfig, *, causal: bool) -> Mixing:
@@ -152,9 +152,9 @@ class ModuleFactory:
             stack: the settings of the stack.
             max_length: number of positions; None for `config.max_length`.
         """
-        scheme, join = POSITIONS[self.config.positions].input, JOINS[self.config.positions_join]
+        scheme, join = POSITIONS[self.config.positions].input, POSITION_JOINS[self.config.positions_join]
         positions = join(scheme, stack.dim, max_length or self.config.max_length)
-        position_dim = positions.width if isinstance(positions, Concatenated) else 0
+        position_dim = positions.width if isinstance(positions, ConcatenatedPositions) else 0
         return Embedding(
             table,
             stack.dim,
@@ -193,7 +193,7 @@ class ModuleFactory:
         adaptive, tied = self.config.adaptive, self.config.tie in ("output", "all")
         if adaptive is not None:
             clusters = make_clusters(adaptive, table.embedding_dim, vocab)
-            tables = table.each_table() if tied and isinstance(table, AdaptiveEmbedding) else ()
+            tables = table.iterate_tables() if tied and isinstance(table, AdaptiveEmbedding) else ()
             return AdaptiveSoftmax(clusters, tables, compute_dtype=self.compute_dtype)
         output = self.output_linear(table.embedding_dim, vocab)
         if tied and isinstance(table, nn.Embedding):
@@ -206,7 +206,7 @@ class ModuleFactory:
 
     def project_if_needed(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""
-        return nn.Identity() if in_dim == out_dim else self.product(in_dim, out_dim)
+        return nn.Identity() if in_dim == out_dim else self.make_product(in_dim, out_dim)
 
     def prediction_head(self, stack: StackConfig, out_dim: int) -> nn.Module:
         """Return the module between a stack and the output layer of masked pieces."""
@@ -215,11 +215,11 @@ class ModuleFactory:
         dense = Linear(stack.dim, out_dim, compute_dtype=self.compute_dtype)
         return PredictionHeadTransform(dense, ACTIVATIONS[self.config.activation].function, self.normalization(out_dim))
 
-    def product(self, in_dim: int, out_dim: int) -> Linear:
+    def make_product(self, in_dim: int, out_dim: int) -> Linear:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
 
 
-def depths(stack: StackConfig) -> list[float]:
+def layer_depths(stack: StackConfig) -> list[float]:
     """l / L of each layer l of L, from 1."""
     return [number / stack.layers for number in range(1, stack.layers + 1)]
 

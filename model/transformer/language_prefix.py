@@ -59,8 +59,8 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
     def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """Return the ids that encoder and decoder read of source ids (N,)."""
 
-    def _read(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        return super()._read(*self.split_inputs(source, layout)[:2])
+    def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+        return super()._encode_rows(*self.split_inputs(source, layout)[:2])
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing); the row of the begin token is
@@ -77,7 +77,7 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
         """
         split_inputs = self.split_inputs(source, source_layout)
         decoder_tokens, layout, places = prepend_prefix(split_inputs.prefix, target, target_layout)
-        memory = super()._read(split_inputs.source, split_inputs.layout)
+        memory = super()._encode_rows(split_inputs.source, split_inputs.layout)
         return self.decode(decoder_tokens, layout, *memory).index_select(0, places)
 
     def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
@@ -104,7 +104,7 @@ class M2M100(LanguagePrefixModel):
 
     def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _ends(layout, source.device)
+        firsts, lasts, read = _end_rows(layout, source.device)
         places = firsts.index_select(0, read.sentence) + read.positions + 1
         places = torch.minimum(places, lasts.index_select(0, read.sentence))
         return SplitInputs(source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1))
@@ -117,19 +117,19 @@ class MBart(LanguagePrefixModel):
 
     def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _ends(layout, source.device)
+        firsts, lasts, read = _end_rows(layout, source.device)
         behind = lasts.index_select(0, read.sentence)
         places = firsts.index_select(0, read.sentence) + read.positions + 2
         places = torch.where(places > behind, places - read.positions - 1, places)
         return SplitInputs(source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1))
 
 
-def _ends(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
+def _end_rows(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
     """The first and the last row of each sentence (B,), and the layout of one row less each, but of at least one."""
     assert isinstance(layout, Layout), "flat batches are refused: their filler has no language"
     lasts = layout.lengths.cumsum(0) - 1
     firsts = (lasts - layout.lengths + 1).to(device, non_blocking=True)
-    return firsts, lasts.to(device, non_blocking=True), Layout.of((layout.lengths - 1).clamp(min=1), device)
+    return firsts, lasts.to(device, non_blocking=True), Layout.from_lengths((layout.lengths - 1).clamp(min=1), device)
 
 
 def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout, Tensor]:
@@ -147,12 +147,12 @@ def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[T
     more = prefix.shape[1] - 1
     places = torch.arange(layout.num_rows, device=target.device) + more * (layout.sentence + 1)
     decoder_tokens = target.new_empty(layout.num_rows + more * layout.batch).index_copy_(0, places, target)
-    longer = Layout.of(layout.lengths + more, target.device)
+    longer = Layout.from_lengths(layout.lengths + more, target.device)
     begins = places[layout.positions == 0] - more
     for number, tokens in enumerate(prefix.unbind(1)):
         decoder_tokens[begins + number] = tokens
     return decoder_tokens, longer, places
 
 
-NETWORKS: dict[str, type[EncoderDecoder]] = {"source": EncoderDecoder, "m2m100": M2M100, "mbart": MBart}
+LANGUAGE_PREFIX_MODELS: dict[str, type[EncoderDecoder]] = {"source": EncoderDecoder, "m2m100": M2M100, "mbart": MBart}
 """By `model.languages`: how an encoder-decoder is told which language it translates into."""

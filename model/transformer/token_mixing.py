@@ -70,7 +70,7 @@ class RecurrentMixing(nn.Module):
             Rows (N, D).
         """
         assert mask.causal == (len(self.cells) == 1), "one cell sees nothing ahead, two see all"
-        real = Layout.of(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
+        real = Layout.from_lengths(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
         hidden = []
         for cell, backward in zip(self.cells, (False, True), strict=False):
             steps = TimeMajorPacking(real, backward=backward)

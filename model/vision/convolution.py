@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
-from tfm.model.layers.linear import LOW_PRECISION, Linear
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.vision.image_layout import image_layout
 from tfm.model.vision.image_shape import ImageShape
@@ -139,7 +139,7 @@ class ResNetEmbedding(nn.Module):
         """Return the rows (N, D) of images (B, C, height, width). positions: of the layout, which are the same for each
         image.
         """
-        low = self.training and self.compute_dtype in LOW_PRECISION
+        low = self.training and self.compute_dtype in LOW_PRECISION_DTYPES
         maps = pixels.to(self.compute_dtype if low else pixels.dtype, memory_format=torch.channels_last)
         maps = self.blocks(self.stem(maps))
         cells = maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1]).to(pixels.dtype)

@@ -8,4 +8,4 @@ from tfm.model.layout import Layout
 
 def image_layout(pixels: Tensor, num_tokens: int) -> Layout:
     """Return the layout of images (B, channels, height, width) of `num_tokens` tokens each."""
-    return Layout.of(torch.full((len(pixels),), num_tokens), pixels.device)
+    return Layout.from_lengths(torch.full((len(pixels),), num_tokens), pixels.device)

@@ -24,7 +24,7 @@ def token_size(vision: VisionConfig) -> int:
     return vision.patch if vision.encoder == "patches" else vision.stride * 2 ** (len(vision.channels) - 1)
 
 
-def grid(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
+def grid_size(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
     """Return the number of rows and of columns of tokens of an image; each stage of a convolution but the first halves
     its sides.
     """
@@ -34,7 +34,7 @@ def grid(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
 
 def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
     """Return the number of tokens of an image: of its patches, or of the cells of the last map."""
-    rows, columns = grid(vision, image)
+    rows, columns = grid_size(vision, image)
     return rows * columns
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfm.data.compression.files import without_ending
+from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
 from tfm.data.synthetic import registry
-from tfm.tokenizer.labels import WITHIN
+from tfm.tokenizer.labels import WORD_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN = "_"  # a cell of CoNLL-U that says nothing
@@ -35,7 +35,7 @@ class Sentence:
 
 def is_tagged(file: Path) -> bool:
     """Whether a file is CoNLL-U, by its name."""
-    return without_ending(file.name).endswith(".conllu")
+    return strip_compression_ending(file.name).endswith(".conllu")
 
 
 def is_built_in(file: Path) -> bool:
@@ -59,7 +59,7 @@ def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
                 texts, of, before, how = zip(*words, strict=True)
                 yield Sentence(" ".join(texts), of, before, how)
         elif tagged:
-            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), WITHIN):
+            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), WORD_SPACE):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)
                 governors = _governors(ids, heads, columns[0], file)
                 yield Sentence(" ".join(text), tuple(tags), governors, tuple(relations))

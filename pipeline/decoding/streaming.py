@@ -44,7 +44,7 @@ class PromptedStepper(Generic[StateT]):
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources of these lengths (B,)."""
-        return Layout.of(lengths, source.device)
+        return Layout.from_lengths(lengths, source.device)
 
     def start(self, source: Tensor, layout: Layout) -> StateT:
         """The state in which all of the prompt is read but its last piece."""
@@ -61,7 +61,7 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
     batch, length = pieces.shape
     if length == 1:
         return model.begin(batch, pieces.device)
-    layout = Layout.of(torch.full((batch,), length - 1), pieces.device)
+    layout = Layout.from_lengths(torch.full((batch,), length - 1), pieces.device)
     return model.start(pieces[:, :-1].flatten(), layout)
 
 
@@ -102,7 +102,7 @@ def generate_stream(
         device: device of the model.
     """
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
-    rules = LogitsProcessor.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
+    rules = LogitsProcessor.from_config([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _chooser(config, prompt), torch.arange(config.n_best)
     pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
     shown = truncate_context(pieces, context)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.data.errors import DataError
 from tfm.data.images.decoding import EXTENSIONS
-from tfm.data.images.imagefolder import files_of
+from tfm.data.images.imagefolder import list_files
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
@@ -28,7 +28,7 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
                 raise DataError("no such file", file=path)
             found.append(path)
             continue
-        inside = [file for _, file in files_of(path) if file.suffix.lower() in EXTENSIONS]
+        inside = [file for _, file in list_files(path) if file.suffix.lower() in EXTENSIONS]
         if not inside:
             raise DataError(f"holds no image ({', '.join(EXTENSIONS)})", file=path)
         found += inside

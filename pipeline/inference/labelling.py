@@ -10,7 +10,7 @@ import torch
 
 from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_from_images
 from tfm.data.batching.buckets import ordered_batches
-from tfm.data.dataset.unseen_labels import format_message, unseen_in
+from tfm.data.dataset.unseen_labels import count_unseen_names, unseen_labels_message
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -43,9 +43,9 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
         reporter: shows the warning.
     """
     if loaded.target_tokenizer.label_kind is not None:
-        found = unseen_in([text for each in references for text in each], loaded.target_tokenizer)
+        found = count_unseen_names([text for each in references for text in each], loaded.target_tokenizer)
         if found:
-            reporter.warn(format_message(found, "the references"))
+            reporter.warn(unseen_labels_message(found, "the references"))
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Source:
     ids: list[int]
     sizes: list[int] | None = None
 
-    def cut(self, limit: int) -> "Source":
+    def truncate(self, limit: int) -> "Source":
         """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
         if self.sizes is None:
             return Source(self.ids[:limit])
@@ -148,7 +148,7 @@ def _read(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> li
     else:
         sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
     cuts.count_unknown(tokenizer, lines, [source.ids for source in sources])
-    found = [source.cut(limit) for source in sources]
+    found = [source.truncate(limit) for source in sources]
     cuts.lines += len(lines)
     cuts.cut += sum(len(source.ids) > limit for source in sources)
     cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))

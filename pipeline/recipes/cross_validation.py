@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.portions import fold_of
-from tfm.data.corpora.sources import describe, pairs, resolve
+from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
@@ -90,7 +90,7 @@ def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:
     return f"{figure} has no mean, as it is {apart}{remedy}"
 
 
-def without_fold(recipe: Recipe, number: int, num_folds: int) -> Recipe:
+def leave_fold_out(recipe: Recipe, number: int, num_folds: int) -> Recipe:
     """Return a recipe, called NAME-fold-NUMBER, that trains without a fold of its training data and validates on it.
 
     Args:
@@ -129,24 +129,24 @@ def load_folds(
         if (problem := empty_fold_problem(data, num_folds)) is not None:
             raise DataError(problem)
     return {
-        recipe.name: [without_fold(recipe, number, num_folds) for number in range(1, num_folds + 1)]
+        recipe.name: [leave_fold_out(recipe, number, num_folds) for number in range(1, num_folds + 1)]
         for recipe in loaded
     }
 
 
 def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
     """Why the training data cannot be cut into so many folds: one would be empty. Reading ends when all have a text."""
-    train = resolve(data.model_copy(update={"fold": None})).train
+    train = resolve_splits(data.model_copy(update={"fold": None})).train
     used: set[int] = set()
     for corpus in train:
-        for source, target in pairs(corpus, online=data.online):
+        for source, target in read_pairs(corpus, online=data.online):
             text = source if corpus.has_source else target
             if corpus.has_source or text.strip():  # else a line break, which goes with the text before it
                 used.add(fold_of(text, num_folds, data.split_seed))
             if len(used) == num_folds:
                 return None
     empty = next(number for number in range(1, num_folds + 1) if number not in used)
-    corpora = ", ".join(map(describe, train))
+    corpora = ", ".join(map(describe_corpus, train))
     return (
         f"{num_folds} folds are too many for {corpora}: {num_folds - len(used)} of them, such as fold {empty}, "
         "would be empty; give fewer folds"

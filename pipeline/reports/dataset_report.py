@@ -9,11 +9,11 @@ from unicodedata import combining
 import numpy as np
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.padding_cost import LengthCounts, cost
+from tfm.data.batching.padding_cost import LengthCounts, batching_cost
 from tfm.data.corpora.portions import Corpus
-from tfm.data.corpora.sources import describe
-from tfm.data.corpora.splits import shares
-from tfm.data.dataset.duplicate_keys import Keys
+from tfm.data.corpora.sources import describe_corpus
+from tfm.data.corpora.splits import split_shares
+from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.examples import Chunk, Side
 from tfm.data.dataset.row_keys import combine_keys
 from tfm.data.dataset.unwritable import Unwritable
@@ -106,9 +106,9 @@ class SplitCount:
         images: of a split of images, the report on them.
     """
 
-    pairs: Keys
-    sources: Keys
-    targets: Keys
+    pairs: KeyFile
+    sources: KeyFile
+    targets: KeyFile
     corpora: list[CorpusCount] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     source: SideCount = field(default_factory=SideCount)
@@ -149,12 +149,14 @@ class SplitCount:
     def overlap(self, train: "SplitCount") -> dict[str, int]:
         """Count the pairs, their sources and their targets that are in the training data as well."""
         return {
-            what: getattr(self, what).num_common_with(getattr(train, what)) for what in ("pairs", "sources", "targets")
+            what: getattr(self, what).count_common(getattr(train, what)) for what in ("pairs", "sources", "targets")
         }
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of report.json."""
-        corpora = [{"corpus": describe(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora]
+        corpora = [
+            {"corpus": describe_corpus(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora
+        ]
         unwritable = {} if self.unwritable is None else {"unwritable": self.unwritable.as_json()}
         return {
             "rows": self.rows,
@@ -178,8 +180,8 @@ def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> 
         budget: of a batch, in tokens.
         seed: of the draws of a training.
     """
-    share = shares({name: count.rows for name, count in counts.items()})
-    epoch = cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
+    share = split_shares({name: count.rows for name, count in counts.items()})
+    epoch = batching_cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
     return {
         "splits": {name: {"share": share[name], **count.as_json()} for name, count in counts.items()},
         "overlap": {name: count.overlap(counts["train"]) for name, count in counts.items() if name != "train"},

@@ -11,27 +11,27 @@ import numpy as np
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
-from tfm.data.corpora.image_sources import images
+from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
-from tfm.data.corpora.preflight import over_budget, preflight
+from tfm.data.corpora.preflight import check_splits, over_budget_error
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import by_words, describe, resolve, rows
+from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits, with_tagged_words
 from tfm.data.corpora.splits import cut_note, has_stretches, unused_note
 from tfm.data.dataset.directions import Direction, Directions, temperature_weights
-from tfm.data.dataset.duplicate_keys import Keys
+from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.empty_texts import EmptyTexts
-from tfm.data.dataset.examples import Chunk, PairFilter, encode
+from tfm.data.dataset.examples import Chunk, PairFilter, encode_rows
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split_files import write_files
-from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_about
-from tfm.data.dataset.unseen_labels import format_message, unseen
+from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_metadata
+from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.errors import DataError
 from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageWriter, load_images
-from tfm.data.table_keys import without_unset
+from tfm.data.table_keys import drop_unset
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
@@ -64,12 +64,12 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     Raises:
         DataError: a corpus is not there.
     """
-    of_tokenizer, splits = Input.of_artifact(tokenizer, TOKENIZER_MAKERS), resolve(data)
+    of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_MAKERS), resolve_splits(data)
     inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
     left_out = {"online"} if has_stretches(splits) else {"online", "running_text"}
-    described = without_unset(data.model_dump(mode="json", exclude=left_out))
+    described = drop_unset(data.model_dump(mode="json", exclude=left_out))
     config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
@@ -94,11 +94,11 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     stage_plan = plan(data, tokenizer, out)
     if is_fresh(stage_plan, reporter):
         return
-    splits = resolve(data)
+    splits = resolve_splits(data)
     if note := unused_note(data, splits):
         reporter.warn(note)
     with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
-        sizes = preflight(splits, online=data.online).values()
+        sizes = check_splits(splits, online=data.online).values()
         if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
             reporter.warn(note)
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), must_match=stage_plan.inputs["tokenizer"])
@@ -120,7 +120,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             each.factor = factor if data.temperature != 1 else 1.0
         (draft.folder / TOKENIZER_FOLDER).mkdir()
         save_pair(*tokenizers, draft.folder / TOKENIZER_FOLDER)
-        write_about(
+        write_metadata(
             draft.folder,
             tests=list(splits.tests),
             batch_tokens=data.batch_tokens,
@@ -151,7 +151,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     if cut := {name: count.cut for name, count in counts.items() if count.cut}:
         found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
         reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
-    for warning in (*unknown, *(each.in_words(name) for name, each in empty.items())):
+    for warning in (*unknown, *(each.warning(name) for name, each in empty.items())):
         if warning is not None:
             reporter.warn(warning)
     reporter.line(f"dataset: {out}")
@@ -175,7 +175,7 @@ def _encode(
     is_fold = name == "valid" and data.fold is not None
     sieve = PairFilter(data.limits) if training or is_fold else None
     pairs_seen, sources_seen, targets_seen = (
-        Keys(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
+        KeyFile(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
         for _ in range(3)
     )
     # names that are unknown have a warning of their own
@@ -228,14 +228,14 @@ def _chunks(
 ) -> Iterator[Chunk]:
     """The examples of a corpus, encoded. drop: whether images that are refused are left out."""
     if pictures is not None:
-        found = images(corpus, rows, online=data.online, left_out=pictures.report.add_skipped)
+        found = read_images(corpus, read_rows, online=data.online, left_out=pictures.report.add_skipped)
         yield from encode_images(pictures.decode(found, drop=drop), tokenizers[1], several=is_test)
         return
     if tokenizers[1].label_kind == "tags":
-        corpus = by_words(corpus)
+        corpus = with_tagged_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
     encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
-    yield from encode(rows(corpus, online=data.online), *encoders, multi_reference=several)
+    yield from encode_rows(read_rows(corpus, online=data.online), *encoders, multi_reference=several)
 
 
 def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
@@ -247,12 +247,12 @@ def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
     for asked, found in zip((target, own), codes, strict=False):
         if len(found) > 1:
             problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"
-            raise DataError(problem, file=describe(corpus))
+            raise DataError(problem, file=describe_corpus(corpus))
         if not found:
             problem = (
                 f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
             )
-            raise DataError(problem, file=describe(corpus))
+            raise DataError(problem, file=describe_corpus(corpus))
     return source.for_target_language(*(code for (code,) in codes))
 
 
@@ -275,15 +275,15 @@ def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
         row = wrong[0]
         raise DataError(
             f"pair {chunk.rows[row] + 1} has {words[row]} words and {tags[row]} tags: each word needs one tag",
-            file=describe(corpus),
+            file=describe_corpus(corpus),
         )
 
 
 def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
     """Return warnings of names in other splits that training does not have, where targets are names."""
     others = [name for name in splits if name != "train"] if target.label_kind is not None else []
-    found = {name: unseen(load_split(folder / name, texts=True), target) for name in others}
-    return [format_message(names, f"the {name} split") for name, names in found.items() if names]
+    found = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in others}
+    return [unseen_labels_message(names, f"the {name} split") for name, names in found.items() if names]
 
 
 def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:
@@ -291,4 +291,4 @@ def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:
     lengths = np.maximum(chunk.source.lengths, chunk.target.lengths) + 1
     over = np.flatnonzero(lengths > budget)
     if len(over):
-        raise over_budget(corpus, int(chunk.rows[over[0]]) + 1, int(lengths[over[0]]), budget)
+        raise over_budget_error(corpus, int(chunk.rows[over[0]]) + 1, int(lengths[over[0]]), budget)

@@ -8,20 +8,20 @@ from typing import Any, TypeAlias
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
-from tfm.data.corpora.preflight import preflight
+from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import by_words, describe, open_lines, pairs, resolve
+from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_tagged_words
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import files_of, load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
 from tfm.data.lines import chunk_rows
-from tfm.data.table_keys import without_unset
+from tfm.data.table_keys import drop_unset
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
 from tfm.pipeline.runtime.progress import Reporter, showing_time
-from tfm.tokenizer.config import GROWTH_KEYS, LEARNING_KEYS, OF_SOURCE, OF_TARGET, TAKING_KEYS, TokenizerConfig
+from tfm.tokenizer.config import FOREIGN_KEYS, GROWTH_KEYS, LEARNING_KEYS, SOURCE_KEYS, TARGET_KEYS, TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
@@ -29,7 +29,7 @@ from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100
-AT_ONCE = 1000
+TEXTS_PER_BATCH = 1000
 TOKENIZER_MAKERS = ("tokenize", "train")
 
 Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
@@ -48,17 +48,17 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     Raises:
         DataError: a corpus is not there.
     """
-    splits = resolve(data)
+    splits = resolve_splits(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
-    if not _is_taken(config):
+    if not _learns_nothing(config):
         used = {"train": splits.train, **used}
     inputs = corpus_inputs(used, online=data.online)
     if config.source_from is not None:
-        inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
+        inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
-        inputs |= {name: _file(file) for name, file in files_of(config).items()}
+        inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
-    if _is_taken(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
+    if _learns_nothing(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
     described = config.model_dump(mode="json", exclude=_described_without(config))
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
@@ -85,15 +85,19 @@ def tokenize(
     stage_plan = plan(config, data, out)
     if is_fresh(stage_plan, reporter):
         return
-    splits = resolve(data)
+    splits = resolve_splits(data)
     if config.names == "tags":
-        splits = replace(splits, train=tuple(map(by_words, splits.train)), valid=tuple(map(by_words, splits.valid)))
+        splits = replace(
+            splits, train=tuple(map(with_tagged_words, splits.train)), valid=tuple(map(with_tagged_words, splits.valid))
+        )
     with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
-        preflight(splits, online=data.online)
-        tokenizers = _take(config, reporter)
+        check_splits(splits, online=data.online)
+        tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
-            trainers = _trainers(_with_room(config, len(data.target_languages)), _sides(config, data), data.languages)
+            trainers = _trainers(
+                _leave_room_for_languages(config, len(data.target_languages)), _sides(config, data), data.languages
+            )
             tokenizers = _learn(trainers, tokenizers, _texts(splits.train, data), config.min_frequency, reporter)
         side = next(iter(tokenizers))
         if data.target_languages and not tokenizers[side].names_texts:
@@ -101,7 +105,7 @@ def tokenize(
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_report_trainers(trainers, reporter))
         measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
-        _finish(draft, tokenizers, measures, ", ".join(map(describe, splits.valid)), reporter)
+        _finish(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
     reporter.line(f"tokenizer: {out}")
@@ -128,13 +132,13 @@ def tokenize_files(
         )
     inputs = {str(file): _file(file) for file in files}
     if config.file is not None:
-        inputs |= {name: _file(file) for name, file in files_of(config).items()}
+        inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
     described = config.model_dump(mode="json", exclude=_described_without(config))
     stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
-        taken = _take(config, reporter)
+        taken = _read_tokenizers(config, reporter)
         unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
         tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(_report_trainers(trainers, reporter))
@@ -159,7 +163,7 @@ def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str
 def _texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
     """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
     for corpus in split_portions(corpora) if data.target_languages else corpora:
-        found = pairs(corpus, online=data.online)
+        found = read_pairs(corpus, online=data.online)
         yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
 
 
@@ -174,7 +178,7 @@ def _learn(
     of_columns = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
         for rows, languages in corpora:
-            for batch in chunk_rows(rows, AT_ONCE):
+            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
                 for row in batch:
                     for number, text in enumerate(row):
                         of_columns[number % len(of_columns)].add(text, languages[number])
@@ -195,13 +199,13 @@ def _learn(
     return tokenizers
 
 
-def _with_room(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
+def _leave_room_for_languages(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
     """The config for the pieces alone, where the tokens of languages count among them."""
     least = len(SPECIALS) + 4 + config.sentinels
     return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, least)})
 
 
-def _is_taken(config: TokenizerConfig) -> bool:
+def _learns_nothing(config: TokenizerConfig) -> bool:
     """Return whether nothing is learned."""
     return config.file is not None and config.shared and config.grow is None
 
@@ -210,19 +214,19 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     """Return the keys of the config that are left out of the plan: paths, settings of learning where a tokenizer is
     taken, and defaults without effect.
     """
-    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
+    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _learns_nothing(config) else ())}
     if config.grow is None:
         without |= {"grow"}
     elif config.shared:
         without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
     without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
     without |= set() if config.sentinels else {"sentinels"}
-    without |= {name for name in (*OF_SOURCE, *OF_TARGET) if getattr(config, name) is None}
-    without |= {name for name in TAKING_KEYS if getattr(config, name) is None}
+    without |= {name for name in (*SOURCE_KEYS, *TARGET_KEYS) if getattr(config, name) is None}
+    without |= {name for name in FOREIGN_KEYS if getattr(config, name) is None}
     return without | ({"clusters"} if config.clusters is None else set())
 
 
-def _take(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
+def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
     """The tokenizers that are there already, by side; says what they are."""
     if config.grow is not None:
         return {}
@@ -238,7 +242,7 @@ def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence
     """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
     said.
     """
-    if (problem := config.problem_with(languages)) is not None:
+    if (problem := config.languages_problem(languages)) is not None:
         raise RecipeError(problem)
     if config.clusters is not None:
         return {side: ClustersTrainer(config, languages) for side in sides}
@@ -257,7 +261,7 @@ def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> Tokenizer
             raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
         return NamesTrainer(config.names)
-    return TokenizerTrainer({"source": config.of_source, "target": config.target_config}.get(side, config))
+    return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))
 
 
 def _report_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
@@ -282,7 +286,7 @@ def _measure(
     measures = {side: SideMeasure() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
         for rows, languages in corpora:
-            for batch in chunk_rows(rows, AT_ONCE):
+            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
                 for column, texts in enumerate(zip(*batch, strict=True)):
                     side = list(tokenizers)[column % len(tokenizers)]
                     measures[side].add(texts, tokenizers[side], languages[column])
@@ -315,7 +319,7 @@ def _lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
 
 def _file(file: Path) -> Input:
     try:
-        return Input.of_file(file)
+        return Input.from_file(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None
 
@@ -324,5 +328,5 @@ def _settings(corpus: Corpus) -> JSON:
     """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = without_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
+    settings: dict[str, JSON] = drop_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

@@ -42,7 +42,7 @@ class LanguageModel(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """Return the loss of the tokens, summed."""
-        layout: AnyLayout = Layout.of(batch.lengths, batch.tokens_in.device)
+        layout: AnyLayout = Layout.from_lengths(batch.lengths, batch.tokens_in.device)
         if self.flat_rows is not None:
             batch, device = batch.pad_to(self.flat_rows), batch.tokens_in.device
             layout = FlatLayout(batch.lengths, device, self.flat_rows)
@@ -50,7 +50,7 @@ class LanguageModel(PairTask):
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the tokens, without smoothing."""
-        layout = Layout.of(batch.lengths, batch.tokens_in.device)
+        layout = Layout.from_lengths(batch.lengths, batch.tokens_in.device)
         return counts_of(model.output(model.read(batch.tokens_in, layout)), batch.tokens_out)
 
     def _predictions(self, model: Any, batch: TextBatch, layout: AnyLayout) -> Predictions:

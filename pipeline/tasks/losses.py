@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
-from tfm.model.layers.linear import LOW_PRECISION, Linear, pad_rows
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, pad_rows
 
 CHUNK = 512
 BLOCK = 64
@@ -108,7 +108,7 @@ def linear_cross_entropy(
     """
     if row_mask is not None:
         hidden = hidden * row_mask[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
-    dtype = compute_dtype if compute_dtype in LOW_PRECISION else hidden.dtype
+    dtype = compute_dtype if compute_dtype in LOW_PRECISION_DTYPES else hidden.dtype
     return _LinearCrossEntropy.apply(hidden, weight, targets, smoothing, dtype, row_mask)  # type: ignore[no-untyped-call,no-any-return]
 
 
@@ -128,7 +128,7 @@ def output_loss(
     return LOSSES[type(output)](output, hidden, targets, smoothing, row_mask)
 
 
-def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
+def logits_factors(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
     """The weight (V, E) and hidden rows (N, E) whose product are the logits, each a column wider where there is a bias:
     W h + b = [W ; b] [h ; 1]."""
     if output.bias is None:
@@ -137,15 +137,15 @@ def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
     return weight, torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
 
 
-def _of_linear(
+def _linear_loss(
     output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    weight, hidden = as_product(output, hidden)
+    weight, hidden = logits_factors(output, hidden)
     dtype = output.compute_dtype
     return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask)
 
 
-def _of_adaptive(
+def _adaptive_loss(
     output: AdaptiveSoftmax, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return the loss of an adaptive softmax; each tail is computed only for the rows whose target lies in it.
@@ -154,7 +154,7 @@ def _of_adaptive(
     """
     if smoothing and output.cutoffs:
         raise ValueError("label smoothing asks an adaptive softmax for all that it leaves out: smoothing must be 0")
-    dtype, cluster = output.words.compute_dtype, output.cluster_of(targets)
+    dtype, cluster = output.words.compute_dtype, output.find_cluster(targets)
     in_head = torch.where(cluster > 0, len(output.words.weight) + cluster - 1, targets)
     total, nll = linear_cross_entropy(
         hidden, output.head_weight(), in_head, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask
@@ -166,7 +166,7 @@ def _of_adaptive(
     first, *sizes = cluster.bincount(minlength=len(output.cutoffs) + 1).tolist()
     order = cluster.argsort(stable=True)[first:]
     parts = (torch.split(each[order], sizes) for each in (hidden, targets))
-    for rows, wanted, tail, begin in zip(*parts, output.each_tail(), output.cutoffs, strict=True):
+    for rows, wanted, tail, begin in zip(*parts, output.iterate_tails(), output.cutoffs, strict=True):
         more = linear_cross_entropy(
             tail.project(rows), tail.words.weight, wanted - begin, smoothing=0.0, compute_dtype=dtype
         )
@@ -175,7 +175,7 @@ def _of_adaptive(
 
 
 LOSSES: dict[type[nn.Module], Callable[..., tuple[Tensor, Tensor]]] = {
-    Linear: _of_linear,
-    AdaptiveSoftmax: _of_adaptive,
+    Linear: _linear_loss,
+    AdaptiveSoftmax: _adaptive_loss,
 }
 """By the kind of output layer: (output, hidden, targets, smoothing, counts) -> as `output_loss`."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch
-from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts, keys_of_tokens, places_of, uniform
+from tfm.data.batching.example_keys import keys_as_uniform, row_keys, text_keys, token_keys, token_places
 from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
@@ -52,7 +52,7 @@ class MaskedLanguageModel(PairTask):
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """The sum over the chosen tokens, which follow from (seed, step, row)."""
-        keys = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats)
+        keys = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
         chosen = chosen_at_random(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
@@ -64,7 +64,7 @@ class MaskedLanguageModel(PairTask):
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of all tokens; which of them are hidden together follows from their text."""
         lengths = batch.source_lengths.numpy()
-        keys = keys_of_texts(batch.source.cpu().numpy(), lengths)
+        keys = text_keys(batch.source.cpu().numpy(), lengths)
         passes = dealt(lengths, keys, self.num_draws)
         return total([_counts(model, batch, chosen, keys) for chosen in passes if len(chosen) or chosen is passes[0]])
 
@@ -78,10 +78,10 @@ def _predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tupl
     """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
-    changed, instead = replaced(chosen, batch.source_lengths.numpy(), vocab, keys)
+    changed, instead = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
     rows, places, pieces = (torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed, instead))
     shown = source.index_copy(0, places, pieces)
-    return model(shown, Layout.of(batch.source_lengths, device)).index_select(0, rows), source[rows]
+    return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 
 def chosen_at_random(lengths: Ints, keys: Keys) -> Ints:
@@ -91,7 +91,7 @@ def chosen_at_random(lengths: Ints, keys: Keys) -> Ints:
         lengths: (B,) the tokens of each text with its end token, which is never chosen.
         keys: (B,) those of the texts.
     """
-    draws = uniform(keys_of_tokens(keys, lengths, _CHOICE))
+    draws = keys_as_uniform(token_keys(keys, lengths, _CHOICE))
     draws[np.cumsum(lengths) - 1] = 1.0
     least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
     found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, CHOSEN), lengths)) & (draws < 1))
@@ -106,15 +106,15 @@ def dealt(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
         keys: (B,) those of the texts, which say who gets what.
         num_passes: A text with fewer tokens has none in the last passes.
     """
-    draws, text = keys_of_tokens(keys, lengths, _CHOICE), np.repeat(np.arange(len(lengths)), lengths)
+    draws, text = token_keys(keys, lengths, _CHOICE), np.repeat(np.arange(len(lengths)), lengths)
     is_end = np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
     turn = np.empty(len(text), np.int64)
-    turn[np.lexsort((draws, is_end, text))] = places_of(lengths) % num_passes
+    turn[np.lexsort((draws, is_end, text))] = token_places(lengths) % num_passes
     return [np.flatnonzero((turn == number) & ~is_end) for number in range(num_passes)]
 
 
-def replaced(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
+def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
     """Return the indices of the chosen tokens that are replaced (m,), and their replacements (m,).
 
     Args:
@@ -123,8 +123,8 @@ def replaced(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints,
         vocab: number of pieces.
         keys: (B,), of the draws of each text.
     """
-    fate = uniform(keys_of_tokens(keys, lengths, _FATE))[chosen]
+    fate = keys_as_uniform(token_keys(keys, lengths, _FATE))[chosen]
     first = min(len(SPECIALS), vocab - 1)
-    pieces = first + (keys_of_tokens(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
+    pieces = first + (token_keys(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
     changed = fate < HIDDEN + RANDOM
     return chosen[changed], np.where(fate < HIDDEN, HIDDEN_ID, pieces)[changed]

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch, TextBatch, make_texts
-from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts
+from tfm.data.batching.example_keys import row_keys, text_keys
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
 from tfm.pipeline.tasks.criteria import Criterion, criterion_of
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
 from tfm.pipeline.tasks.translation import Translation, flat_rows
-from tfm.tokenizer.sampled import Keys, hashed
+from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import BOS_ID
 
 _SPANS, _GAPS = np.array([0]), np.array([1])
@@ -76,13 +76,13 @@ class SpanCorruption(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """Return the loss of the targets, summed; the hidden spans of a text follow from (seed, step, row)."""
-        keys = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats)
+        keys = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
         return self.writing.loss(model, self.corrupt(batch, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
-        keys = keys_of_texts(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
-        draws = (hashed(keys, np.array([number])) for number in range(self.num_draws))
+        keys = text_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
+        draws = (hash_numbers(keys, np.array([number])) for number in range(self.num_draws))
         return total([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
@@ -150,8 +150,8 @@ def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tupl
     part = np.arange(len(parts)) - np.searchsorted(parts, parts)
     is_span = part % 2 == 1
     sizes = np.empty(len(parts), np.int64)
-    sizes[is_span] = compositions(hidden, spans, hashed(keys, _SPANS))
-    sizes[~is_span] = compositions(lengths - 1 - hidden + 2, spans + 1, hashed(keys, _GAPS))
+    sizes[is_span] = compositions(hidden, spans, hash_numbers(keys, _SPANS))
+    sizes[~is_span] = compositions(lengths - 1 - hidden + 2, spans + 1, hash_numbers(keys, _GAPS))
     sizes -= part == 0
     text, within = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
     is_hidden, is_end = is_span[within], np.zeros(len(text), np.bool_)
@@ -177,7 +177,7 @@ def compositions(totals: Ints, parts: Ints, keys: Keys) -> NDArray[np.int64]:
     num_places = np.maximum(totals - 1, 0)
     row = np.repeat(np.arange(len(totals)), num_places)
     place = np.arange(len(row)) - np.repeat(np.cumsum(num_places) - num_places, num_places)
-    order = np.lexsort((hashed(keys[row], place), row))
+    order = np.lexsort((hash_numbers(keys[row], place), row))
     cut = order[place < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
     some = np.flatnonzero(parts)
     rows, ends = np.concatenate([row[cut], some]), np.concatenate([place[cut] + 1, totals[some]])

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import make_pairs
-from tfm.data.batching.buckets import batches, ordered_batches
+from tfm.data.batching.buckets import make_batches, ordered_batches
 from tfm.data.batching.padding_cost import epoch_sizes
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
@@ -103,7 +103,7 @@ def check_sources(data: Dataset, task: str) -> None:
             )
 
 
-def check_known(valid: Split) -> None:
+def check_known_labels(valid: Split) -> None:
     """Raise DataError where training has none of the labels of the validation split."""
     ids, _ = valid.target.take(np.arange(len(valid)))
     if len(ids) and (ids == UNK_ID).all():
@@ -213,7 +213,7 @@ class PairTask:
         split = replace(split, weights=split.weights * (self.predictions(split) > 0))
 
         def epoch(number: int) -> Sequence[Rows]:
-            found = batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
+            found = make_batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
             if not found:
                 raise nothing_in(number)
             return found

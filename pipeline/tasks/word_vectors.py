@@ -18,15 +18,15 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_texts
-from tfm.data.batching.example_keys import keys_of_rows, keys_of_texts, keys_of_tokens, uniform
+from tfm.data.batching.example_keys import keys_as_uniform, row_keys, text_keys, token_keys
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
-from tfm.model.word_vectors import pairs_within
+from tfm.model.word_vectors import neighbour_pairs
 from tfm.pipeline.tasks.losses import CHUNK, linear_cross_entropy
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
 from tfm.pipeline.tasks.translation import counts_of
-from tfm.tokenizer.sampled import Keys, hashed
+from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import SPECIALS
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
@@ -95,17 +95,17 @@ class WordVectorTask(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
-        keys, lengths = keys_of_rows(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
+        keys, lengths = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
-            draws = torch.from_numpy(uniform(keys_of_tokens(keys, lengths, _KEPT)))
+            draws = torch.from_numpy(keys_as_uniform(token_keys(keys, lengths, _KEPT)))
             drawn = kept & (draws < chance.cpu()).to(kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
             kept = drawn if self._predicts(batch, drawn) else kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
-            drawn_reach = 1 + (keys_of_tokens(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
+            drawn_reach = 1 + (token_keys(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
             reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
         return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 
@@ -114,11 +114,11 @@ class WordVectorTask(PairTask):
 
         Windows that shrink have each width once; noise words follow from the text and the number of the pass.
         """
-        keys = keys_of_texts(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
+        keys = text_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         kept, passes = is_word(batch.tokens_out), []
         for number in range(self.num_draws):
             reach = torch.full_like(batch.tokens_out, number + 1 if self.config.shrink else self.config.window)
-            predictions = self._predictions(model, batch, kept, reach, hashed(keys, np.array([number])))
+            predictions = self._predictions(model, batch, kept, reach, hash_numbers(keys, np.array([number])))
             passes.append(self.objective.counts(model, *predictions))
         return total(passes)
 
@@ -153,12 +153,12 @@ class WordVectorTask(PairTask):
             (n,).
         """
         words = batch.tokens_out[kept]
-        hidden, centres, said = model(words, *pairs_within(_sentences(batch)[kept], reach[kept], self.config.window))
+        hidden, centres, said = model(words, *neighbour_pairs(_sentences(batch)[kept], reach[kept], self.config.window))
 
         def keys_of_predictions() -> Keys:
-            tokens = keys_of_tokens(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
+            tokens = token_keys(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
             # by places among the words that are kept, which follow from the text as these words do
-            return hashed(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
+            return hash_numbers(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
 
         return hidden, words[said], keys_of_predictions
 
@@ -272,7 +272,9 @@ def noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) ->
     """
     ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
     begin, end = (each[targets.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
-    drawn = torch.from_numpy(uniform(hashed(keys[:, None], np.arange(count)))) * (ends[-1] - (end - begin))
+    drawn = torch.from_numpy(keys_as_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
+        ends[-1] - (end - begin)
+    )
     drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))
     # rounding may lead to where the line ends, or where its last word begins if that is the wanted one
     limit = torch.where(end < ends[-1], ends[-1], begin)

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from tfm.model.config import ONE_STACK, ModelConfig, VisionConfig
+from tfm.model.config import ONE_STACK_ARCHITECTURES, ModelConfig, VisionConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
 from tfm.pipeline.errors import CannotWrite, RecipeError
 from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
@@ -68,7 +68,7 @@ def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
     setting = model.shared_vocabulary_reason
     if setting is None or shared:
         return
-    if model.architecture in ONE_STACK:
+    if model.architecture in ONE_STACK_ARCHITECTURES:
         raise RecipeError(
             f"model.{setting} reads source and target by one vocabulary, and the dataset has one a side: "
             "tokenizer.shared = true"

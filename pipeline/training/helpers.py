@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from tfm.model.config import ModelConfig
 from tfm.model.layers.derived_weights import invalidate_derived_weights
-from tfm.model.word_vectors import READINGS
+from tfm.model.word_vectors import PREDICTION_RULES
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.worker_process import (
     WorkerConnection,
@@ -66,7 +66,7 @@ def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> boo
         update_tokens: tokens of an update.
     """
     of_enough_tokens = update_tokens >= MIN_TOKENS * threads
-    return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in READINGS
+    return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in PREDICTION_RULES
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gradient
     with ExitStack() as stack:
         try:
             torch.set_num_threads(1)
-            lines = [stack.enter_context(fork_worker(_computing(gradients, each))) for each in shared]
+            lines = [stack.enter_context(fork_worker(_make_gradient_work(gradients, each))) for each in shared]
             yield GradientWorkers(lines, shared)
         finally:
             torch.set_num_threads(threads)
@@ -204,7 +204,7 @@ def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def _computing(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
+def _make_gradient_work(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
     """Return the work of a helper: the gradient of its shares, with the weights as they are now, written to its
     places.
     """

@@ -17,9 +17,9 @@ from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.preparation import read_preparation
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
-from tfm.model.layers.lora import merge_adapters, split_adapters, with_merged_adapters
+from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
-from tfm.pipeline.artifacts.files import as_cannot_write, replace_bytes
+from tfm.pipeline.artifacts.files import raise_cannot_write, replace_bytes
 from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
@@ -81,7 +81,7 @@ def make_model(
         world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
         world.run_on_rank_zero(lambda: check_place(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
-        session = replace(session, data=as_first_model_reads(session))
+        session = replace(session, data=keep_image_statistics(session))
         world.run_on_rank_zero(lambda: keep_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with oom_as_data_error(
@@ -107,7 +107,7 @@ def read_data(dataset: Path) -> Dataset:
     return data
 
 
-def as_first_model_reads(session: Session) -> Dataset:
+def keep_image_statistics(session: Session) -> Dataset:
     """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
     if "image_statistics" not in session.todo.config:
@@ -121,7 +121,7 @@ def as_first_model_reads(session: Session) -> Dataset:
         f"training: images are normalised by the means and deviations of {folder}, not by those of the new images "
         '(training.image_statistics = "dataset")'
     )
-    return session.data.normalised_by(preparation)
+    return session.data.normalize_by(preparation)
 
 
 def keep_tokenizer(session: Session, dataset: Path) -> None:
@@ -140,7 +140,7 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
             elif wanted != there:
                 replace_bytes(kept / name, wanted, root=session.run)
 
-    with as_cannot_write(session.folder):
+    with raise_cannot_write(session.folder):
         make_below(session.run, kept)
     read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 
@@ -189,7 +189,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
         lora = session.config.lora
         if lora is not None and lora.publish == "merged" and len(steps) > 1:
-            read = (with_merged_adapters(weights, lora.scale / lora.rank) for weights in read)
+            read = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in read)
         weights = next(read) if len(steps) == 1 else mean_weights(read)
         if steps != [best[0].step]:
             load_weights(trainer.state.model, weights, session.folder)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tfm.data.batching.example_keys import occurrences
+from tfm.data.batching.example_keys import count_occurrences
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
@@ -188,7 +188,7 @@ class Gradients:
 
         An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
-        own, *others = shard(self.world.share(group), 1 + len(self.helpers), occurrences(group))
+        own, *others = shard(self.world.share(group), 1 + len(self.helpers), count_occurrences(group))
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.data.corpora.sources import resolve
-from tfm.data.foreign_tokenizers.loading import files_of
+from tfm.data.corpora.sources import resolve_splits
+from tfm.data.foreign_tokenizers.loading import tokenizer_files
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
@@ -76,10 +76,12 @@ def check_base(trials: Trials, base: Path, sets: Sequence[str]) -> None:
 
 def _inputs_of(recipe: Recipe) -> dict[str, Input]:
     """The inputs of a recipe's model, by label: its corpora but the tests, and files of tokenizer and training."""
-    splits = resolve(recipe.data)
+    splits = resolve_splits(recipe.data)
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
     artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": recipe.training.init_from}
-    inputs |= {key: Input.of_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
+    inputs |= {key: Input.from_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
     if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).exists():
-        inputs |= {f"tokenizer.{name}": Input.of_file(file) for name, file in files_of(recipe.tokenizer).items()}
+        inputs |= {
+            f"tokenizer.{name}": Input.from_file(file) for name, file in tokenizer_files(recipe.tokenizer).items()
+        }
     return inputs | vectors_as_inputs(recipe.model)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.noise_run import measured
+from bench.noise_run import measure_run
 from tests.cli.user import Stages, commands_of, tfm, write_lines
 from tests.rounding import assert_rounds_like
 from tfm.data.typing_errors import mistyped_lines
@@ -129,7 +129,7 @@ def test_noise_is_made_in_the_source_and_every_score_says_so(stages: Stages, cor
 
 
 def test_the_bench_of_noise_finds_the_same_scores(stages: Stages, corpora: Path) -> None:
-    found = measured(stages.folder, [0.0, 0.2], 2, beam=2)
+    found = measure_run(stages.folder, [0.0, 0.2], 2, beam=2)
     assert found["figure"] == "bleu"
     texts = ("--model", stages.folder, "--source", corpora / "test.de", "--reference", corpora / "test.en")
     for rate, of_seeds in zip((0.0, 0.2), found["scores"], strict=True):

@@ -135,7 +135,9 @@ def test_a_masked_language_model_goes_out_and_comes_back() -> None:
     ours = load_model(Path("runs/masked/model"), "cpu")
     ids = torch.tensor([*ours.source_tokenizer.encode(text), EOS_ID]).index_fill(0, torch.tensor(1), PAD_ID)
     with torch.no_grad():
-        likely = ours.model.output(ours.model(ids, Layout.of(torch.tensor([len(ids)]))))[1].softmax(-1).topk(3)
+        likely = (
+            ours.model.output(ours.model(ids, Layout.from_lengths(torch.tensor([len(ids)]))))[1].softmax(-1).topk(3)
+        )
     assert [each["token"] for each in filled[:3]] == likely.indices.tolist()
     assert [each["score"] for each in filled[:3]] == pytest.approx(likely.values.tolist(), rel=1e-3)
     assert tfm("import", "theirs", "--out", "back").code == 0

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tfm.data.batching.buckets import batches, num_extra_copies, ordered_batches, padding, repeat_by_weight
-from tfm.data.batching.padding_cost import LengthCounts, cost
+from tfm.data.batching.buckets import make_batches, num_extra_copies, ordered_batches, padding_share, repeat_by_weight
+from tfm.data.batching.padding_cost import LengthCounts, batching_cost
 
 BUDGET = 60
 sizes = st.integers(0, 300)
@@ -23,23 +23,23 @@ draws = st.integers(0, 2**31)
 
 @given(corpora, st.integers(BUDGET, 300), draws, draws)
 def test_every_example_comes_exactly_once_an_epoch(corpus, budget, seed, epoch):
-    rows = [row for batch in batches(*corpus, budget=budget, seed=seed, epoch=epoch) for row in batch.tolist()]
+    rows = [row for batch in make_batches(*corpus, budget=budget, seed=seed, epoch=epoch) for row in batch.tolist()]
     assert sorted(rows) == list(range(len(corpus[0])))
 
 
 @given(corpora, st.integers(BUDGET, 300), draws)
 def test_no_batch_exceeds_the_budget_or_is_empty(corpus, budget, seed):
     source, target = corpus
-    for rows in batches(source, target, budget=budget, seed=seed, epoch=0):
+    for rows in make_batches(source, target, budget=budget, seed=seed, epoch=0):
         assert len(rows) > 0
         assert len(rows) * max(source[rows].max(), target[rows].max()) <= budget
 
 
 @given(corpora, draws, draws)
 def test_an_epoch_is_a_pure_function_of_lengths_seed_and_epoch(corpus, seed, epoch):
-    one = batches(*corpus, budget=BUDGET, seed=seed, epoch=epoch)
+    one = make_batches(*corpus, budget=BUDGET, seed=seed, epoch=epoch)
     np.random.default_rng(0).random()
-    other = batches(*(side.copy() for side in corpus), budget=BUDGET, seed=seed, epoch=epoch)
+    other = make_batches(*(side.copy() for side in corpus), budget=BUDGET, seed=seed, epoch=epoch)
     assert [rows.tolist() for rows in one] == [rows.tolist() for rows in other]
 
 
@@ -94,12 +94,14 @@ def test_an_epoch_is_counted_to_cost_what_is_drawn_for_it(num_rows, weight, seed
     found = LengthCounts()
     found.add(np.full(num_rows, 3), np.full(num_rows, 4), weight)
     rows = repeat_by_weight(np.full(num_rows, weight), seed=seed, epoch=epoch)
-    assert cost(found, budget=64, seed=seed, epoch=epoch).rows == len(rows)
+    assert batching_cost(found, budget=64, seed=seed, epoch=epoch).rows == len(rows)
 
 
 @given(corpora, draws)
 def test_padding_is_what_counting_by_hand_gives(corpus, seed):
     source, target = corpus
-    found = batches(source, target, budget=BUDGET, seed=seed, epoch=0)
+    found = make_batches(source, target, budget=BUDGET, seed=seed, epoch=0)
     padded = sum(side[rows].max() for rows in found for side in corpus for _ in rows)
-    assert padding(found, source, target) == pytest.approx(1 - (source.sum() + target.sum()) / padded if padded else 0)
+    assert padding_share(found, source, target) == pytest.approx(
+        1 - (source.sum() + target.sum()) / padded if padded else 0
+    )

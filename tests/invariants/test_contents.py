@@ -24,7 +24,7 @@ from PIL import Image
 from tests.cli.user import tfm
 from tests.tiny_images import idx_bytes
 from tests.tiny_wordnet import SYNSETS, write_wordnet
-from tfm.data.corpora.sources import content_fingerprints, pairs
+from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_split
 from tfm.model.config import ModelConfig
@@ -196,20 +196,20 @@ def corpus_in(folder: Path, about: dict[str, Any]) -> CorpusConfig:
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_corpus_is_its_contents(name: str, in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfm.data.safe_files.SETTLED_NS", -(10**18))  # as if all files were old
+    monkeypatch.setattr("tfm.data.safe_files.SETTLING_NS", -(10**18))  # as if all files were old
     write, about = CORPORA[name]
     for word in WORDS:
         write(tmp_path / word, word)
         age(tmp_path / word)
     shutil.copytree(tmp_path / "one", tmp_path / "corpus")
     corpus = corpus_in(tmp_path / "corpus", about)
-    before = [part[2] for part in content_fingerprints(corpus)], list(pairs(corpus))
-    assert before == ([part[2] for part in content_fingerprints(corpus)], list(pairs(corpus)))
+    before = [part[2] for part in content_fingerprints(corpus)], list(read_pairs(corpus))
+    assert before == ([part[2] for part in content_fingerprints(corpus)], list(read_pairs(corpus)))
     time.sleep(0.02)  # a tick of the clock that stamps files
     replace(tmp_path / "corpus", tmp_path / "two", in_place=in_place)
-    after = [part[2] for part in content_fingerprints(corpus)], list(pairs(corpus))
+    after = [part[2] for part in content_fingerprints(corpus)], list(read_pairs(corpus))
     assert after[0] != before[0]
-    assert after[1] == list(pairs(corpus_in(tmp_path / "two", about))) or name in OF_PIXELS
+    assert after[1] == list(read_pairs(corpus_in(tmp_path / "two", about))) or name in OF_PIXELS
     assert (after[1] != before[1]) == (name not in OF_PIXELS)
 
 

@@ -55,7 +55,7 @@ class HashModel:
         self.vocab, self.seed, self.sharpness, self.max_length, self.coarse = vocab, seed, sharpness, max_length, coarse
 
     def source_layout(self, source, lengths):
-        return Layout.of(lengths)
+        return Layout.from_lengths(lengths)
 
     def start(self, source, layout):
         padded = layout.pad(source + 1)
@@ -99,7 +99,7 @@ class Uncached:
         self.model, self.max_length = model, model.max_length
 
     def source_layout(self, source, lengths):
-        return Layout.of(lengths)
+        return Layout.from_lengths(lengths)
 
     def start(self, source, layout):
         return Uncached.State(
@@ -108,7 +108,7 @@ class Uncached:
 
     def step(self, tokens, state):
         pieces = [torch.cat([read, token.view(1)]) for read, token in zip(state.pieces, tokens, strict=True)]
-        layouts = [Layout.of(torch.tensor([len(each) for each in side])) for side in (state.sources, pieces)]
+        layouts = [Layout.from_lengths(torch.tensor([len(each) for each in side])) for side in (state.sources, pieces)]
         hidden = self.model(torch.cat(state.sources), layouts[0], torch.cat(pieces), layouts[1])
         last = layouts[1].lengths.cumsum(0) - 1
         return lambda some: self.model.log_probs(hidden[last][some]), Uncached.State(state.sources, pieces)
@@ -184,7 +184,7 @@ def assert_same(some, others, tolerance=1e-9):
 def log_probs_after(model, source, pieces) -> Tensor:
     """log p(. | source, pieces) (T + 1, V), stepping through one sentence."""
     with torch.inference_mode():
-        state = model.start(torch.tensor([*source, EOS_ID]), Layout.of(torch.tensor([len(source) + 1])))
+        state = model.start(torch.tensor([*source, EOS_ID]), Layout.from_lengths(torch.tensor([len(source) + 1])))
         rows = []
         for token in (BOS_ID, *pieces):
             predict, state = model.step(torch.tensor([token]), state)
@@ -239,7 +239,7 @@ def plain_beam(model, source, config, prefix=()):
 def plain_greedy(model, source, config):
     with torch.inference_mode():
         ids, log_prob, token = (), 0.0, BOS_ID
-        state = model.start(torch.tensor([*source, EOS_ID]), Layout.of(torch.tensor([len(source) + 1])))
+        state = model.start(torch.tensor([*source, EOS_ID]), Layout.from_lengths(torch.tensor([len(source) + 1])))
         limit = int(config.max_ratio * (len(source) + 1)) + 20
         while True:
             predict, state = model.step(torch.tensor([token]), state)
@@ -286,8 +286,10 @@ def test_beam_1_is_greedy(model):
     lengths = [len(source) + 1 for source in sources]
     flat = torch.tensor([token for source in sources for token in (*source, EOS_ID)])
     with torch.inference_mode():
-        rules = LogitsProcessor.of(lengths, config, model.max_length)
-        searched = beam_search(model, flat, Layout.of(torch.tensor(lengths)), rules, beam=1, n_best=1, batch_size=5)
+        rules = LogitsProcessor.from_config(lengths, config, model.max_length)
+        searched = beam_search(
+            model, flat, Layout.from_lengths(torch.tensor(lengths)), rules, beam=1, n_best=1, batch_size=5
+        )
     assert_same(searched, plain)
 
 
@@ -600,7 +602,7 @@ def test_an_ensemble_says_the_mean_of_the_probabilities_step_by_step():
             own = torch.stack([log_probs_after(member, source, each.ids) for member in members]).exp().mean(0).log()
             wanted = own[torch.arange(len(targets)), torch.tensor(targets)]
             with torch.inference_mode():
-                state = ensemble.start(ids, Layout.of(torch.tensor([len(ids)])))
+                state = ensemble.start(ids, Layout.from_lengths(torch.tensor([len(ids)])))
             (stepped,) = stepped_log_probs(ensemble, state, torch.tensor([BOS_ID]), [targets])
             np.testing.assert_allclose(stepped, wanted, atol=1e-9, rtol=0)
             assert each.log_prob == pytest.approx(sum(stepped), abs=1e-9)

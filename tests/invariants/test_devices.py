@@ -71,7 +71,7 @@ def plain_gradients(model: Model, data: Dataset, *, autocast: bool = False) -> t
     task, sums = Translation(CrossEntropy(0.1)), []
     batches = [task.batch(data.train, rows) for rows in task.epochs(data.train, 96, 3)(0)[:2]]
     for batch in batches:
-        layouts = Layout.of(batch.source_lengths), Layout.of(batch.target_lengths)
+        layouts = Layout.from_lengths(batch.source_lengths), Layout.from_lengths(batch.target_lengths)
         model.dropout_rng.begin(1, 1)
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             logits = model.output(model.train()(batch.source, layouts[0], batch.target_in, layouts[1]))

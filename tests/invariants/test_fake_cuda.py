@@ -88,10 +88,10 @@ MODELS: dict[str, dict[str, Any]] = {
     },
 }
 READS_THE_LOSS = "event in update._async_copy_to_cpu.<locals>.read"
-OF_THE_TAILS = {"bincount in losses._of_adaptive", "tolist in losses._of_adaptive"}
+OF_THE_TAILS = {"bincount in losses._adaptive_loss", "tolist in losses._adaptive_loss"}
 OF_WORD_VECTORS = {
     "boolean index in word_vectors.WordVectorTask._predictions",
-    "boolean index in word_vectors.pairs_within",
+    "boolean index in word_vectors.neighbour_pairs",
     "copy to the device in word_vectors._sentences",
 }
 WAITS_BESIDES = {
@@ -100,8 +100,8 @@ WAITS_BESIDES = {
     "skip-gram": OF_WORD_VECTORS,  # which words are neighbours
     "CBOW with noise words": {
         *OF_WORD_VECTORS,
-        "bincount in word_vectors.mean_of_neighbours",
-        "nonzero in word_vectors.mean_of_neighbours",
+        "bincount in word_vectors.predict_word",
+        "nonzero in word_vectors.predict_word",
         "boolean index in word_vectors.WordVectorTask._predicts",  # whether subsampling left two words of a text
         "item in word_vectors.WordVectorTask._predicts",
         "copy to the CPU in word_vectors.WordVectorTask.loss",  # words to leave out are drawn on the CPU

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tfm.data.corpora.sources import pairs, rows
+from tfm.data.corpora.sources import read_pairs, read_rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.images.imagefolder import read_imagefolder
@@ -93,11 +93,11 @@ WRITERS: dict[str, Callable[[Path, Pairs], Pairs]] = {
 def of_format(file: Path) -> Pairs:
     kind = file.suffix.removeprefix(".")
     corpus = CorpusConfig.model_validate({"format": {"json": "jsonl"}.get(kind, kind), "path": str(file)})
-    return list(pairs(corpus))
+    return list(read_pairs(corpus))
 
 
 def of_folder(folder: Path) -> Pairs:
-    return list(pairs(CorpusConfig(format="huggingface", path=str(folder), split="train")))
+    return list(read_pairs(CorpusConfig(format="huggingface", path=str(folder), split="train")))
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -152,7 +152,7 @@ def test_a_row_of_more_or_fewer_cells_than_the_header_is_refused(kind: str, is_p
             {"format": kind, "path": str(file), "source": None},
         ):
             with pytest.raises(DataError) as error:
-                list(pairs(CorpusConfig.model_validate(corpus)))
+                list(read_pairs(CorpusConfig.model_validate(corpus)))
             has = len(row.split(mark))
             assert str(error.value).startswith(f"{file}, line 3: has {has} columns, but the first row has 2: ")
 
@@ -160,7 +160,7 @@ def test_a_row_of_more_or_fewer_cells_than_the_header_is_refused(kind: str, is_p
 def test_a_stray_tab_of_a_table_without_a_header_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("a\tb\nc\td\te\n", "utf-8")
     with pytest.raises(DataError, match=r"a\.tsv, line 2: has 3 columns, but the first row has 2"):
-        list(pairs(CorpusConfig(format="tsv", path=str(tmp_path / "a.tsv"), source="0", target="1")))
+        list(read_pairs(CorpusConfig(format="tsv", path=str(tmp_path / "a.tsv"), source="0", target="1")))
 
 
 def test_quotation_marks_of_tsv_are_those_of_csv_or_text_as_the_file_shows(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_quotation_marks_of_tsv_are_those_of_csv_or_text_as_the_file_shows(tmp_p
     with open(file, "w", encoding="utf-8", newline="") as stream:
         csv.writer(stream, delimiter="\t", lineterminator="\n").writerows([HEADER, *table])
     assert of_format(file) == of_folder(tmp_path) == table
-    assert list(pairs(CorpusConfig(format="csv", path=str(file)))) == table
+    assert list(read_pairs(CorpusConfig(format="csv", path=str(file)))) == table
     with pytest.raises(DataError, match=r"train\.tsv, line 3: has 3 columns"):
-        list(pairs(CorpusConfig(format="tsv", path=str(file), quoting="raw")))
+        list(read_pairs(CorpusConfig(format="tsv", path=str(file), quoting="raw")))
     text = ['"Hello," she said', '"a ""b"" c"', '"all of it"', '""']  # an earlier cell shows that it is text
     file.write_text("source\ttarget\n" + "".join(f"{each}\tx\n" for each in text), "utf-8")
     assert of_format(file) == of_folder(tmp_path) == [(each, "x") for each in text]
@@ -183,10 +183,10 @@ def test_a_blank_line_is_no_row_of_several_columns(tmp_path: Path) -> None:
         file.write_text(content, "utf-8", newline="")
         is_headed = content.startswith("source")
         about = {} if is_headed else {"source": "0", "target": "1"}
-        assert list(pairs(CorpusConfig(format="tsv", path=str(file), **about))) == [("a", "b"), ("c", "d")]
+        assert list(read_pairs(CorpusConfig(format="tsv", path=str(file), **about))) == [("a", "b"), ("c", "d")]
     file.write_text("target\na\n\nb\n", "utf-8")
     texts = CorpusConfig(format="tsv", path=str(file), source=None)
-    assert [text for _, text in pairs(texts)] == ["a", "", "b"]
+    assert [text for _, text in read_pairs(texts)] == ["a", "", "b"]
 
 
 def test_a_carriage_return_in_a_cell_is_text(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_shifted_caption_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metadata.csv").write_text("file_name,text\na.png,a cat, or a dog\n", "utf-8")
     (tmp_path / "a.png").write_bytes(b"")
     with pytest.raises(DataError, match=r"metadata\.csv, line 2: has 3 columns"):
-        read_imagefolder(tmp_path, ["text"], rows)
+        read_imagefolder(tmp_path, ["text"], read_rows)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
@@ -244,7 +244,7 @@ def test_a_dot_in_a_name_is_that_of_the_column_before_that_of_a_field(kind: str,
         ({"a": {"b": "inner"}, "a.b": "top", "c": "x"}, "top"),
     ):
         dotted(tmp_path / f"train.{kind}", row)
-        assert list(pairs(CorpusConfig.model_validate(corpus))) == [(expected, "x")]
+        assert list(read_pairs(CorpusConfig.model_validate(corpus))) == [(expected, "x")]
 
 
 def test_what_follows_an_array_is_not_lost(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_word_with_a_space_would_shift_its_tags_and_is_refused(kind: str, side
         else:
             file.write_text(json.dumps(table) if kind == "json" else "\n".join(map(json.dumps, table)), "utf-8")
         with pytest.raises(DataError) as error:
-            list(pairs(corpus))
+            list(read_pairs(corpus))
         assert str(tmp_path) in str(error.value)
         assert f"line 2: column {side!r} holds " in str(error.value)
-        assert len(list(pairs(corpus.model_copy(update={"lists": "join"})))) == 2
+        assert len(list(read_pairs(corpus.model_copy(update={"lists": "join"})))) == 2

@@ -29,11 +29,11 @@ from tests.cli.user import ROOT
 from tfm.data.config import DataConfig
 from tfm.data.corpora import sources
 from tfm.data.corpora.portions import Portion
-from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.sources import Splits, content_fingerprints, pairs, resolve
+from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.sources import Splits, content_fingerprints, read_pairs, resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, TfmError
-from tfm.data.images.decoding import Shape, decode_image
+from tfm.data.images.decoding import ImageSize, decode_image
 from tfm.data.images.image_column import read_image_column
 from tfm.data.images.imagefolder import read_imagefolder
 from tfm.pipeline.errors import RecipeError
@@ -87,11 +87,11 @@ def said(read: Callable[[], object], *, folder: Path) -> str:
 
 def read_all(folder: Path) -> list[tuple[str, str]]:
     """All training pairs of a folder, by every way that a stage reads them."""
-    splits = resolve(DataConfig(path=str(folder)))
+    splits = resolve_splits(DataConfig(path=str(folder)))
     (corpus,) = (each.corpora[0] if isinstance(each, Portion) else each for each in splits.train)
-    preflight(Splits((corpus,), (corpus,), {}))
+    check_splits(Splits((corpus,), (corpus,), {}))
     content_fingerprints(corpus)
-    return list(pairs(corpus))
+    return list(read_pairs(corpus))
 
 
 LEADING_OUT = (
@@ -280,7 +280,7 @@ def test_no_table_of_images_names_what_lies_elsewhere(kind: str, tmp_path: Path)
             (folder / "metadata.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
         else:
             pq.write_table(pa.Table.from_pylist([row]), folder / "metadata.parquet")
-        said(lambda: read_imagefolder(folder, ["text"], sources.rows), folder=folder)
+        said(lambda: read_imagefolder(folder, ["text"], sources.read_rows), folder=folder)
 
 
 @pytest.mark.parametrize("kind", ["saved", "parquet"])
@@ -343,7 +343,7 @@ def test_images_are_refused_or_read_within_bounds(tmp_path: Path, monkeypatch: p
         file = tmp_path / "a.png"
         file.write_bytes(data)
         try:
-            found = decode_image(file, str(file), Shape(3, 4, 3)).pixels
+            found = decode_image(file, str(file), ImageSize(3, 4, 3)).pixels
         except DataError as error:
             text = str(error)
         else:
@@ -354,7 +354,7 @@ def test_images_are_refused_or_read_within_bounds(tmp_path: Path, monkeypatch: p
         assert "\n" not in text, kind
     file.unlink()
     os.mkfifo(file)
-    said(lambda: decode_image(file, str(file), Shape(3, 4, 3)), folder=tmp_path)
+    said(lambda: decode_image(file, str(file), ImageSize(3, 4, 3)), folder=tmp_path)
 
 
 # Recipes
@@ -419,7 +419,7 @@ def test_corpora_that_are_no_files_are_refused_without_waiting(format_: str, tmp
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / ("x" * 300)):
         places = {"source": str(path), "target": str(path)} if format_ == "text" else {"path": str(path)}
         corpus = CorpusConfig.model_validate({"format": format_, **places})
-        for read in (lambda c: list(pairs(c)), content_fingerprints):
+        for read in (lambda c: list(read_pairs(c)), content_fingerprints):
             said(lambda read=read, corpus=corpus: read(corpus), folder=Path(str(path)[:200]))  # type: ignore[misc]
 
 
@@ -429,7 +429,9 @@ def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, ["source", "target", "source"]), tmp_path / "a.parquet")
     for kind in ("jsonl", "csv", "parquet"):
         file = tmp_path / f"a.{kind}"
-        text = said(lambda kind=kind, file=file: list(pairs(CorpusConfig(format=kind, path=str(file)))), folder=file)  # type: ignore[misc]
+        text = said(
+            lambda kind=kind, file=file: list(read_pairs(CorpusConfig(format=kind, path=str(file)))), folder=file
+        )  # type: ignore[misc]
         assert "source" in text
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention
+from tfm.model.attention import explicit_attention, inner_attention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
@@ -37,7 +38,7 @@ def network(
 
 def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.of(torch.tensor(lengths))
+    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.from_lengths(torch.tensor(lengths))
 
 
 @pytest.mark.parametrize("few_keys", [0, 6])
@@ -69,7 +70,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
     added = None if bias is None else torch.randn(bias, dtype=torch.float64)
     if added is not None:
         added[..., 1] = float("-inf")
-    assert torch.autograd.gradcheck(inner_attention.ShortAttention.apply, (query, key, value, added))
+    assert torch.autograd.gradcheck(explicit_attention.ShortAttention.apply, (query, key, value, added))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -97,9 +98,9 @@ def test_cached_equals_uncached_through_any_reordering(norm: Norm, positions: Po
             begin, length = int(starts[sentence[row]]), int(layout.lengths[sentence[row]])
             hidden = model.decode(
                 torch.tensor(history),
-                Layout.of(torch.tensor([len(history)])),
+                Layout.from_lengths(torch.tensor([len(history)])),
                 memory[begin : begin + length],
-                Layout.of(torch.tensor([length])),
+                Layout.from_lengths(torch.tensor([length])),
             )
             want = model.output(hidden[-1:]).log_softmax(-1)[0]
             torch.testing.assert_close(log_probs[row], want, rtol=0, atol=1e-10)
@@ -126,7 +127,10 @@ def test_a_sentence_may_take_the_place_of_another() -> None:
         predict, state = model.step(new_tokens, state)
         for row, (read, own) in enumerate(zip(pieces, sources, strict=True)):
             hidden = model(
-                own, Layout.of(torch.tensor([len(own)])), torch.tensor(read), Layout.of(torch.tensor([len(read)]))
+                own,
+                Layout.from_lengths(torch.tensor([len(own)])),
+                torch.tensor(read),
+                Layout.from_lengths(torch.tensor([len(read)])),
             )
             want = model.output(hidden[-1:]).log_softmax(-1)
             torch.testing.assert_close(predict(slice(row, row + 1)), want, rtol=0, atol=1e-10)
@@ -147,9 +151,9 @@ def test_a_sentence_does_not_see_its_batch() -> None:
     for s, t in zip([5, 2, 9], [3, 8, 2], strict=True):
         alone = model(
             source[at_source : at_source + s],
-            Layout.of(torch.tensor([s])),
+            Layout.from_lengths(torch.tensor([s])),
             target[at_target : at_target + t],
-            Layout.of(torch.tensor([t])),
+            Layout.from_lengths(torch.tensor([t])),
         )
         torch.testing.assert_close(together[at_target : at_target + t], alone, rtol=0, atol=1e-12)
         at_source, at_target = at_source + s, at_target + t

@@ -23,7 +23,7 @@ from tfm.model.config import (
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.model_io.loaded_model import shapes_of, untied
+from tfm.pipeline.model_io.loaded_model import remove_ties, shapes_of
 
 V = 30
 RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")
@@ -79,7 +79,7 @@ def network(architecture: str = "transformer", **changes: Any) -> Any:
 
 def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.of(torch.tensor(lengths))
+    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.from_lengths(torch.tensor(lengths))
 
 
 def close(found: Tensor, want: Tensor) -> None:
@@ -92,7 +92,7 @@ def close(found: Tensor, want: Tensor) -> None:
 def test_cached_equals_uncached_through_any_reordering(
     part: str, architecture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inner_attention, "BLOCK", 1)  # also where what is read at once goes by blocks
+    monkeypatch.setattr(inner_attention, "MIN_BLOCK_SIZE", 1)  # also where what is read at once goes by blocks
     monkeypatch.setattr(inner_attention, "MIN_BLOCKS_FOR_BLOCKED_ATTENTION", 1)
     model = network(architecture, **PARTS[part])
     source, layout = tokens([4, 7, 1], 1)
@@ -106,7 +106,7 @@ def test_cached_equals_uncached_through_any_reordering(
         predict, state = model.step(new, state)
         for row, history in enumerate(histories):
             own = sources[int(sentence[row])]
-            layouts = (Layout.of(torch.tensor([len(each)])) for each in (own, history))
+            layouts = (Layout.from_lengths(torch.tensor([len(each)])) for each in (own, history))
             hidden = model(own, next(layouts), torch.tensor(history), next(layouts))
             close(predict(slice(row, row + 1)), model.log_probs(hidden[-1:]))
 
@@ -128,7 +128,12 @@ def test_a_sentence_does_not_see_its_batch(part: str) -> None:
     together = torch.split(model(source, sources, target, targets), targets.lengths.tolist())
     alone = zip(torch.split(source, [5, 2, 9]), torch.split(target, [3, 8, 2]), together, strict=True)
     for own, read, found in alone:
-        close(found, model(own, Layout.of(torch.tensor([len(own)])), read, Layout.of(torch.tensor([len(read)]))))
+        close(
+            found,
+            model(
+                own, Layout.from_lengths(torch.tensor([len(own)])), read, Layout.from_lengths(torch.tensor([len(read)]))
+            ),
+        )
 
 
 @pytest.mark.parametrize("architecture", CAUSAL)
@@ -218,4 +223,4 @@ def test_with_anything_else_it_does(part: str) -> None:
 def test_the_shapes_of_a_model_are_those_of_what_is_saved(part: str, architecture: str) -> None:
     config, model = configured(architecture, **PARTS[part]), network(architecture, **PARTS[part])
     found = shapes_of(config, source_vocab=V, target_vocab=V)
-    assert found == {name: tuple(weight.shape) for name, weight in untied(model.state_dict()).items()}
+    assert found == {name: tuple(weight.shape) for name, weight in remove_ties(model.state_dict()).items()}

@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 from tests.tiny_training import write_dataset
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.compression.files import COMPRESSIONS
-from tfm.data.corpora.sources import content_fingerprints, pairs
+from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.store import load_split, read_about
-from tfm.data.lines import check_lines, open_lines
+from tfm.data.dataset.store import load_split, read_metadata
+from tfm.data.lines import count_lines, open_lines
 from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -121,7 +121,7 @@ def lines_of(content: bytes) -> list[str]:
 
 def check_text(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
     assert [source for source, _ in found] == lines_of(content)
-    assert check_lines(file) == len(found)
+    assert count_lines(file) == len(found)
 
 
 def check_tsv(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
@@ -311,7 +311,7 @@ def read_corpus(name: str, content: bytes, folder: Path, *, packed: str = "") ->
     places = {"source": str(file), "target": str(file)} if name == "text" else {"path": str(file), **form.config}
     error = None
     try:
-        found = list(pairs(CorpusConfig.model_validate({"format": name} | places)))
+        found = list(read_pairs(CorpusConfig.model_validate({"format": name} | places)))
     except DataError as caught:
         error = str(caught)
     if error is not None:
@@ -360,12 +360,12 @@ def test_lines_are_those_of_the_rule_whatever_the_blocks(
     except UnicodeDecodeError as error:
         line = 1 + content.count(b"\n", 0, error.start)
         byte = error.start - content.rfind(b"\n", 0, error.start)
-        for read in (lambda: list(open_lines(file)), lambda: check_lines(file)):
+        for read in (lambda: list(open_lines(file)), lambda: count_lines(file)):
             with pytest.raises(DataError, match=rf"text, line {line}, byte {byte}: not UTF-8"):
                 read()
     else:
         assert list(open_lines(file)) == expected
-        assert check_lines(file) == len(expected)
+        assert count_lines(file) == len(expected)
 
 
 # Datasets as `datasets` saves them: several files, any of which may be damaged
@@ -376,7 +376,7 @@ def read_saved(num_inputs: int, folder: Path) -> None:
     datasets.DatasetDict(train=datasets.Dataset.from_dict(columns)).save_to_disk(str(folder))
     valid = {file: file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
     corpus = CorpusConfig(format="huggingface", path=str(folder), split="train")
-    assert len(list(pairs(corpus))) == len(ROWS)
+    assert len(list(read_pairs(corpus))) == len(ROWS)
     draw = random.Random("saved")
     for _ in range(num_inputs):
         file = draw.choice(list(valid))
@@ -384,7 +384,7 @@ def read_saved(num_inputs: int, folder: Path) -> None:
         found, error = [], None
         try:
             content_fingerprints(corpus)
-            found = list(pairs(corpus))
+            found = list(read_pairs(corpus))
         except DataError as caught:
             error = str(caught)
         assert error is None or (len(error.splitlines()) == 1 and str(folder) in error)
@@ -427,7 +427,7 @@ def documents(dataset: Path, folder: Path) -> Iterator[tuple[str, Path, bytes, C
     yield "tokenizer", folder / "tokenizer.json", tokenizer, lambda: load_pair(folder)
     yield "manifest", folder / "manifest.json", (dataset / "manifest.json").read_bytes(), lambda: read_manifest(
         folder, folder)  # fmt: skip
-    yield "about", folder / "dataset.json", (dataset / "dataset.json").read_bytes(), lambda: read_about(folder)
+    yield "about", folder / "dataset.json", (dataset / "dataset.json").read_bytes(), lambda: read_metadata(folder)
     yield "split", arrow, (dataset / "train" / arrow.name).read_bytes(), lambda: load_split(folder / "train")
     yield "checkpoint", state, state.read_bytes(), lambda: checkpoints.read(1)
     yield "metrics", folder / "metrics.jsonl", metrics, lambda: read_metrics(folder / "metrics.jsonl")

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.dataset.examples import encode
+from tfm.data.dataset.examples import encode_rows
 from tfm.data.dataset.split import Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
@@ -80,7 +80,7 @@ def split_of(sentences: list[list[str]], source: Tokenizer, target: Tokenizer, f
     """The sentences, all words with the tag X, as `tfm preprocess` writes and training reads them."""
     pairs = [(" ".join(words), " ".join(["X"] * len(words))) for words in sentences]
     with write_split(folder, texts=False, words=True) as writer:
-        for chunk in encode(pairs, source, target):
+        for chunk in encode_rows(pairs, source, target):
             sides = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
             writer.write(*sides, np.ones(len(chunk)), words=chunk.source.words)
     return load_split(folder)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer, models
 
-BETA = 0.7  # below 1: languages of few texts count for more than their share
-UNKNOWN = "<unk>"
+SAMPLING_EXPONENT = 0.7  # below 1: languages of few texts count for more than their share
+UNKNOWN_PIECE = "<unk>"
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class LanguageVocabulary:
     term: float
 
 
-Sizes = Callable[[int], LanguageVocabulary]
+VocabularyBySize = Callable[[int], LanguageVocabulary]
 """The vocabulary of a language after so many steps."""
 
 
 def average_log_probability(words: Mapping[str, int], num_texts: int, pieces: Mapping[str, float]) -> float:
     """ALP(D, V) of texts whose words were counted, each word segmented as the unigram model of the pieces does."""
-    unigram = Tokenizer(models.Unigram([(UNKNOWN, 0.0), *pieces.items()], 0, False))
+    unigram = Tokenizer(models.Unigram([(UNKNOWN_PIECE, 0.0), *pieces.items()], 0, False))
     counts: Counter[int] = Counter()
     for encoded, times in zip(unigram.encode_batch(list(words)), words.values(), strict=True):
         for number in encoded.ids:
@@ -47,10 +47,10 @@ def average_log_probability(words: Mapping[str, int], num_texts: int, pieces: Ma
 
 def term(share: float, alp: float) -> float:
     """q^β · ALP."""
-    return float(share**BETA * alp)
+    return float(share**SAMPLING_EXPONENT * alp)
 
 
-def allocate(languages: Mapping[str, Sizes], size: int) -> dict[str, LanguageVocabulary]:
+def allocate_vocabularies(languages: Mapping[str, VocabularyBySize], size: int) -> dict[str, LanguageVocabulary]:
     """The vocabulary of each language, as large as it gets; together they have `size` pieces, or somewhat more.
 
     Fewer where no language has more pieces. Among equal gains the first language takes the step.

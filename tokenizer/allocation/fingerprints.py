@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
 
 Vectors = NDArray[np.float64]
-ITERATIONS = 100
+MAX_KMEANS_ITERATIONS = 100
 
 
 def fingerprints(vocabularies: Mapping[str, Mapping[str, float]]) -> Vectors:
@@ -35,7 +35,9 @@ def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: in
     for first in range(len(vectors)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of clusters that lost all their languages: then there are fewer
-            _, labels = kmeans2(vectors, farthest_first_centers(vectors, first, count), iter=ITERATIONS, minit="matrix")
+            _, labels = kmeans2(
+                vectors, farthest_first_centers(vectors, first, count), iter=MAX_KMEANS_ITERATIONS, minit="matrix"
+            )
         if (spread := inertia(vectors, labels)) < best_inertia - 1e-9:
             best, best_inertia = labels, spread
     found: dict[int, list[str]] = {}

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfm.tokenizer.foreign.wordpiece import CONTROL, with_control_tokens
+from tfm.tokenizer.foreign.wordpiece import CONTROL_KEYS, add_control_tokens
 
-OF_ROBERTA = dict(zip(CONTROL, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
+ROBERTA_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
 """Default names of control tokens."""
 END_OF_TEXT = "<|endoftext|>"
 
@@ -19,12 +19,12 @@ def byte_level_document(
         vocab: what vocab.json has.
         lines: those of merges.txt.
         about: see `byte_level_steps`.
-        control: names of control tokens, by the keys of `CONTROL`.
+        control: names of control tokens, by the keys of `CONTROL_KEYS`.
     """
     merges = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     model: dict[str, Any] = {"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": None, "dropout": None}
     model |= {"continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False}
-    return with_control_tokens(model, control) | byte_level_steps(about)
+    return add_control_tokens(model, control) | byte_level_steps(about)
 
 
 def byte_level_steps(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def byte_level_steps(about: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def letters() -> list[str]:
+def byte_letters() -> list[str]:
     """The letter that stands for each byte in a piece (Radford et al. 2019): printable ones for themselves, the others
     for those from U+0100 on, in their order."""
     plain = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}

@@ -11,10 +11,10 @@ from typing import Any
 from tfm.tokenizer.special import UNK
 
 END, CONTINUES = "</w>", "@@"
-MAX_PIECE = 1000
+MAX_PIECE_CHARACTERS = 1000
 """Characters."""
-VERSION = re.compile(r"#version: *(\S+)")
-CONTROL = ("<unk>", "<s>", "</s>", "<pad>", "<eos>", "<bos>", "<blank>", "<mask>")
+VERSION_LINE = re.compile(r"#version: *(\S+)")
+CONTROL_NAMES = ("<unk>", "<s>", "</s>", "<pad>", "<eos>", "<bos>", "<blank>", "<mask>")
 """Entries of vocabularies that are no pieces of texts."""
 Code = tuple[str, str]
 
@@ -29,7 +29,7 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
     found: dict[Code, None] = {}
     made: set[str] = set()
     for number, line in enumerate(lines, 1):
-        version = VERSION.match(line) if number == 1 else None
+        version = VERSION_LINE.match(line) if number == 1 else None
         if version is not None and version[1] != "0.2":
             raise ValueError(f"it has codes of subword-nmt {version[1]}, and only those of 0.2 are read")
         if version is not None or not line.strip("\r\n "):
@@ -37,7 +37,7 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
         parts = line.strip("\r\n ").split(" ")
         if len(parts) == 3 and parts[2].isdecimal():
             parts = parts[:2]
-        if len(parts) != 2 or not all(0 < len(each) <= MAX_PIECE for each in parts):
+        if len(parts) != 2 or not all(0 < len(each) <= MAX_PIECE_CHARACTERS for each in parts):
             raise ValueError(f"line {number} has no two pieces to join, with a space between them")
         if END in parts:
             raise ValueError(
@@ -64,10 +64,10 @@ def read_vocabulary(lines: Iterable[str]) -> list[str]:
         entry = line.strip("\r\n ")
         piece, _, count = entry.rpartition(" ")
         entry = piece if piece and count.isdecimal() else entry
-        if not entry or " " in entry or len(entry) > MAX_PIECE:
+        if not entry or " " in entry or len(entry) > MAX_PIECE_CHARACTERS:
             raise ValueError(f"line {number} has no piece, or one with a space in it")
         inside = entry.endswith(CONTINUES) and entry != CONTINUES
-        piece = entry.removesuffix(CONTINUES) if inside else entry if entry in CONTROL else entry + END
+        piece = entry.removesuffix(CONTINUES) if inside else entry if entry in CONTROL_NAMES else entry + END
         if piece in found:
             raise ValueError(f"line {number} has the piece {entry!r:.80} again")
         found[piece] = None
@@ -91,7 +91,9 @@ def codes_document(codes: Sequence[Code], vocabulary: Sequence[str] | None) -> d
     return {
         **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
         "version": "1.0",
-        "added_tokens": [{"id": model["vocab"][name], "content": name, **plain} for name in CONTROL if name in there],
+        "added_tokens": [
+            {"id": model["vocab"][name], "content": name, **plain} for name in CONTROL_NAMES if name in there
+        ],
         "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False},
         "decoder": {"type": "BPEDecoder", "suffix": END},
         "model": model,

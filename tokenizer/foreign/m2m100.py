@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-CODES = {
+LANGUAGE_CODES = {
     "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi "
     "hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns "
     "oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh "
@@ -12,8 +12,8 @@ CODES = {
 """By what tokenizer_config.json calls them: codes of the languages, in the order of their ids."""
 
 
-def with_languages(pieces: Iterable[str], codes: str) -> list[str]:
+def append_languages(pieces: Iterable[str], codes: str) -> list[str]:
     """The pieces with the tokens of languages behind them. Raises ValueError where there are no such codes."""
-    if codes not in CODES:
-        raise ValueError(f"language_codes = {codes!r} is not known, only {', '.join(CODES)}")
-    return [*pieces, *(f"__{code}__" for code in CODES[codes].split())]
+    if codes not in LANGUAGE_CODES:
+        raise ValueError(f"language_codes = {codes!r} is not known, only {', '.join(LANGUAGE_CODES)}")
+    return [*pieces, *(f"__{code}__" for code in LANGUAGE_CODES[codes].split())]

@@ -12,7 +12,7 @@ import tokenizers
 from tfm.tokenizer.tokenizer import library_reason
 
 
-def with_model_type(document: dict[str, Any]) -> dict[str, Any]:
+def add_model_type(document: dict[str, Any]) -> dict[str, Any]:
     """The tokenizer.json as `tokenizers` writes it today where its model has no type; any other as it is.
 
     Raises ValueError where that library reads no tokenizer from it.

@@ -11,9 +11,9 @@ from typing import Any
 
 from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIALS, UNK, UNK_ID
 
-WHOLE_WORDS = ("Unigram", "WordPiece", "WordLevel")
+WHOLE_WORD_MODELS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
-OTHER = "\ue000"
+FILLER_PREFIX = "\ue000"
 """Stands before pieces that the model of a side does not have, so that no text has them; decoding removes it."""
 MAX_UNUSED = 2**17
 """How many rows a model may have beyond the pieces of its tokenizer; published ones have some hundreds."""
@@ -37,7 +37,7 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     roles: the ids there of what begins and ends a text, of padding and of what is unknown, by our token. Raises
     ValueError where the tokenizer has more pieces than the model, or is of a kind that has no numbers.
     """
-    pieces = pieces_of(document)
+    pieces = document_pieces(document)
     if max(pieces, default=0) >= size or size > len(pieces) + MAX_UNUSED:
         raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
     if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
@@ -52,10 +52,10 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     eos_id = roles.get(EOS, 0)
     rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIALS]
     rest = [number for number in range(size) if number not in kept.values()]
-    new_names = [*SPECIALS, *(_free(names[number], number) for number in rest)]
+    new_names = [*SPECIALS, *(_free_name(names[number], number) for number in rest)]
     unmapped_ids = [number for number, role in enumerate(SPECIALS) if role not in kept]
     rows += rest
-    return RenumberedTokenizer(_renumbered_document(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
+    return RenumberedTokenizer(_renumber_document(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
@@ -70,25 +70,25 @@ def unused_name(number: int) -> str:
     return f"<unused:{number}>"
 
 
-def pieces_of(document: Mapping[str, Any]) -> dict[int, str]:
+def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
     """Every piece by its id. Raises ValueError where the tokenizer is of no kind that is known."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Mapping):
-        found = {_id(number): piece for piece, number in vocab.items()}
+        found = {_check_id(number): piece for piece, number in vocab.items()}
     elif isinstance(vocab, list):
         found = {number: piece for number, (piece, _) in enumerate(vocab)}
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
-    return found | {_id(each["id"]): _name(each["content"]) for each in document.get("added_tokens") or []}
+    return found | {_check_id(each["id"]): _check_name(each["content"]) for each in document.get("added_tokens") or []}
 
 
-def _id(number: object) -> int:
+def _check_id(number: object) -> int:
     if type(number) is not int or number < 0:
         raise ValueError(f"its tokenizer has a piece whose id is {number!r:.40}")
     return number
 
 
-def _name(content: object) -> str:
+def _check_name(content: object) -> str:
     if not isinstance(content, str):
         raise ValueError(f"its tokenizer has an added token that is no text, {content!r:.40}")
     return content
@@ -100,17 +100,17 @@ def _has_our_roles(roles: Mapping[str, int], size: int) -> bool:
     return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
 
 
-def _free(name: str, number: int) -> str:
+def _free_name(name: str, number: int) -> str:
     """The name of a piece that is none of our control tokens, even if it is called so there."""
     return f"{name}:{number}" if name in SPECIALS else name
 
 
-def _renumbered_document(
+def _renumber_document(
     document: dict[str, Any], new_names: list[str], rows: list[int], unmapped_ids: list[int]
 ) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""
     model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
-    in_model = _numbers_in(model)
+    in_model = _model_ids(model)
     last = max([len(SPECIALS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
     of_model = range(last + 1)  # what is added has the ids behind these
     if isinstance(model["vocab"], list):
@@ -124,32 +124,34 @@ def _renumbered_document(
     if "unk_token" in model:
         model["unk_token"] = UNK
     tokens = [
-        _token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
+        _make_token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
         if new < len(SPECIALS) or rows[new] in added or new > last
     ]
-    needs_split = model["type"] in WHOLE_WORDS or model.get("ignore_merges")
+    needs_split = model["type"] in WHOLE_WORD_MODELS or model.get("ignore_merges")
     before = document.get("pre_tokenizer")
     if needs_split:
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = with_cut(before, {*SPECIALS, *(name for name in control if not name.startswith(OTHER))})
+        before = cut_control_tokens(
+            before, {*SPECIALS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
+        )
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
 
 
-def _numbers_in(model: Mapping[str, Any]) -> set[int]:
+def _model_ids(model: Mapping[str, Any]) -> set[int]:
     """The ids of the pieces of the model itself, without added tokens."""
     vocab = model["vocab"]
     return set(vocab.values()) if isinstance(vocab, Mapping) else set(range(len(vocab)))
 
 
-def _token(number: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
+def _make_token(number: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
     is_special = old_token is None or number < len(SPECIALS) or old_token["special"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return {**plain, **(old_token or {}), "id": number, "content": name, "special": is_special}
 
 
-def with_cut(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
+def cut_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """The pre-tokenizer that also splits behind the first character of a text that spells a control token."""
     spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
     cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tfm.tokenizer.foreign.renumbered import pieces_of
+from tfm.tokenizer.foreign.renumbered import document_pieces
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 
-KEYS = {
+KEYS_BY_ROLE = {
     PAD: ("pad_token",),
     UNK: ("unk_token",),
     BOS: ("bos_token", "cls_token"),
     EOS: ("eos_token", "sep_token"),
 }
 """By our control token its keys in special_tokens_map.json and tokenizer_config.json, the first one first."""
-NAMES = {
+NAMES_BY_ROLE = {
     PAD: ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>"),
     UNK: ("<unk>", "[UNK]", "<|unk|>"),
     BOS: ("<s>", "[CLS]", "<bos>", "[BOS]", "<|startoftext|>", "<|begin_of_text|>"),
@@ -22,7 +22,7 @@ NAMES = {
 """Their names in published tokenizers."""
 
 
-def roles_of(document: Mapping[str, Any], about: Mapping[str, str], given: Mapping[str, str]) -> dict[str, int]:
+def find_roles(document: Mapping[str, Any], about: Mapping[str, str], given: Mapping[str, str]) -> dict[str, int]:
     """The ids there by our control token; a role that no piece has is left out.
 
     Args:
@@ -33,22 +33,27 @@ def roles_of(document: Mapping[str, Any], about: Mapping[str, str], given: Mappi
     Raises:
         ValueError: a given token is no piece.
     """
-    numbers = {piece: number for number, piece in pieces_of(document).items()}
+    numbers = {piece: number for number, piece in document_pieces(document).items()}
     for role, token in given.items():
         if token not in numbers:
-            raise ValueError(f"it has no piece {token!r:.80}, which tokenizer.{KEYS[role][0]} names")
-    before, after = around_text(document)
+            raise ValueError(f"it has no piece {token!r:.80}, which tokenizer.{KEYS_BY_ROLE[role][0]} names")
+    before, after = template_ids(document)
     ends = {BOS: before[-1:], EOS: after[:1]}
     found: dict[str, int] = {}
     for role in SPECIALS:
-        tokens = [given.get(role), *_unknown(document, role), *(about.get(key) for key in KEYS[role]), *NAMES[role]]
+        tokens = [
+            given.get(role),
+            *_unknown_token(document, role),
+            *(about.get(key) for key in KEYS_BY_ROLE[role]),
+            *NAMES_BY_ROLE[role],
+        ]
         known = [numbers[token] for token in tokens if token in numbers] + ends.get(role, [])
         if known:
             found[role] = known[0]
     return found
 
 
-def _unknown(document: Mapping[str, Any], role: str) -> list[str]:
+def _unknown_token(document: Mapping[str, Any], role: str) -> list[str]:
     """The piece that the model itself gives in place of what it does not know."""
     model = document["model"]
     if role != UNK:
@@ -59,7 +64,7 @@ def _unknown(document: Mapping[str, Any], role: str) -> list[str]:
     return [model["unk_token"]] if isinstance(model.get("unk_token"), str) else []
 
 
-def around_text(document: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+def template_ids(document: Mapping[str, Any]) -> tuple[list[int], list[int]]:
     """The ids of the tokens that a tokenizer.json puts before and after each text."""
     step = document.get("post_processor") or {}
     steps = step["processors"] if step.get("type") == "Sequence" else [step]

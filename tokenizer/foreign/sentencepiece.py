@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tfm.tokenizer.foreign.renumbered import OTHER, pieces_of, unused_name
-from tfm.tokenizer.foreign.unnumbered import with_unnumbered
-from tfm.tokenizer.languages import is_named
+from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, unused_name
+from tfm.tokenizer.foreign.unnumbered import append_unnumbered
+from tfm.tokenizer.languages import is_language_token
 from tfm.tokenizer.special import UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -53,10 +53,10 @@ def read_model(data: bytes) -> SentencePiece:
     types: dict[str, int] = {}
     kind, charsmap, prefix, fallback, extra = UNIGRAM, b"", True, False, False
     try:
-        for number, value in _fields(data):
+        for number, value in _read_fields(data):
             if number == 1:
                 piece, score, of_type = "", 0.0, NORMAL
-                for name, part in _fields(value):
+                for name, part in _read_fields(value):
                     piece = part.decode() if name == 1 else piece
                     score = struct.unpack("<f", part)[0] if name == 2 else score
                     of_type = part if name == 3 else of_type
@@ -68,13 +68,13 @@ def read_model(data: bytes) -> SentencePiece:
                 if of_type in (NORMAL, USER_DEFINED):
                     scores[piece] = score
             elif number == 2:
-                settings = dict(_fields(value))
+                settings = dict(_read_fields(value))
                 kind = settings.get(3, UNIGRAM)
                 fallback = bool(settings.get(35))
                 if settings.get(24):
                     raise ValueError("spaces behind words are not supported (treat_whitespace_as_suffix)")
             elif number == 3:
-                settings = dict(_fields(value))
+                settings = dict(_read_fields(value))
                 charsmap = bytes(settings[2]) if isinstance(settings.get(2), bytes) else b""
                 prefix = bool(settings.get(3, 1))
                 extra = not settings.get(4, 1)
@@ -87,13 +87,13 @@ def read_model(data: bytes) -> SentencePiece:
     return SentencePiece(scores, charsmap, prefix, kind, types, fallback, extra)
 
 
-def as_document(
+def make_document(
     model: SentencePiece, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
 ) -> dict[str, Any]:
     """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
 
     Args:
-        model: what cuts texts; pieces of its that the vocabulary does not have are left out: see `with_whole_model`.
+        model: what cuts texts; pieces of its that the vocabulary does not have are left out: see `embed_model`.
         pieces: the vocabulary, in the order of ids.
         roles: by the token there (</s>) ours: they are control tokens.
         size: how many ids there are, if more than pieces; the others are control tokens that no text has.
@@ -101,14 +101,14 @@ def as_document(
     """
     unused = range(len(pieces), size)
     pieces = [*pieces, *map(unused_name, unused)]
-    codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_named(piece)}
+    codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_language_token(piece)}
     codes -= model.scores.keys()
     in_bytes = {piece for piece in pieces if model.types.get(piece) == BYTE}
     known = {*model.scores, *roles, *codes, *in_bytes}
-    names = [piece if piece in known else OTHER + piece for piece in pieces]
+    names = [piece if piece in known else FILLER_PREFIX + piece for piece in pieces]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always" if model.dummy_prefix else "never"}
-    of_kind = {UNIGRAM: _unigram, BPE: _bpe, CHAR: _characters}[model.kind]
+    of_kind = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
     return {
         "version": "1.0",
         "truncation": None,
@@ -118,15 +118,15 @@ def as_document(
             for number, piece in enumerate(pieces)
             if piece in roles or piece in codes or number in unused
         ],
-        "normalizer": {"type": "Sequence", "normalizers": _normalizers(model)},
+        "normalizer": {"type": "Sequence", "normalizers": _normalizer_steps(model)},
         "pre_tokenizer": _pre_tokenizer(model, space),
         "post_processor": None,
-        "decoder": {"type": "Sequence", "decoders": _decoders(model, space)},
+        "decoder": {"type": "Sequence", "decoders": _decoder_steps(model, space)},
         "model": of_kind(model, pieces, names, unknown),
     }
 
 
-def _normalizers(model: SentencePiece) -> list[dict[str, Any]]:
+def _normalizer_steps(model: SentencePiece) -> list[dict[str, Any]]:
     """The normalizer of a text, before it is split."""
     steps: list[dict[str, Any]] = []
     if model.charsmap:
@@ -147,15 +147,15 @@ def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any
         space = {**space, "prepend_scheme": "never"}
     step = {**space, "split": not _cross_spaces(model)}
     symbols = sorted((piece for piece in model.scores if model.types.get(piece) == USER_DEFINED), key=len, reverse=True)
-    steps = [_split("|".join(map(re.escape, symbols)))] if symbols else []
+    steps = [_split_step("|".join(map(re.escape, symbols)))] if symbols else []
     if model.byte_fallback and model.kind == UNIGRAM:
-        steps.append(_split("<(?=0x[0-9A-F]{2}>)"))  # a text that spells a byte is text
+        steps.append(_split_step("<(?=0x[0-9A-F]{2}>)"))  # a text that spells a byte is text
     return {"type": "Sequence", "pretokenizers": [step, *steps]} if steps else step
 
 
-def _decoders(model: SentencePiece, space: dict[str, Any]) -> list[dict[str, Any]]:
+def _decoder_steps(model: SentencePiece, space: dict[str, Any]) -> list[dict[str, Any]]:
     """The decoder, which joins pieces."""
-    steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": OTHER}, "content": ""}]
+    steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": FILLER_PREFIX}, "content": ""}]
     if model.byte_fallback:
         steps.append({"type": "ByteFallback"})
     if not _cross_spaces(model):
@@ -169,23 +169,23 @@ def _cross_spaces(model: SentencePiece) -> bool:
     return any(SPACE in piece[1:] for piece in model.scores)
 
 
-def _split(pattern: str) -> dict[str, Any]:
+def _split_step(pattern: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
-def _unigram(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+def _unigram_model(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     low = min(model.scores.values())
     vocab = [[name, model.scores.get(piece, low)] for name, piece in zip(names, pieces, strict=True)]
     fallback = model.byte_fallback
     return {"type": "Unigram", "unk_id": pieces.index(unknown), "vocab": vocab, "byte_fallback": fallback}
 
 
-def _bpe(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
-    made = _characters(model, pieces, names, unknown)
+def _bpe_model(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+    made = _character_model(model, pieces, names, unknown)
     return {**made, "merges": [list(cut) for cut in _merges(model, {*names})]}
 
 
-def _characters(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+def _character_model(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     """Byte-pair encoding without a merge: symbols that a user defined are whole all the same."""
     nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
     return {
@@ -222,17 +222,17 @@ def model_document(model: SentencePiece) -> dict[str, Any]:
     if len(unknown) != 1:
         raise ValueError(f"its SentencePiece model has {len(unknown)} pieces for what is unknown, and not one")
     control = [piece for piece, of_type in model.types.items() if of_type == CONTROL]
-    return as_document(model, [*model.types], {each: each for each in (*unknown, *control)}, unknown=unknown[0])
+    return make_document(model, [*model.types], {each: each for each in (*unknown, *control)}, unknown=unknown[0])
 
 
-def with_whole_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any]:
+def embed_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any]:
     """tokenizer.json that cuts texts by all pieces of the model; those that it does not have read as <unk>.
 
-    document: of `as_document`, with a name for each id of the model.
+    document: of `make_document`, with a name for each id of the model.
     """
-    numbered = {*pieces_of(document).values()}
+    numbered = {*document_pieces(document).values()}
     scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
-    return with_unnumbered(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
+    return append_unnumbered(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 
 def have_same_ids(one: Tokenizer, other: Tokenizer) -> bool:
@@ -240,21 +240,23 @@ def have_same_ids(one: Tokenizer, other: Tokenizer) -> bool:
     if one is other or one.vocab_size != other.vocab_size:
         return one is other
     numbers = range(one.vocab_size)
-    return all(one.piece(each).removeprefix(OTHER) == other.piece(each).removeprefix(OTHER) for each in numbers)
+    return all(
+        one.piece(each).removeprefix(FILLER_PREFIX) == other.piece(each).removeprefix(FILLER_PREFIX) for each in numbers
+    )
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a message: number, and an integer or bytes."""
     at = 0
     while at < len(data):
-        key, at = _varint(data, at)
+        key, at = _read_varint(data, at)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = _varint(data, at)
+            value, at = _read_varint(data, at)
             yield number, value
             continue
         if wire == 2:
-            size, at = _varint(data, at)
+            size, at = _read_varint(data, at)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
@@ -265,7 +267,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         at += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for place in range(MAX_VARINT):
         byte = data[at + place]

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tfm.tokenizer.foreign.renumbered import OTHER, pieces_of
+from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces
 from tfm.tokenizer.foreign.sentencepiece import BPE, NORMAL, UNIGRAM
 from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -18,35 +18,42 @@ UNKNOWN, CONTROL = 2, 3
 Document = Mapping[str, Any]
 
 
-def was_sentencepiece(tokenizer: Tokenizer) -> bool:
+def is_from_sentencepiece(tokenizer: Tokenizer) -> bool:
     """Whether a tokenizer was read from a SentencePiece model: some of its pieces are those of another side."""
     document = tokenizer.document
     decoders = (document["decoder"] or {}).get("decoders", [])
-    return any(step.get("pattern") == {"String": OTHER} for step in decoders) and _space(document) is not None
+    return (
+        any(step.get("pattern") == {"String": FILLER_PREFIX} for step in decoders)
+        and _find_space_step(document) is not None
+    )
 
 
-def numbers_of(tokenizer: Tokenizer) -> dict[str, int]:
+def sentencepiece_ids(tokenizer: Tokenizer) -> dict[str, int]:
     """The numbering of a vocabulary as vocab.json has it: each piece as it is called there, and its id."""
-    return {tokenizer.piece(number).removeprefix(OTHER): number for number in range(tokenizer.vocab_size)}
+    return {tokenizer.piece(number).removeprefix(FILLER_PREFIX): number for number in range(tokenizer.vocab_size)}
 
 
-def as_model(tokenizer: Tokenizer) -> bytes:
+def make_model(tokenizer: Tokenizer) -> bytes:
     """The SentencePiece model that cuts texts as a tokenizer does which was read from one."""
     document = tokenizer.document
     kind = UNIGRAM if document["model"]["type"] == "Unigram" else BPE
     control = ((UNK, UNKNOWN), (BOS, CONTROL), (EOS, CONTROL))
-    pieces = b"".join(_field(1, _piece(name, 0.0, of_type)) for name, of_type in control)
-    pieces += b"".join(_field(1, _piece(name, score, NORMAL)) for name, score in _scores(document))
-    space, charsmap = _space(document), _charsmap(document)
+    pieces = b"".join(_encode_field(1, _encode_piece(name, 0.0, of_type)) for name, of_type in control)
+    pieces += b"".join(_encode_field(1, _encode_piece(name, score, NORMAL)) for name, score in _piece_scores(document))
+    space, charsmap = _find_space_step(document), _charsmap(document)
     assert space is not None
-    before = (_field(2, charsmap) if charsmap else b"") + _number(3, space["prepend_scheme"] == "always")
-    return pieces + _field(2, _number(3, kind)) + _field(3, before + _number(4, 1))
+    before = (_encode_field(2, charsmap) if charsmap else b"") + _encode_number(3, space["prepend_scheme"] == "always")
+    return pieces + _encode_field(2, _encode_number(3, kind)) + _encode_field(3, before + _encode_number(4, 1))
 
 
-def _scores(document: Document) -> Iterator[tuple[str, float]]:
+def _piece_scores(document: Document) -> Iterator[tuple[str, float]]:
     """The pieces of texts with their scores; those that merges make first have the highest ones."""
     model, control = document["model"], {each["content"] for each in document["added_tokens"]}
-    names = [name for _, name in sorted(pieces_of(document).items()) if name not in control and name[:1] != OTHER]
+    names = [
+        name
+        for _, name in sorted(document_pieces(document).items())
+        if name not in control and name[:1] != FILLER_PREFIX
+    ]
     if isinstance(model["vocab"], list):
         scores = dict(model["vocab"])
     else:
@@ -56,7 +63,7 @@ def _scores(document: Document) -> Iterator[tuple[str, float]]:
     yield from ((name, scores.get(name, low)) for name in names)
 
 
-def _space(document: Document) -> Document | None:
+def _find_space_step(document: Document) -> Document | None:
     """The step that puts a mark in place of spaces."""
     step = document["pre_tokenizer"] or {}
     return next((each for each in (step, *step.get("pretokenizers", ())) if each.get("type") == "Metaspace"), None)
@@ -68,19 +75,19 @@ def _charsmap(document: Document) -> bytes:
     return base64.b64decode(compiled)
 
 
-def _piece(name: str, score: float, of_type: int) -> bytes:
-    return _field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + _number(3, of_type)
+def _encode_piece(name: str, score: float, of_type: int) -> bytes:
+    return _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + _encode_number(3, of_type)
 
 
-def _field(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
+def _encode_field(number: int, data: bytes) -> bytes:
+    return _encode_varint(number << 3 | 2) + _encode_varint(len(data)) + data
 
 
-def _number(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value)
+def _encode_number(number: int, value: int) -> bytes:
+    return _encode_varint(number << 3) + _encode_varint(value)
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)

@@ -11,38 +11,38 @@ import tokenizers
 
 MAX_GROWTH = 10_000
 """The maximum of characters that all steps make of one; published tokenizers have up to 1,000 (NFKD: 18)."""
-INNER = ("normalizers", "decoders", "pretokenizers")
-FORMS = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "Lowercase": 3, "BertNormalizer": 4, "ByteLevel": 4}
+INNER_STEP_KEYS = ("normalizers", "decoders", "pretokenizers")
+MAX_GROWTH_BY_STEP = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "Lowercase": 3, "BertNormalizer": 4, "ByteLevel": 4}
 MAX_COUNTED_REPEATS = 16
 """A part of a pattern that may be repeated more often counts as one without a bound."""
-_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
+_PATTERN_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
 
 
 def check_steps(backend: tokenizers.Tokenizer) -> None:
     """Raise ValueError for a tokenizer that makes far more of a text than any published one, or takes far longer."""
     steps = [json.loads(step.__getstate__()) for step in (backend.normalizer, backend.decoder) if step is not None]
-    if growth_of(steps) > MAX_GROWTH:
+    if max_growth(steps) > MAX_GROWTH:
         raise ValueError("its normalizer or decoder makes a text too long: steps replace a character by many")
     if backend.pre_tokenizer is not None:
         steps.append(json.loads(backend.pre_tokenizer.__getstate__()))
-    for pattern in (pattern for step in steps for pattern in patterns_of(step)):
+    for pattern in (pattern for step in steps for pattern in step_patterns(step)):
         if repeats_inside_repetition(pattern):
             raise ValueError(f"its pattern {pattern!r:.60} repeats what repeats, which may take forever")
 
 
-def growth_of(steps: Sequence[Mapping[str, Any]]) -> float:
+def max_growth(steps: Sequence[Mapping[str, Any]]) -> float:
     """How many characters at most all steps make of one: the product over them.
 
     A Unicode form counts once, however often it is applied: what it has made it leaves as it is.
     """
     simple = list(_simple_steps(steps))
-    forms = {str(step.get("type")) for step in simple} & FORMS.keys()
-    return float(prod(FORMS[form] for form in forms) * prod(_growth_by_content(step) for step in simple))
+    forms = {str(step.get("type")) for step in simple} & MAX_GROWTH_BY_STEP.keys()
+    return float(prod(MAX_GROWTH_BY_STEP[form] for form in forms) * prod(_growth_by_content(step) for step in simple))
 
 
 def _simple_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for step in steps:
-        inner = _inside(step)
+        inner = _inner_steps(step)
         yield from [step] if inner is None else _simple_steps(inner)
 
 
@@ -57,10 +57,10 @@ def _growth_by_content(step: Mapping[str, Any]) -> float:
     return 18 if kind == "Precompiled" else 1
 
 
-def patterns_of(step: Mapping[str, Any]) -> Iterator[str]:
+def step_patterns(step: Mapping[str, Any]) -> Iterator[str]:
     """The regular expressions of a step and of those inside it."""
-    for inner in _inside(step) or ():
-        yield from patterns_of(inner)
+    for inner in _inner_steps(step) or ():
+        yield from step_patterns(inner)
     pattern = step.get("pattern")
     if isinstance(pattern, Mapping) and "Regex" in pattern:
         yield pattern["Regex"]
@@ -72,7 +72,7 @@ def repeats_inside_repetition(pattern: str) -> bool:
     Such a pattern may try every way to divide a text, whose number doubles with each character.
     """
     varies, before, place = [False], False, 0  # of each open group, and of the group just closed
-    while (part := _PART.search(pattern, place)) is not None:
+    while (part := _PATTERN_PART.search(pattern, place)) is not None:
         before = before and part.start() == place
         text, place = part.group(), part.end()
         if text.startswith(("\\g", "\\k")):
@@ -110,5 +110,5 @@ def _end_of_class(pattern: str, place: int) -> int:
     return place
 
 
-def _inside(step: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    return next((step[key] for key in INNER if key in step), None)
+def _inner_steps(step: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    return next((step[key] for key in INNER_STEP_KEYS if key in step), None)

@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfm.tokenizer.foreign.byte_level import letters
+from tfm.tokenizer.foreign.byte_level import byte_letters
 
-LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
+RANK_LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
 MAX_BYTES, MAX_MERGES = 8 * 2**20, 1_000_000
 """Bounds on the bytes of all pieces together and on the ways to make a piece of two others: several times those of
 o200k_base, the largest that is published."""
-MAX_PIECE = 500
+MAX_PIECE_BYTES = 500
 """Bytes; published pieces have up to 128."""
 _GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -37,7 +37,7 @@ PATTERNS: Mapping[str, str] = {
     "qwen": _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
 }
 """The pattern of each published encoding."""
-SIZES = {
+PATTERN_BY_SIZE = {
     50_256: "gpt2",
     50_257: "gpt2",
     50_280: "p50k_base",
@@ -57,12 +57,12 @@ def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        match = LINE.fullmatch(line.strip())
+        match = RANK_LINE.fullmatch(line.strip())
         try:
             piece = base64.b64decode(match[1], validate=True) if match is not None else b""
         except binascii.Error:
             piece = b""
-        if match is None or not 0 < len(piece) <= MAX_PIECE:
+        if match is None or not 0 < len(piece) <= MAX_PIECE_BYTES:
             raise ValueError(f"line {number} is not a piece in base64 and its rank")
         rank, size = int(match[2]), size + len(piece)
         if piece in found or rank in ranks:
@@ -76,7 +76,7 @@ def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
     return found
 
 
-def pattern_of(num_ranks: int, given: str | None) -> str:
+def choose_pattern(num_ranks: int, given: str | None) -> str:
     """The pattern that cuts texts.
 
     Args:
@@ -86,18 +86,18 @@ def pattern_of(num_ranks: int, given: str | None) -> str:
     Raises:
         ValueError: no published encoding has so many, and none is given.
     """
-    if given is None and num_ranks not in SIZES:
+    if given is None and num_ranks not in PATTERN_BY_SIZE:
         raise ValueError(
             f"it is a rank file of tiktoken with {num_ranks:,} pieces, as no encoding that is known has, and it does "
             f"not say how texts are cut: set tokenizer.pattern to {', '.join(PATTERNS)}, or to the pattern itself"
         )
-    name = SIZES[num_ranks] if given is None else given
+    name = PATTERN_BY_SIZE[num_ranks] if given is None else given
     return PATTERNS.get(name, name)
 
 
 def ranks_document(ranks: Mapping[bytes, int], pattern: str) -> dict[str, Any]:
     """tokenizer.json of a rank file. Raises ValueError where there are too many ways to make a piece of others."""
-    spelled = letters()
+    spelled = byte_letters()
     names = {piece: "".join(spelled[byte] for byte in piece) for piece in ranks}
     merges: list[list[str]] = []
     for piece in sorted(ranks, key=ranks.__getitem__):

@@ -10,13 +10,13 @@ from typing import Any
 
 import tokenizers
 
-from tfm.tokenizer.foreign.renumbered import OTHER
+from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX
 from tfm.tokenizer.special import UNK_ID
 
-UNNUMBERED = OTHER + "<unnumbered>"
+UNNUMBERED_PREFIX = FILLER_PREFIX + "<unnumbered>"
 
 
-def with_unnumbered(
+def append_unnumbered(
     document: Mapping[str, Any], scores: Mapping[str, float], merges: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """tokenizer.json with more pieces that cut texts and read as <unk>.
@@ -30,27 +30,30 @@ def with_unnumbered(
     size = len(model["vocab"])
     if isinstance(model["vocab"], list):
         low = min(score for _, score in model["vocab"])
-        model["vocab"] = [*model["vocab"], [UNNUMBERED, low], *map(list, scores.items())]
+        model["vocab"] = [*model["vocab"], [UNNUMBERED_PREFIX, low], *map(list, scores.items())]
     else:
-        model["vocab"] = {**model["vocab"], **{name: size + place for place, name in enumerate((UNNUMBERED, *scores))}}
+        model["vocab"] = {
+            **model["vocab"],
+            **{name: size + place for place, name in enumerate((UNNUMBERED_PREFIX, *scores))},
+        }
         model["merges"] = [list(merge) for merge in merges]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    token = {"id": size, "content": UNNUMBERED, **plain}
+    token = {"id": size, "content": UNNUMBERED_PREFIX, **plain}
     return {**document, "model": model, "added_tokens": [*document["added_tokens"], token]}
 
 
 def num_numbered(backend: tokenizers.Tokenizer) -> int:
     """How many pieces have an id of the model: all of them, or those before `<unnumbered>`."""
     added = backend.get_added_tokens_decoder().items()
-    marks = [number for number, token in added if token.special and token.content == UNNUMBERED]
+    marks = [number for number, token in added if token.special and token.content == UNNUMBERED_PREFIX]
     return min(marks, default=backend.get_vocab_size())
 
 
 def has_unnumbered(document: Mapping[str, Any]) -> bool:
     """Whether a tokenizer.json has pieces without a number."""
-    return any(each["content"] == UNNUMBERED and each["special"] for each in document["added_tokens"])
+    return any(each["content"] == UNNUMBERED_PREFIX and each["special"] for each in document["added_tokens"])
 
 
-def as_unknown(ids: Collection[int], size: int) -> list[int]:
+def replace_unnumbered(ids: Collection[int], size: int) -> list[int]:
     """The ids with <unk> in place of each that is no id of a model with `size` pieces."""
     return [number if number < size else UNK_ID for number in ids]

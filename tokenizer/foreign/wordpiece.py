@@ -3,25 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-CONTROL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-OF_BERT = dict(zip(CONTROL, ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"), strict=True))
+CONTROL_KEYS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+BERT_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"), strict=True))
 """Default names of control tokens."""
 
 
 def wordpiece_document(lines: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
     """tokenizer.json of the lines of a vocab.txt. about: see `bert_steps`, and names of control tokens."""
     vocab = {piece: number for number, piece in enumerate(lines)}
-    unknown = about.get("unk_token", OF_BERT["unk_token"])
+    unknown = about.get("unk_token", BERT_CONTROL_TOKENS["unk_token"])
     model = {"type": "WordPiece", "unk_token": unknown, "vocab": vocab}
     model |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
-    return with_control_tokens(model, OF_BERT | dict(about)) | bert_steps(about)
+    return add_control_tokens(model, BERT_CONTROL_TOKENS | dict(about)) | bert_steps(about)
 
 
-def with_control_tokens(model: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """tokenizer.json of a model and its control tokens, those of `CONTROL` that it has."""
+def add_control_tokens(model: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer.json of a model and its control tokens, those of `CONTROL_KEYS` that it has."""
     vocab = model["vocab"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    control = dict.fromkeys(about[key] for key in (*CONTROL, "bos_token", "eos_token") if about.get(key) in vocab)
+    control = dict.fromkeys(about[key] for key in (*CONTROL_KEYS, "bos_token", "eos_token") if about.get(key) in vocab)
     added = [{"id": vocab[piece], "content": piece, **plain} for piece in control]
     nothing: dict[str, Any] = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor"))
     return {**nothing, "version": "1.0", "model": model, "added_tokens": added}

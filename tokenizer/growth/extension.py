@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers.models import WordPiece
 
 from tfm.tokenizer.code_points import CodePoints
-from tfm.tokenizer.foreign.renumbered import WHOLE_WORDS, pieces_of
+from tfm.tokenizer.foreign.renumbered import WHOLE_WORD_MODELS, document_pieces
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -27,7 +27,7 @@ def append_pieces(document: Document, pieces: Mapping[str, float], merges: Seque
     pieces: with their log probabilities, which only a unigram model has a use for; none is below its lowest one, from
     which follows what an unknown letter costs.
     """
-    model, names = dict(document["model"]), pieces_of(document)
+    model, names = dict(document["model"]), document_pieces(document)
     called = [names[number] for number in range(len(names))]
     if isinstance(model["vocab"], list):
         known = model["vocab"]
@@ -47,7 +47,7 @@ def exposed_control_token(document: Document) -> str | None:
     Byte-pair encoding makes pieces by merges alone; other models look for whole pieces in what a text is split into.
     """
     model, whole = document["model"], tokenizers.Tokenizer.from_str(json.dumps(document))
-    if model["type"] not in WHOLE_WORDS and not model.get("ignore_merges"):
+    if model["type"] not in WHOLE_WORD_MODELS and not model.get("ignore_merges"):
         return None
     inside = model["type"] in ("Unigram", "WordPiece")
     for token in document["added_tokens"]:
@@ -63,7 +63,7 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     if isinstance(old, CodePoints) or isinstance(new, CodePoints) or new.vocab_size <= old.vocab_size:
         return False
     ours, theirs = new.document, old.document
-    names = pieces_of(theirs)
+    names = document_pieces(theirs)
     if any(new.piece(number) != names[number] for number in range(old.vocab_size)):
         return False
     (mine, added), (own, control) = (_split_pieces(each) for each in (ours, theirs))
@@ -98,13 +98,13 @@ def old_segmentations(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
         if piece in control:  # a language: the others; or what it is to the old tokenizer, a text
             found.append([*old.languages.values()] or old.encode(piece))
         elif isinstance(whole.model, WordPiece):
-            found.append(_longest(piece, document["model"]["vocab"]))
+            found.append(_segment_longest(piece, document["model"]["vocab"]))
         else:  # beneath what is done to texts, for a piece need not begin one
             found.append([token.id for token in whole.model.tokenize(piece)])
     return [ids or [UNK_ID] for ids in found]
 
 
-def _longest(piece: str, vocab: Mapping[str, int]) -> list[int]:
+def _segment_longest(piece: str, vocab: Mapping[str, int]) -> list[int]:
     """The longest pieces, from the left, that spell a piece of WordPiece, which may continue a word; none, if a letter
     of it is unknown."""
     mark = CONTINUATION_PREFIX if piece.startswith(CONTINUATION_PREFIX) else ""

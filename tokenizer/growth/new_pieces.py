@@ -13,17 +13,17 @@ from itertools import groupby
 
 import tokenizers
 
-from tfm.tokenizer.foreign.renumbered import pieces_of
+from tfm.tokenizer.foreign.renumbered import document_pieces
 from tfm.tokenizer.growth.extension import Document, append_pieces
-from tfm.tokenizer.learn import MAX_WORD, Words, most_frequent, unigram_pieces
+from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, most_frequent_names, unigram_pieces
 from tfm.tokenizer.likelihood import Pair, PieceCounts, best_merges, merged_piece
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
 
-BYTE = r"<0x[0-9A-F]{2}>"
+BYTE_PIECE = r"<0x[0-9A-F]{2}>"
 """A piece that stands for a byte of an unknown letter; of several no new piece is made."""
 
 
-def grow_bpe(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+def grow_bpe(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
     """Byte-pair encoding with further merges, behind all others: they join what is left of a text after those.
 
     Each makes a new piece: none makes an old one in another way, and no two make the same.
@@ -32,28 +32,28 @@ def grow_bpe(document: Document, words: Words, count: int, min_frequency: int) -
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
     if document["pre_tokenizer"] is None and not document["model"]["merges"]:
         return lettered  # one piece a character
-    pairs = list(_joins(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
+    pairs = list(_best_joins(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
     return append_pieces(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
 
 
-def more_words_and_ends(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+def grow_wordpiece(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
     """WordPiece with further pieces: a letter begins a word and continues one."""
-    known = {*pieces_of(document).values()}
+    known = {*document_pieces(document).values()}
     letters: list[str] = []
     for letter in _new_letters(document, words, min_frequency):
         lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known]
         letters += lacked if len(letters) + len(lacked) <= count else []
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
-    pairs = _joins(lettered, words, count - len(letters), min_frequency, merged_piece)
+    pairs = _best_joins(lettered, words, count - len(letters), min_frequency, merged_piece)
     return append_pieces(lettered, {merged_piece(*pair): 0.0 for pair in pairs})
 
 
-def more_probable_pieces(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+def grow_unigram(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
     """A unigram model with the most probable pieces of one that learns the text alone, as large as both together.
 
     They keep their log probabilities. One that is less probable than its parts here would never be used.
     """
-    known = {*pieces_of(document).values()}
+    known = {*document_pieces(document).values()}
     learned = unigram_pieces(words, len(known) + count, min_frequency)
     whole, scores = _load_tokenizer(document), [score for _, score in document["model"]["vocab"]]
     unknown = document["model"]["unk_id"]
@@ -67,18 +67,18 @@ def more_probable_pieces(document: Document, words: Words, count: int, min_frequ
     return append_pieces(document, {piece: learned[piece] for piece in kept})
 
 
-def more_whole_words(document: Document, words: Words, count: int, min_frequency: int) -> Document:
+def grow_word(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
     """A vocabulary of words with the most frequent ones that it does not know."""
-    known = {*pieces_of(document).values()}
-    short = {word: times for word, times in words.items() if word not in known and len(word) <= MAX_WORD}
-    return append_pieces(document, dict.fromkeys(most_frequent(short, count, min_frequency), 0.0))
+    known = {*document_pieces(document).values()}
+    short = {word: times for word, times in words.items() if word not in known and len(word) <= MAX_WORD_CHARACTERS}
+    return append_pieces(document, dict.fromkeys(most_frequent_names(short, count, min_frequency), 0.0))
 
 
-GROWERS: Mapping[str, Callable[[Document, Words, int, int], Document]] = {
+GROWERS: Mapping[str, Callable[[Document, WordCounts, int, int], Document]] = {
     "BPE": grow_bpe,
-    "WordPiece": more_words_and_ends,
-    "Unigram": more_probable_pieces,
-    "WordLevel": more_whole_words,
+    "WordPiece": grow_wordpiece,
+    "Unigram": grow_unigram,
+    "WordLevel": grow_word,
 }
 """By the type of the model in tokenizer.json: (tokenizer.json, words, number of new pieces, min_frequency) -> the same
 with more pieces, so many at most."""
@@ -88,21 +88,23 @@ def _load_tokenizer(document: Document) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
-def _new_letters(document: Document, words: Words, min_frequency: int) -> list[str]:
+def _new_letters(document: Document, words: WordCounts, min_frequency: int) -> list[str]:
     """The letters that are no pieces, the most frequent first."""
-    known, seen = {*pieces_of(document).values()}, Counter[str]()
+    known, seen = {*document_pieces(document).values()}, Counter[str]()
     for word, times in words.items():
         for letter in word:
             seen[letter] += times
-    return most_frequent({letter: times for letter, times in seen.items() if letter not in known}, None, min_frequency)
+    return most_frequent_names(
+        {letter: times for letter, times in seen.items() if letter not in known}, None, min_frequency
+    )
 
 
-def _joins(
-    document: Document, words: Words, count: int, min_frequency: int, union: Callable[[str, str], str]
+def _best_joins(
+    document: Document, words: WordCounts, count: int, min_frequency: int, union: Callable[[str, str], str]
 ) -> Iterator[Pair]:
     """The most frequent pair of neighbours that makes a new piece, again and again; `count` at most."""
-    known = {*pieces_of(document).values()}
-    counts = PieceCounts(_runs(document, words), union)
+    known = {*document_pieces(document).values()}
+    counts = PieceCounts(_count_runs(document, words), union)
 
     def score(pair: Pair) -> float:
         return 0 if union(*pair) in known else counts.pairs[pair]
@@ -115,16 +117,16 @@ def _joins(
         yield pair
 
 
-def _runs(document: Document, words: Words) -> Counter[tuple[str, ...]]:
+def _count_runs(document: Document, words: WordCounts) -> Counter[tuple[str, ...]]:
     """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD pieces at most."""
     whole, runs = _load_tokenizer(document), Counter[tuple[str, ...]]()
 
     def is_text(piece: str) -> bool:
-        return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE, piece))
+        return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE_PIECE, piece))
 
     for word, times in words.items():
         for inside, run in groupby((token.value for token in whole.model.tokenize(word)), is_text):
             pieces = [*run]
-            for begin in range(0, len(pieces) if inside else 0, MAX_WORD):
-                runs[tuple(pieces[begin : begin + MAX_WORD])] += times
+            for begin in range(0, len(pieces) if inside else 0, MAX_WORD_CHARACTERS):
+                runs[tuple(pieces[begin : begin + MAX_WORD_CHARACTERS])] += times
     return runs

@@ -14,7 +14,7 @@ from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.special import CONTINUATION_PREFIX
 from tfm.tokenizer.tokenizer import Tokenizer
 
-SPACED = r"[▁ ]*[^▁ ]+|[▁ ]+"
+SPACED_WORD = r"[▁ ]*[^▁ ]+|[▁ ]+"
 """A word with the spaces before it, of a tokenizer that does not split texts: no new piece goes beyond one."""
 
 
@@ -42,7 +42,7 @@ class GrowthTrainer:
         if self._whole.pre_tokenizer is not None:
             self._words.update(word for word, _ in self._whole.pre_tokenizer.pre_tokenize_str(text))
         else:
-            self._words.update(re.findall(SPACED, text))
+            self._words.update(re.findall(SPACED_WORD, text))
 
     @property
     def num_words(self) -> int:

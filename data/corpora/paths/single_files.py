@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tfm.data.compression.files import without_ending
+from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_keys
 from tfm.data.errors import DataError, printable
@@ -20,15 +20,15 @@ FORMATS = {
     "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
 }  # fmt: skip
 """By the ending of a name."""
-WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
+FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
-NAME = re.compile(r"[^\W\d][\w .:/()-]{0,39}")
+COLUMN_NAME = re.compile(r"[^\W\d][\w .:/()-]{0,39}")
 """A cell that may be the name of a column."""
 TAG = re.compile(r"(?:[BIESLUM]-\S+|O)")
-NUM_LINES = 50
+MAX_LINES_SAMPLED = 50
 
 
-def corpus_of_file(path: Path, source: str | None, target: str) -> str:
+def corpus_advice(path: Path, source: str | None, target: str) -> str:
     """A TOML table for `data.train` that reads a file, and in words what else it may be.
 
     Args:
@@ -36,7 +36,7 @@ def corpus_of_file(path: Path, source: str | None, target: str) -> str:
         source, target: columns that the recipe names, which are taken where the file has them; without a source the
             texts are read alone.
     """
-    format_ = FORMATS.get(without_ending(path.name.lower()).rpartition(".")[2], "")
+    format_ = FORMATS.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     names: Sequence[str | int]
     try:
         format_ = format_ or _format_by_content(path)
@@ -49,17 +49,17 @@ def corpus_of_file(path: Path, source: str | None, target: str) -> str:
     if format_ == "text":
         return f'{{ source = "{path}", target = "OTHER" }}, where line i of OTHER is the translation of line i'
     table = f'{{ format = "{format_}", path = "{path}"'
-    if format_ in WITH_DEFAULTS:
+    if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
-    columns = _two_of(names, source, target)
-    said = f"{table}, {_sides(*columns)} }}"
+    columns = _choose_columns(names, source, target)
+    said = f"{table}, {_toml_sides(*columns)} }}"
     if is_sure:
         return said
     first, second = (None if each is None else names.index(each) for each in columns)
-    return f"{said}, or {_sides(first, second or 0)} if its first row is not a header"
+    return f"{said}, or {_toml_sides(first, second or 0)} if its first row is not a header"
 
 
-def _two_of(names: Sequence[str | int], source: str | None, target: str) -> tuple[str | int | None, str | int]:
+def _choose_columns(names: Sequence[str | int], source: str | None, target: str) -> tuple[str | int | None, str | int]:
     if target in names and (source is None or source in names):
         return source, target
     if len(names) < 2 or source is None:
@@ -67,12 +67,12 @@ def _two_of(names: Sequence[str | int], source: str | None, target: str) -> tupl
     return names[0], names[1]
 
 
-def _sides(source: str | int | None, target: str | int) -> str:
-    first = '"none"' if source is None else _toml(source)
-    return f"source = {first}, target = {_toml(target)}"
+def _toml_sides(source: str | int | None, target: str | int) -> str:
+    first = '"none"' if source is None else _toml_value(source)
+    return f"source = {first}, target = {_toml_value(target)}"
 
 
-def _toml(column: str | int) -> str:
+def _toml_value(column: str | int) -> str:
     return str(column) if isinstance(column, int) else f'"{printable(column)[:80]}"'
 
 
@@ -85,7 +85,7 @@ def _format_by_content(path: Path) -> str:
         return "jsonl"
     if head.startswith(b"PAR1"):
         return "parquet"
-    lines = list(islice(open_lines(path), NUM_LINES))
+    lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
     filled = [line for line in lines if line.strip()]
     if filled and all(line.startswith("__label__") for line in filled):
         return "labelled"
@@ -108,9 +108,9 @@ def _columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:
         return [], True
     delimiter = "\t" if format_ == "tsv" else find_delimiter(path, ["1"], is_headed=False)
     quoting = find_tsv_quoting(path) if format_ == "tsv" else "double"
-    rows = [row for _, row in islice(split_rows(path, delimiter, quoting), NUM_LINES) if any(row)]
+    rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
     first = rows[0] if rows else ["", ""]
-    is_header = all(NAME.fullmatch(cell) for cell in first) and len({*first}) == len(first)
+    is_header = all(COLUMN_NAME.fullmatch(cell) for cell in first) and len({*first}) == len(first)
     is_header = is_header and not any(
         cell in row[place : place + 1] for row in rows[1:] for place, cell in enumerate(first)
     )

@@ -10,7 +10,7 @@ VALID_NAMES = ("valid", "validation", "val", "dev")
 # Within a name, as in test2016, newstest2014, flickr2018.test, test_2016_flickr, tst2013, validation_matched.
 _TEST = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
 _VALID = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
-_OTHER = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
+_OTHER_SPLIT = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def classify_splits(names: Iterable[str]) -> SplitRoles:
     return SplitRoles(valid[0] if valid else None, tests, [name for name in others if name not in used])
 
 
-def family_of(names: Iterable[str]) -> str:
+def split_family(names: Iterable[str]) -> str:
     """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "opus-" of
     opus-train, opus-dev; "" where a split is called train.
 
@@ -47,14 +47,14 @@ def family_of(names: Iterable[str]) -> str:
     return found[0] if alone else ""
 
 
-def is_member(name: str, family: str) -> bool:
+def is_family_member(name: str, family: str) -> bool:
     """Whether a name is that of a split of this family: no further dot stands in it."""
     return name.startswith(family) and "." not in name.removeprefix(family)
 
 
-def looks_like_a_split(name: str) -> bool:
+def is_split_name(name: str) -> bool:
     """Whether a name sounds like one of a split."""
-    return any(pattern.search(name) for pattern in (_TEST, _VALID, _OTHER))
+    return any(pattern.search(name) for pattern in (_TEST, _VALID, _OTHER_SPLIT))
 
 
 def requires_both_sides(name: str) -> bool:

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from tfm.data.compression.files import without_ending
-from tfm.data.corpora.paths.split_names import TRAIN_NAME, looks_like_a_split, requires_both_sides
+from tfm.data.compression.files import strip_compression_ending
+from tfm.data.corpora.paths.split_names import TRAIN_NAME, is_split_name, requires_both_sides
 from tfm.data.errors import DataError, format_names
 
 SIDE = re.compile(r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)")
@@ -15,7 +15,9 @@ NAMED_SIDES = ("src", "source", "trg", "tgt", "target")
 Pairs = Mapping[str, tuple[Path | None, Path]]
 
 
-def text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
+def find_text_files(
+    folder: Path, source: str | None, target: str
+) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
     """The aligned files NAME.source and NAME.target of a folder, by NAME; without a source only NAME.target.
 
     Files without a source count only if they look like a split. The second value names, in words, files that look like
@@ -24,8 +26,8 @@ def text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str,
     endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):
-        name, _, ending = without_ending(path.name).rpartition(".")
-        if name and ending in endings and (source is not None or looks_like_a_split(name)):
+        name, _, ending = strip_compression_ending(path.name).rpartition(".")
+        if name and ending in endings and (source is not None or is_split_name(name)):
             sides = found.setdefault(name, [None, None])
             # Sorted, the plain file comes before compressed ones and is the one that counts.
             sides[endings[ending]] = sides[endings[ending]] or path
@@ -40,12 +42,12 @@ def text_files(folder: Path, source: str | None, target: str) -> tuple[dict[str,
             raise DataError(
                 f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
             )
-        if looks_like_a_split(name) and present is not None:
+        if is_split_name(name) and present is not None:
             unpaired_files.append(f"{present.name} (there is no {name}.{missing})")
     return pairs, unpaired_files
 
 
-def without_languages(pairs: Pairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
+def drop_languages(pairs: Pairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
     """Pairs of files by their names without the two languages: `train.en-ro` is train, `opus.en-ro-train` opus-train.
 
     A name that would then be there twice stays.
@@ -71,7 +73,7 @@ def files_hint(folder: Path, pairs: Pairs) -> str:
         return f"; it has {format_names(pairs)}: name those for training, as data.train = [{one}]"
     endings: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
-        name, _, ending = without_ending(path.name).rpartition(".")
+        name, _, ending = strip_compression_ending(path.name).rpartition(".")
         if name and SIDE.fullmatch(ending) and ending not in endings.setdefault(name, []):
             endings[name].append(ending)
     found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)

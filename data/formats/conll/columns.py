@@ -30,8 +30,8 @@ def read_conll(
     Raises:
         DataError: naming the line; it has another number of columns than the first one, or an empty cell.
     """
-    is_tabbed, width = _shape(path)
-    places = [_place(path, column, width) for column in columns]
+    is_tabbed, width = _sniff_shape(path)
+    places = [_column_index(path, column, width) for column in columns]
     check = SchemeCheck()
     words: list[list[str]] = []
     lines: list[int] = []
@@ -61,11 +61,11 @@ def read_conll(
         lines.append(number)
     if words:
         yield sentence()
-    if remark is not None and (text := check.in_words()) is not None:
+    if remark is not None and (text := check.warning()) is not None:
         remark(path, text)
 
 
-def _shape(path: Path) -> tuple[bool, int]:
+def _sniff_shape(path: Path) -> tuple[bool, int]:
     """Whether tabs separate the columns of a file, and their number, by its first word."""
     for line in open_lines(path):
         if line.strip() and not line.startswith(("#", DOCUMENT)):
@@ -74,7 +74,7 @@ def _shape(path: Path) -> tuple[bool, int]:
     return False, 1
 
 
-def _place(path: Path, column: str, width: int) -> int:
+def _column_index(path: Path, column: str, width: int) -> int:
     place = {FIRST: 0, LAST: width - 1}.get(column)
     place = int(column) if place is None else place
     if place >= width:

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 TAG = re.compile(r"(?:([BIESLUM])-(.+)|O)")
-LETTERS: Mapping[str, Mapping[str, str]] = {
+LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
     "IOBES": {},
     "BILOU": {"L": "E", "U": "S"},
     "BMES": {"M": "I"},
 }
 """By scheme that has an end of spans: its letters as those of IOBES."""
-END = "the end of the sentence"
+SENTENCE_END = "the end of the sentence"
 
 
 @dataclass
-class Breaks:
+class SchemeBreaks:
     """How often a scheme is broken, and where first: the line and the two tags."""
 
     count: int = 0
@@ -32,7 +32,9 @@ class SchemeCheck:
 
     is_tagged: bool = True
     letters: set[str] = field(default_factory=set)
-    breaks: dict[str, Breaks] = field(default_factory=lambda: {name: Breaks() for name in ("IOB2", "IOB1", *LETTERS)})
+    breaks: dict[str, SchemeBreaks] = field(
+        default_factory=lambda: {name: SchemeBreaks() for name in ("IOB2", "IOB1", *LETTERS_BY_SCHEME)}
+    )
 
     def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:
         """Count a sentence. lines: the line of each tag."""
@@ -46,7 +48,7 @@ class SchemeCheck:
         for place, (before, span) in enumerate(zip([begin, *spans], [*spans, begin], strict=True)):
             names = (
                 tags[place - 1] if place else "the beginning of the sentence",
-                tags[place] if place < len(tags) else END,
+                tags[place] if place < len(tags) else SENTENCE_END,
             )
             line = lines[min(place, len(lines) - 1)]
             for scheme, breaks in self.breaks.items():
@@ -67,7 +69,7 @@ class SchemeCheck:
             return "IOBES"
         return "IOB1" if self.breaks["IOB1"].count < self.breaks["IOB2"].count else "IOB2"
 
-    def in_words(self) -> str | None:
+    def warning(self) -> str | None:
         """The scheme and its breaks in a line; None if there is no scheme."""
         if (scheme := self.scheme) is None:
             return None
@@ -85,7 +87,7 @@ def _may_follow(scheme: str, before: tuple[str, str], tag: tuple[str, str]) -> b
         return tag[0] != "I" or (before[0] in "BI" and before[1] == tag[1])
     if scheme == "IOB1":
         return tag[0] != "B" or (before[0] in "BI" and before[1] == tag[1])
-    last, first = (LETTERS[scheme].get(letter, letter) for letter in (before[0], tag[0]))
+    last, first = (LETTERS_BY_SCHEME[scheme].get(letter, letter) for letter in (before[0], tag[0]))
     if last in "BI":
         return first in "IE" and before[1] == tag[1]
     return first in "OBS"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.translations.units import Remark, Unit, rows_of_units
+from tfm.data.formats.translations.units import Remark, Unit, select_rows
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 KEYWORD = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-9]{1,2}\])?\s*"((?:[^"\\]|\\.)*+)"\s*')
@@ -37,7 +37,7 @@ def read_po(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[
     filters = corpus.filters or ()
     if not any(re.match(rf"{FUZZY}!?=", each) for each in filters):
         corpus = corpus.model_copy(update={"filters": (*filters, f"{FUZZY}!=yes")})
-    return rows_of_units((unit for entry in _entries(path) for unit in _units(entry, path)), path, corpus, remark)
+    return select_rows((unit for entry in _entries(path) for unit in _units(entry, path)), path, corpus, remark)
 
 
 def _entries(path: Path) -> Iterator[Entry]:
@@ -65,12 +65,12 @@ def _entries(path: Path) -> Iterator[Entry]:
         entry.size += len(line)
         if entry.size > MAX_LINE_BYTES:
             raise DataError(f"its message is longer than {MAX_LINE_BYTES:,} characters", file=path, line=number)
-        entry.strings.setdefault(keyword, []).append(_unescape(match[2], path, number))
+        entry.strings.setdefault(keyword, []).append(_unescape_text(match[2], path, number))
     if entry.strings:
         yield entry
 
 
-def _unescape(text: str, path: Path, number: int) -> str:
+def _unescape_text(text: str, path: Path, number: int) -> str:
     def character(match: re.Match[str]) -> str:
         octal, hexadecimal, letter = match.groups()
         code = int(octal, 8) if octal else int(hexadecimal or "0", 16)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.translations.segments import read_segments
-from tfm.data.formats.translations.units import Remark, Unit, rows_of_units
+from tfm.data.formats.translations.units import Remark, Unit, select_rows
 from tfm.data.formats.translations.xml_events import Event
 
 MAX_TEXTS = 10_000
@@ -21,7 +21,7 @@ def read_tmx(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple
 
     Properties to filter by are the attributes of a unit (`creationid`) and its `prop` by their type.
     """
-    return rows_of_units(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+    return select_rows(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
 
 
 def first_languages(path: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.lines import one_line
+from tfm.data.lines import join_lines
 
 MAX_LANGUAGES = 1000
 """How many names of languages are remembered for messages."""
@@ -25,7 +25,7 @@ class Unit:
     properties: dict[str, str]
 
 
-def rows_of_units(units: Iterable[Unit], path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+def select_rows(units: Iterable[Unit], path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
     """The source and target of each unit that has both, and the properties that the corpus asks for.
 
     Args:
@@ -38,14 +38,14 @@ def rows_of_units(units: Iterable[Unit], path: Path, corpus: CorpusConfig, remar
         DataError: no unit has a language that is asked for.
     """
     sides = [side for side in (corpus.source, corpus.target) if side is not None]
-    filters = [_filter(each) for each in corpus.filters or ()]
+    filters = [_parse_filter(each) for each in corpus.filters or ()]
     there: dict[str, None] = {}
     missing = {*sides}
     num_lacking = num_other = 0
     for unit in units:
         if len(there) < MAX_LANGUAGES:
             there.update((names[-1], None) for names, _ in unit.texts)
-        found = [_find(unit, side) for side in sides]
+        found = [_find_language(unit, side) for side in sides]
         missing -= {side for side, place in zip(sides, found, strict=True) if place is not None}
         texts = [None if place is None else unit.texts[place][1] for place in found]
         if any((unit.properties.get(name, "") == value) != is_wanted for name, value, is_wanted in filters):
@@ -53,35 +53,35 @@ def rows_of_units(units: Iterable[Unit], path: Path, corpus: CorpusConfig, remar
         elif any(text is None for text in texts):
             num_lacking += 1
         else:
-            yield "" if corpus.source is None else one_line(texts[0] or ""), one_line(texts[-1] or "")
+            yield "" if corpus.source is None else join_lines(texts[0] or ""), join_lines(texts[-1] or "")
     if missing and there:
         wanted = next(side for side in sides if side in missing)
         problem = f'holds no text in "{wanted}"; set source and target to two of: {format_names(there)}'
         raise DataError(problem, file=path)
     if num_lacking:
-        remark(path, f"{_segments(num_lacking, ' without a translation')} left out")
+        remark(path, f"{_segments_text(num_lacking, ' without a translation')} left out")
     if num_other:
-        remark(path, f"{_segments(num_other)} left out by filters = {list(corpus.filters or ())}")
+        remark(path, f"{_segments_text(num_other)} left out by filters = {list(corpus.filters or ())}")
 
 
-def _segments(number: int, kind: str = "") -> str:
+def _segments_text(number: int, kind: str = "") -> str:
     return f"{number:,} segment{kind} is" if number == 1 else f"{number:,} segments{kind} are"
 
 
-def _filter(text: str) -> tuple[str, str, bool]:
+def _parse_filter(text: str) -> tuple[str, str, bool]:
     """A property, a value, and whether the property shall have it: of `state=final`, or `state!=final`."""
     name, _, value = text.partition("=")
     return name.removesuffix("!"), value, not name.endswith("!")
 
 
-def _find(unit: Unit, code: str) -> int | None:
+def _find_language(unit: Unit, code: str) -> int | None:
     """The place of the text in a language: with this code, else with one that goes on behind it (en: en-US)."""
-    wanted = _plain(code)
-    called = [[_plain(name) for name in names] for names, _ in unit.texts]
+    wanted = _normalize_code(code)
+    called = [[_normalize_code(name) for name in names] for names, _ in unit.texts]
     exact = (place for place, names in enumerate(called) if wanted in names)
     longer = (place for place, names in enumerate(called) if any(name.startswith(f"{wanted}-") for name in names))
     return next(exact, next(longer, None))
 
 
-def _plain(code: str) -> str:
+def _normalize_code(code: str) -> str:
     return code.replace("_", "-").lower()

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.translations.segments import read_segments
-from tfm.data.formats.translations.units import Remark, Unit, rows_of_units
+from tfm.data.formats.translations.units import Remark, Unit, select_rows
 from tfm.data.formats.translations.xml_events import Event
 
 UNITS = ("trans-unit", "segment")
@@ -24,7 +24,7 @@ def read_xliff(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tup
     Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,
     `state`). A unit without a target, or with an empty one, is not translated.
     """
-    return rows_of_units(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+    return select_rows(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
 
 
 def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import torch
 
-from tfm.model.transformer.language_prefix import NETWORKS
+from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
 from tfm.pipeline.model_io.huggingface.classes import Settings, State, require_setting
 from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDS, PEGASUS, common, shared_tables
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
-from tfm.tokenizer.languages import is_named
+from tfm.tokenizer.languages import is_language_token
 
 OFFSET = 2
 """mBART's position 0 stands in row 2."""
@@ -61,9 +61,9 @@ def _around_a_source(folder: Snapshot) -> str:
         return "behind" if own.get("legacy_behaviour") else LANGUAGE_POSITION[name]
     step = folder.read_document("tokenizer.json").get("post_processor") or {}
     parts = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in step.get("single", [])]
-    if len(parts) == 3 and parts[1] == "" and is_named(parts[0]):
+    if len(parts) == 3 and parts[1] == "" and is_language_token(parts[0]):
         return "before"
-    if len(parts) == 3 and parts[0] == "" and is_named(parts[2]):
+    if len(parts) == 3 and parts[0] == "" and is_language_token(parts[2]):
         return "behind"
     raise ValueError("its tokenizer puts no language, such as deu_Latn, before or behind a source")
 
@@ -88,7 +88,7 @@ def read_mbart(settings: Settings, found: State) -> Settings:
 
 def _length_of(settings: Settings) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
-    return int(settings["max_position_embeddings"]) - NETWORKS[settings[LANGUAGES]].lead_length + 1
+    return int(settings["max_position_embeddings"]) - LANGUAGE_PREFIX_MODELS[settings[LANGUAGES]].lead_length + 1
 
 
 def begun_m2m100(settings: Settings, found: State) -> State:
@@ -109,7 +109,7 @@ def begun_mbart(settings: Settings, found: State) -> State:
     return found
 
 
-def _not_written(*given: object) -> Settings:
+def _refuse_export(*given: object) -> Settings:
     raise AssertionError("no model of ours is exported as one of these")
 
 
@@ -118,8 +118,8 @@ M2M100 = replace(
     name="M2M100ForConditionalGeneration",
     model_type="m2m_100",
     supports=NO_MODEL,
-    settings=_not_written,
-    finalize_export=_not_written,
+    settings=_refuse_export,
+    finalize_export=_refuse_export,
     tokenizer_overrides=detect_language_position,
     prepare_import=begun_m2m100,
     read=read_m2m100,

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from tfm.model.attention.positions import Learned, NoPositionEmbedding, Sinusoidal
+from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.feed_forward import FeedForward
 from tfm.model.layers.normalization import BatchNorm, LayerNorm
@@ -67,12 +67,12 @@ def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
     return graph.node("Add", graph.node("Mul", normed, graph.weight(module.weight)), graph.weight(module.bias))
 
 
-def _as_it_is(graph: Graph, module: nn.Module, rows: str) -> str:
+def _identity(graph: Graph, module: nn.Module, rows: str) -> str:
     return rows
 
 
 NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
-    nn.Identity: _as_it_is,
+    nn.Identity: _identity,
     LayerNorm: _layer_norm,
     nn.RMSNorm: _rms_norm,
     BatchNorm: _batch_norm,
@@ -136,8 +136,8 @@ def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
 
 POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
     NoPositionEmbedding: lambda module: None,
-    Sinusoidal: lambda module: module.table,
-    Learned: lambda module: module.table.weight,
+    SinusoidalPositions: lambda module: module.table,
+    LearnedPositions: lambda module: module.table.weight,
 }
 """The table that is added to the rows, by the scheme of positions of the input."""
 

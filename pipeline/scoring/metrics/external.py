@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from tfm.data.credentials import mask
+from tfm.data.credentials import mask_credentials
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
@@ -114,7 +114,9 @@ def files_of(metric: ExternalMetric) -> dict[str, Input]:
     words = [*([first] if "/" in first else []), *rest]
     names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
     found = {name: _files(name) for name in names if name}
-    return {f"external {metric.name}: {file}": Input.of_file(Path(file)) for files in found.values() for file in files}
+    return {
+        f"external {metric.name}: {file}": Input.from_file(Path(file)) for files in found.values() for file in files
+    }
 
 
 def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
@@ -291,7 +293,9 @@ def _exit_reason(code: int, errors: bytes) -> str:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
     said = [line.strip() for line in _decode_output(errors).splitlines() if line.strip()]
-    return f"ended with exit code {code}" + (f": {printable(mask(said[-1])[-MAX_REASON_LENGTH:])}" if said else "")
+    return f"ended with exit code {code}" + (
+        f": {printable(mask_credentials(said[-1])[-MAX_REASON_LENGTH:])}" if said else ""
+    )
 
 
 def _decode_output(data: bytes) -> str:

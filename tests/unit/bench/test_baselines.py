@@ -6,10 +6,10 @@ from string import Template
 
 import pytest
 
-from bench.baselines import PEERS, figures_of_eole, figures_of_metrics
+from bench.baselines import PEERS_FOLDER, average_metrics, parse_eole_log
 from bench.pieces import write_pieces
-from bench.processes import Failed
-from bench.workload import Size, configs, settings
+from bench.processes import ProcessFailed
+from bench.workload import ModelSize, read_configs, set_options
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
@@ -28,9 +28,9 @@ attn_ent: 0.000; lr: 5.00e-04; sents:      90; bsz:  965/1000/ 90;  490/ 500 tok
 
 
 def test_eole_is_measured_after_its_warm_up() -> None:
-    assert figures_of_eole(EOLE_LOG, 1) == {"rate": 5000 / 3, "tokens": 2500}
-    with pytest.raises(Failed):
-        figures_of_eole(EOLE_LOG, 11)
+    assert parse_eole_log(EOLE_LOG, 1) == {"rate": 5000 / 3, "tokens": 2500}
+    with pytest.raises(ProcessFailed):
+        parse_eole_log(EOLE_LOG, 11)
 
 
 def test_metrics_are_measured_after_the_warm_up_and_without_validation() -> None:
@@ -40,9 +40,9 @@ def test_metrics_are_measured_after_the_warm_up_and_without_validation() -> None
         {"event": "train", "step": 3, "tokens_per_second": 300.0, "seconds": 10.0},
         {"event": "valid", "step": 3, "seconds": 5.0},
     ]
-    assert figures_of_metrics(lines, 1) == {"rate": 700 / 3, "tokens": 350}
-    with pytest.raises(Failed):
-        figures_of_metrics(lines, 3)
+    assert average_metrics(lines, 1) == {"rate": 700 / 3, "tokens": 350}
+    with pytest.raises(ProcessFailed):
+        average_metrics(lines, 3)
 
 
 def test_pieces_are_words_of_the_ids(tmp_path: Path) -> None:
@@ -61,9 +61,9 @@ def test_settings_come_back_as_the_config_they_were() -> None:
         "training.schedule.warmup_steps=3",
         "training.clip_norm=none",
     ]
-    model, training = configs(None, sets)
-    words = settings("model", model.model_dump(mode="json", exclude_defaults=True))
-    words += settings("training", training.model_dump(mode="json", exclude_defaults=True))
+    model, training = read_configs(None, sets)
+    words = set_options("model", model.model_dump(mode="json", exclude_defaults=True))
+    words += set_options("training", training.model_dump(mode="json", exclude_defaults=True))
     given = [word for word in words if word != "--set"]
     assert from_flags(ModelConfig, {}, given, beside=("training",)) == model
     assert from_flags(TrainingConfig, {}, given, beside=("model",)) == training
@@ -71,13 +71,16 @@ def test_settings_come_back_as_the_config_they_were() -> None:
 
 def test_peers_have_equal_stacks_and_one_table() -> None:
     config = TrainingConfig()
-    assert Size.of(ModelConfig(), config, 100).dim == 512
+    assert ModelSize.from_config(ModelConfig(), config, 100).dim == 512
     for other in ("model.encoder.layers=2", "model.tie=output", "model.embedding_dim=8"):
         with pytest.raises(RecipeError, match="equal encoder and decoder"):
-            Size.of(configs(None, [other])[0], config, 100)
+            ModelSize.from_config(read_configs(None, [other])[0], config, 100)
 
 
 def test_eole_is_told_every_size() -> None:
-    told = set(Template((PEERS / "train_eole.yaml").read_text("utf-8")).get_identifiers())
-    sizes = {field.name for field in fields(Size)} - {"norm_first", "vocab"}  # it has its own norms, and counts words
+    told = set(Template((PEERS_FOLDER / "train_eole.yaml").read_text("utf-8")).get_identifiers())
+    sizes = {field.name for field in fields(ModelSize)} - {
+        "norm_first",
+        "vocab",
+    }  # it has its own norms, and counts words
     assert told == sizes | {"source", "target", "vocabulary", "steps", "batch_tokens"}

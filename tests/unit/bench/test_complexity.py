@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
-from bench.complexity import doubling, draw, exponent, layers, tables
-from bench.layers import measure, passes, peak_of
+from bench.complexity import doubling_lengths, draw_figures, fit_exponent, make_layers, make_tables
+from bench.layers import make_passes, measure_layer, measure_peak
 from tfm.model.config import ModelConfig
 
 LENGTHS = [64, 128, 256, 512]
 STACK = {"layers": 1, "dim": 32, "heads": 2, "feed_forward_dim": 32}
-NAMES = list(layers(8, 1))
+NAMES = list(make_layers(8, 1))
 FULL, WRITTEN_OUT, WINDOW, RECURRENT, CONVOLUTION = NAMES
 FOUND = {
     name: {"seconds": [1e-9 * n**power for n in LENGTHS], "peak": [100.0 * n for n in LENGTHS]}
@@ -23,29 +23,29 @@ FOUND = {
 
 
 def config(name: str) -> ModelConfig:
-    return ModelConfig.model_validate({**layers(8, 1)[name].model, "encoder": STACK, "decoder": STACK})
+    return ModelConfig.model_validate({**make_layers(8, 1)[name].model, "encoder": STACK, "decoder": STACK})
 
 
 def test_lengths_double() -> None:
-    assert doubling(64, 4096) == [64, 128, 256, 512, 1024, 2048, 4096]
-    assert doubling(64, 500) == [64, 128, 256]
-    assert doubling(64, 10) == [64]
+    assert doubling_lengths(64, 4096) == [64, 128, 256, 512, 1024, 2048, 4096]
+    assert doubling_lengths(64, 500) == [64, 128, 256]
+    assert doubling_lengths(64, 10) == [64]
 
 
 def test_the_exponent_of_a_power_is_found_at_the_end() -> None:
-    assert exponent(LENGTHS, [9e9, *(7.0 * n**1.5 for n in LENGTHS[1:])]) == pytest.approx(1.5)
+    assert fit_exponent(LENGTHS, [9e9, *(7.0 * n**1.5 for n in LENGTHS[1:])]) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_layer_has_its_figures(name: str) -> None:
-    found = measure(config(name).model_dump(), 32, 0.0)
+    found = measure_layer(config(name).model_dump(), 32, 0.0)
     assert found["seconds"] > 0
     assert found["peak"] > 32 * 32 * 4  # the gradient of its rows at the least
 
 
 def test_memory_grows_as_theory_says() -> None:
-    peaks = {name: [peak_of(passes(config(name), length)) for length in (512, 1024)] for name in NAMES}
-    assert peaks[WRITTEN_OUT] == [peak_of(passes(config(WRITTEN_OUT), length)) for length in (512, 1024)]
+    peaks = {name: [measure_peak(make_passes(config(name), length)) for length in (512, 1024)] for name in NAMES}
+    assert peaks[WRITTEN_OUT] == [measure_peak(make_passes(config(WRITTEN_OUT), length)) for length in (512, 1024)]
     assert peaks[WRITTEN_OUT][1] > 3.5 * peaks[WRITTEN_OUT][0]
     for name in (FULL, WINDOW, RECURRENT, CONVOLUTION):
         assert peaks[name][1] < 3 * peaks[name][0], name
@@ -54,7 +54,7 @@ def test_memory_grows_as_theory_says() -> None:
 
 
 def test_the_tables_show_theory_beside_what_was_found() -> None:
-    (_, columns, theory), (_, lengths, times), (_, _, memory) = tables(FOUND, LENGTHS, 8, 1)
+    (_, columns, theory), (_, lengths, times), (_, _, memory) = make_tables(FOUND, LENGTHS, 8, 1)
     assert columns[0] == "layer"
     assert theory[0] == [FULL, "O(n^2 d)", "O(1)", "O(1)", "n^2.00", "n^1.00"]
     assert theory[3] == [RECURRENT, "O(n d^2)", "O(n)", "O(n)", "n^1.00", "n^1.00"]
@@ -67,7 +67,7 @@ def test_the_tables_show_theory_beside_what_was_found() -> None:
 def test_the_plot_has_every_layer_with_its_exponent_and_is_the_same_each_time(tmp_path: Path) -> None:
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:
-        draw(FOUND, LENGTHS, file)
+        draw_figures(FOUND, LENGTHS, file)
     assert files[0].read_bytes() == files[1].read_bytes()
     text = "".join(ElementTree.parse(files[0]).getroot().itertext())
     assert f"{FULL}: n^2.00" in text

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench.images import check
+from bench.images import check_model
 from bench.peers.train_images import PlainNetwork
 from tests.image_models import CLASSIFIER, DECODERS, SHAPE, V, config_of, images
 from tfm.model.build import build, num_parameters
@@ -18,7 +18,7 @@ from tfm.tokenizer.special import PAD_ID
 @pytest.mark.parametrize("encoder", ["patches", "convolution"])
 def test_the_plain_network_is_ours(encoder: str, about: dict[str, Any], sizes: dict[str, Any]) -> None:
     config = config_of(encoder, about, vision=sizes)
-    check(config)
+    check_model(config)
     shape = (SHAPE.height, SHAPE.width, SHAPE.channels)
     plain = PlainNetwork(config.model_dump(mode="json"), shape, V).train()
     assert num_parameters(plain) == num_parameters(build(config, source_vocab=0, target_vocab=V, image=SHAPE))
@@ -40,4 +40,4 @@ def test_the_plain_network_is_ours(encoder: str, about: dict[str, Any], sizes: d
 )
 def test_what_the_plain_loop_has_not_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(RecipeError, match=said):
-        check(config_of("patches", DECODERS["transformer"], **change))
+        check_model(config_of("patches", DECODERS["transformer"], **change))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.learning import Point, points_of, svg, table
-from bench.processes import Failed
+from bench.learning import CurvePoint, draw_curves, learning_table, read_points
+from bench.processes import ProcessFailed
 
 LINES = [
     {"event": "train", "step": 50, "seconds": 20.0},
@@ -15,20 +15,20 @@ LINES = [
 
 
 def test_a_validation_has_the_seconds_of_the_training_before_it() -> None:
-    assert points_of(LINES) == [Point(50, 20.0, 11.5), Point(100, 45.0, 21.25)]
+    assert read_points(LINES) == [CurvePoint(50, 20.0, 11.5), CurvePoint(100, 45.0, 21.25)]
 
 
 def test_a_training_without_bleu_has_no_curve() -> None:
-    with pytest.raises(Failed, match="no validation has a BLEU"):
-        points_of(LINES[:1])
+    with pytest.raises(ProcessFailed, match="no validation has a BLEU"):
+        read_points(LINES[:1])
 
 
 def test_rows_follow_the_clock_and_curves_are_drawn_alike_twice() -> None:
-    found = {"tfm": points_of(LINES), "peer": [Point(7, 1_030.0, 2.0), Point(3, 30.0, 1.0)]}
-    heads, rows = table(found)
+    found = {"tfm": read_points(LINES), "peer": [CurvePoint(7, 1_030.0, 2.0), CurvePoint(3, 30.0, 1.0)]}
+    heads, rows = learning_table(found)
     assert heads == ["seconds", "", "update", "BLEU"]
     assert [row[0] for row in rows] == ["20", "30", "45", "1,030"]
     assert rows[2] == ["45", "tfm", "100", "21.25"]
-    drawn = svg(found)
-    assert drawn == svg(found)
+    drawn = draw_curves(found)
+    assert drawn == draw_curves(found)
     assert all(name in drawn for name in ("tfm", "peer", "minutes", "validation BLEU"))

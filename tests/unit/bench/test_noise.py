@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import bench.noise
 from bench.__main__ import app
-from bench.noise import svg, table
-from bench.processes import MIB, Done
+from bench.noise import draw_noise, noise_table
+from bench.processes import MIB, FinishedProcess
 
 ANSWER: dict[str, Any] = {
     "figure": "accuracy",
@@ -23,7 +23,7 @@ ANSWER: dict[str, Any] = {
 
 
 def test_a_row_has_the_means_and_what_is_lost() -> None:
-    head, line, row = table([{**ANSWER, "name": "words", "peak": 300 * MIB}], [0.0, 0.1, 0.2])
+    head, line, row = noise_table([{**ANSWER, "name": "words", "peak": 300 * MIB}], [0.0, 0.1, 0.2])
     assert head.endswith("| accuracy, 0% | accuracy, 10% | accuracy, 20% | lost at 20% |")
     assert line.count("---") == head.count("|") - 1 == row.count("|") - 1
     assert row == "| words | 123,456 | 21.5 | 1,234 | 300 | 80.00 | 75.50 | 70.75 | 9.25 |"
@@ -32,10 +32,10 @@ def test_a_row_has_the_means_and_what_is_lost() -> None:
 def test_runs_are_read_named_compared_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
 
-    def run_module(module: str, options: dict[str, Any]) -> Done:
+    def run_module(module: str, options: dict[str, Any]) -> FinishedProcess:
         asked.append(options)
         texts = {"texts": options["run"] if len(asked) == 2 else "abc"}
-        return Done(json.dumps({**ANSWER, **texts}), "", 1.0, 300 * MIB)
+        return FinishedProcess(json.dumps({**ANSWER, **texts}), "", 1.0, 300 * MIB)
 
     monkeypatch.setattr(bench.noise, "run_module", run_module)
     plot, file = tmp_path / "noise.svg", tmp_path / "noise.json"
@@ -50,4 +50,4 @@ def test_runs_are_read_named_compared_and_drawn(tmp_path: Path, monkeypatch: pyt
     drawn = plot.read_text("utf-8")
     assert "B &amp; co" in drawn
     assert "characters mistyped, %" in drawn
-    assert svg(found, [0.0, 0.1, 0.2]) == drawn
+    assert draw_noise(found, [0.0, 0.1, 0.2]) == drawn

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
-from bench.search import PROBLEMS, draw, quartiles, regrets, table
+from bench.search import PROBLEMS, draw_regrets, quartiles, regret_table, regrets
 from tfm.pipeline.tuning.samplers.draws import generator
 
 FOUND = {"small": {"random": [[2.0, 1.0], [4.0, 3.0], [9.0, 5.0]], "tpe": [[2.0, 0.0], [4.0, 3.0]]}}
@@ -56,7 +56,7 @@ def test_noise_is_seen_by_the_search_and_not_by_the_regret() -> None:
 
 def test_the_table_has_quartiles_and_pairs_of_the_same_seed() -> None:
     assert quartiles([1.0, 3.0, 5.0]) == pytest.approx(np.percentile([1.0, 3.0, 5.0], [25, 50, 75]))
-    columns, rows = table(FOUND)
+    columns, rows = regret_table(FOUND)
     assert columns[-1] == "better : worse"
     assert rows == [
         ["small", "random", "3.0000", "2.0000", "4.0000", 3, "–"],
@@ -67,7 +67,7 @@ def test_the_table_has_quartiles_and_pairs_of_the_same_seed() -> None:
 def test_the_figure_has_every_problem_and_method_and_is_the_same_each_time(tmp_path: Path) -> None:
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:
-        draw(FOUND, file)
+        draw_regrets(FOUND, file)
     assert files[0].read_bytes() == files[1].read_bytes()
     text = "".join(ElementTree.parse(files[0]).getroot().itertext())
     assert all(word in text for word in ("small", "random", "tpe", "trials", "regret"))

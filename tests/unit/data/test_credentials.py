@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfm.data.credentials import holds_credential, mask, mask_command
+from tfm.data.credentials import holds_credential, mask_command, mask_credentials
 from tfm.data.errors import DataError, spell_controls
 
 
@@ -29,8 +29,8 @@ from tfm.data.errors import DataError, spell_controls
     ],
 )
 def test_credentials_are_masked(text: str, masked: str) -> None:
-    assert mask(text) == masked
-    assert mask(masked) == masked
+    assert mask_credentials(text) == masked
+    assert mask_credentials(masked) == masked
     assert str(DataError(text, file="f")) == f"f: {masked}"
     assert holds_credential([text])
     assert not holds_credential([masked])
@@ -52,7 +52,7 @@ def test_credentials_are_masked(text: str, masked: str) -> None:
     ],
 )
 def test_other_texts_stay(text: str) -> None:
-    assert mask(text) == text
+    assert mask_credentials(text) == text
     assert mask_command([text]) == [text]
     assert not holds_credential([text])
 

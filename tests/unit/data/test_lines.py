@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tfm.data import lines
 from tfm.data.errors import DataError
-from tfm.data.lines import check_lines, chunk_rows, open_lines, stream_lines
+from tfm.data.lines import chunk_rows, count_lines, open_lines, stream_lines
 
 
 @pytest.fixture(params=["text.en", "text.en.gz"])
@@ -36,7 +36,7 @@ def write(request, tmp_path):
 def test_lines_end_at_newlines_and_nowhere_else(write, content, expected):
     path = write(content.encode())
     assert list(open_lines(path)) == expected
-    assert check_lines(path) == len(expected)
+    assert count_lines(path) == len(expected)
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7])
@@ -45,11 +45,11 @@ def test_blocks_do_not_show(write, monkeypatch, block):
     content = "\ufeffeins\nzwei drei\r\n\nvierß\u2028\nfünf"
     path = write(content.encode())
     assert list(open_lines(path)) == ["eins", "zwei drei", "", "vierß\u2028", "fünf"]
-    assert check_lines(path) == 5
+    assert count_lines(path) == 5
 
 
 @pytest.mark.parametrize("block", [4, 1 << 20])
-@pytest.mark.parametrize("read", [check_lines, lambda path: list(open_lines(path))])
+@pytest.mark.parametrize("read", [count_lines, lambda path: list(open_lines(path))])
 def test_a_byte_that_is_not_utf8_is_named(write, monkeypatch, block, read):
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     path = write("gut\nschön\n".encode() + b"sch\xf6n\nrest\n")
@@ -59,18 +59,18 @@ def test_a_byte_that_is_not_utf8_is_named(write, monkeypatch, block, read):
 
 def test_what_is_not_there_or_cut_off_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"missing\.en: no such file"):
-        check_lines(tmp_path / "missing.en")
+        count_lines(tmp_path / "missing.en")
     with pytest.raises(DataError, match="is a folder"):
-        check_lines(tmp_path)
+        count_lines(tmp_path)
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"a\n" * 1000)[:-9])
     (tmp_path / "plain.gz").write_bytes(b"a\n")
     for name in ("cut.gz", "plain.gz"):
         with pytest.raises(DataError, match=rf"{name}: not a complete gzip file"):
-            check_lines(tmp_path / name)
+            count_lines(tmp_path / name)
 
 
 @pytest.mark.promise("text")
-@pytest.mark.parametrize("read", [check_lines, lambda path: list(open_lines(path))])
+@pytest.mark.parametrize("read", [count_lines, lambda path: list(open_lines(path))])
 def test_a_line_that_goes_on_and_on_is_refused(write, monkeypatch, read):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 10)
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 50)

@@ -53,7 +53,7 @@ def test_what_goes_together_has_weights() -> None:
 @pytest.mark.parametrize("choice", COVERING, ids=in_words)
 def test_what_goes_together_can_be_trained(choice: Choice) -> None:
     model: Any = build(configured(choice), source_vocab=9, target_vocab=9, seed=1)
-    source, target = Layout.of(torch.tensor([3, 1, 5])), Layout.of(torch.tensor([2, 6, 1]))
+    source, target = Layout.from_lengths(torch.tensor([3, 1, 5])), Layout.from_lengths(torch.tensor([2, 6, 1]))
     hidden = model(torch.arange(9) % 5 + 4, source, torch.arange(9) % 5 + 4, target)
     model.log_probs(hidden)[:, 5].sum().backward()
     assert hidden.isfinite().all()

@@ -17,97 +17,100 @@ SEES = {"vision": {}, "tie": "output"}
 SPELLS = {"canine": {}, "tie": "output"}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "task_of_architecture": ({"task": "tagging"}, 'is for "translation" or "span_corruption", not "tagging"'),
-    "span_corruption_table": (
+    "task_problem": ({"task": "tagging"}, 'is for "translation" or "span_corruption", not "tagging"'),
+    "span_corruption_table_problem": (
         {"span_corruption": {"share": 0.3}},
         'model.span_corruption is for task = "span_corruption", not "translation"',
     ),
-    "block_of_language_models": ({"block": 9}, 'block is for task = "language_model"'),
-    "languages_of_a_translation": (
+    "block_task_problem": ({"block": 9}, 'block is for task = "language_model"'),
+    "languages_problem": (
         {**SPELLS, "languages": "mbart"},
         'languages = "mbart" is of an encoder and a decoder that translate text, not of model.canine',
     ),
-    "block_within_max_length": (
+    "block_length_problem": (
         {"architecture": "decoder_only", "task": "language_model", "block": 9, "max_length": 8},
         "block (9) exceeds max_length (8)",
     ),
-    "begin_token_of_texts": ({"begin_token": True}, 'is for architecture = "encoder_only", not "transformer"'),
-    "head_transform_of_masked_models": (
+    "begin_token_problem": ({"begin_token": True}, 'is for architecture = "encoder_only", not "transformer"'),
+    "head_transform_problem": (
         {"head_transform": True},
         'is for task = "masked_language_model", not "translation"',
     ),
-    "vision_of_a_task": (
+    "vision_task_problem": (
         {"architecture": "decoder_only", "vision": {}},
         'architecture = "decoder_only" with task = "translation" does not read images',
     ),
-    "vision_without_shared_embeddings": ({"vision": {}}, 'tie = "all" shares the embeddings of the source'),
-    "vision_without_source_vectors": ({**SEES, **VECTORS}, "source_vectors are of pieces of text"),
-    "vision_reads_at_once": (
+    "vision_tie_problem": ({"vision": {}}, 'tie = "all" shares the embeddings of the source'),
+    "vision_vectors_problem": ({**SEES, **VECTORS}, "source_vectors are of pieces of text"),
+    "vision_order_problem": (
         {"architecture": "recurrent", **SEES, "recurrent": {"reverse_source": True}},
         "recurrent.reverse_source is of an encoder that reads text",
     ),
-    "vision_pooling": (
+    "vision_pooling_problem": (
         {"architecture": "encoder_only", "task": "classification", **SEES, "pooling": "first"},
         "would take the upper left corner",
     ),
-    "layers_of_a_stack": ({**SEES, "encoder": {"layers": 0}}, "encoder.layers must be 1 or more, but with"),
-    "canine_of_a_task": (
+    "num_layers_problem": ({**SEES, "encoder": {"layers": 0}}, "encoder.layers must be 1 or more, but with"),
+    "canine_task_problem": (
         {"architecture": "decoder_only", **SPELLS},
         'architecture = "decoder_only" with task = "translation" does not read characters',
     ),
-    "canine_without_vision": ({**SEES, **SPELLS}, "not both"),
-    "canine_has_no_table": ({"canine": {}}, 'tie = "all" shares the table of source pieces'),
-    "canine_hashes_divide_the_width": (
+    "canine_vision_problem": ({**SEES, **SPELLS}, "not both"),
+    "canine_table_problem": ({"canine": {}}, 'tie = "all" shares the table of source pieces'),
+    "canine_hashes_problem": (
         {**SPELLS, "canine": {"hashes": 7}},
         "canine.hashes (7) must divide the width of embeddings (512)",
     ),
-    "check_canine_not_recurrent": (
+    "canine_order_problem": (
         {"architecture": "recurrent", **SPELLS, "recurrent": {"bidirectional": True}},
         "recurrent.bidirectional is of an encoder that reads step by step",
     ),
-    "canine_attends": ({**SPELLS, "mixing": "convolution"}, 'mixing = "attention", not "convolution"'),
-    "recurrent_table": ({"recurrent": {"bidirectional": True}}, 'model.recurrent is for architecture = "recurrent"'),
-    "recurrent_directions": (
+    "canine_mixing_problem": ({**SPELLS, "mixing": "convolution"}, 'mixing = "attention", not "convolution"'),
+    "recurrent_table_problem": (
+        {"recurrent": {"bidirectional": True}},
+        'model.recurrent is for architecture = "recurrent"',
+    ),
+    "recurrent_directions_problem": (
         {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},
         "halves encoder.dim, and 7 is odd",
     ),
-    "recurrent_positions": ({"architecture": "recurrent", "positions": "learned"}, "it reads in order"),
-    "word_vectors_table": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
-    "word_vectors_without_clusters": (
+    "recurrent_positions_problem": ({"architecture": "recurrent", "positions": "learned"}, "it reads in order"),
+    "word_vectors_table_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
+    "word_vectors_adaptive_problem": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
         "has no adaptive softmax",
     ),
-    "check_vectors_have_embedding": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
-    "vectors_of_one_embedding": ({**VECTORS, "target_vectors": "others.txt"}, "shares one embedding"),
-    "vectors_of_one_width": ({**VECTORS, "adaptive": TAILS}, "makes rare ones narrower"),
-    "frozen_vectors_are_given": ({"freeze_vectors": True}, "freeze_vectors needs embeddings that start"),
-    "frozen_vectors_not_of_the_output": ({**VECTORS, "freeze_vectors": True}, "would freeze the output layer too"),
-    "score_of_positions": ({"positions": "shaw", "score": "dot"}, 'it needs score = "scaled_dot", not "dot"'),
-    "rotary_pairs": ({"positions": "rotary", "decoder": {"key_dim": 3}}, "heads of the decoder are 3 wide"),
-    "rotary_table": ({"rotary": {"base": 500.0}}, 'model.rotary is for positions = "rotary", not "sinusoidal"'),
-    "concatenated_positions": (
+    "vectors_side_problem": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
+    "shared_vectors_problem": ({**VECTORS, "target_vectors": "others.txt"}, "shares one embedding"),
+    "vectors_width_problem": ({**VECTORS, "adaptive": TAILS}, "makes rare ones narrower"),
+    "frozen_vectors_problem": ({"freeze_vectors": True}, "freeze_vectors needs embeddings that start"),
+    "frozen_output_problem": ({**VECTORS, "freeze_vectors": True}, "would freeze the output layer too"),
+    "positions_score_problem": ({"positions": "shaw", "score": "dot"}, 'it needs score = "scaled_dot", not "dot"'),
+    "rotary_dim_problem": ({"positions": "rotary", "decoder": {"key_dim": 3}}, "heads of the decoder are 3 wide"),
+    "rotary_table_problem": ({"rotary": {"base": 500.0}}, 'model.rotary is for positions = "rotary", not "sinusoidal"'),
+    "concatenated_positions_problem": (
         {"positions": "alibi", "positions_join": "concatenate"},
         "needs a vector for each position",
     ),
-    "frequencies_of_fairseq": (
+    "fairseq_dim_problem": (
         {"positions": "fairseq", "decoder": {"dim": 3, "heads": 1}, "tie": "none"},
         "divides by the number of its frequencies less 1: decoder.dim = 4 or more",
     ),
-    "check_dim_at_least_2": (
+    "sinusoidal_dim_problem": (
         {"mixing": "recurrent", "encoder": NARROW, "decoder": NARROW},
         "splits rows into two halves",
     ),
-    "positions_of_self_attention": ({"mixing": "convolution", "positions": "alibi"}, "is part of self-attention"),
-    "window_of_mixing": ({"mixing": "recurrent", "window": 3}, "has no window (3)"),
-    "heads_divide_dim": ({"encoder": {"dim": 12}}, "encoder: heads (8) must divide dim (12)"),
-    "tied_embeddings_of_one_width": ({"encoder": {"dim": 64}}, "of different dim needs embedding_dim"),
-    "adaptive_task": (
+    "attention_positions_problem": ({"mixing": "convolution", "positions": "alibi"}, "is part of self-attention"),
+    "window_problem": ({"mixing": "recurrent", "window": 3}, "has no window (3)"),
+    "heads_dim_problem": ({"encoder": {"dim": 12}}, "encoder: heads (8) must divide dim (12)"),
+    "tied_width_problem": ({"encoder": {"dim": 64}}, "of different dim needs embedding_dim"),
+    "adaptive_task_problem": (
         {"architecture": "encoder_only", "task": "tagging", "adaptive": TAILS},
         "no softmax over many pieces",
     ),
-    "adaptive_tie": ({"adaptive": {**TAILS, "inputs": False}}, "needs embeddings of the same clusters"),
-    "adaptive_bias": ({"tie": "embeddings", "output_bias": True, "adaptive": TAILS}, "no bias of each piece"),
-    "adaptive_widths": ({"embedding_dim": 15, "adaptive": TAILS}, "embeddings 15 wide have no width left"),
+    "adaptive_tie_problem": ({"adaptive": {**TAILS, "inputs": False}}, "needs embeddings of the same clusters"),
+    "adaptive_bias_problem": ({"tie": "embeddings", "output_bias": True, "adaptive": TAILS}, "no bias of each piece"),
+    "adaptive_width_problem": ({"embedding_dim": 15, "adaptive": TAILS}, "embeddings 15 wide have no width left"),
 }
 
 

@@ -12,7 +12,7 @@ from tfm.model.attention.inner_attention import (
     FusedAttention,
     VarlenAttention,
     choose_inner_attention,
-    torchs_varlen_kernel,
+    load_varlen_kernel,
 )
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
@@ -86,7 +86,9 @@ def test_flat_equals_padded(num_rows: int | None, way: str) -> None:
     source, target = (torch.randint(4, 30, (int(each.sum()),), generator=generator) for each in (SOURCE, TARGET))
     weights = torch.randn(10, 16, dtype=torch.float64, generator=generator)
     for flat in (False, True):
-        layouts: list[AnyLayout] = [FlatLayout(x, "cpu", num_rows) if flat else Layout.of(x) for x in (SOURCE, TARGET)]
+        layouts: list[AnyLayout] = [
+            FlatLayout(x, "cpu", num_rows) if flat else Layout.from_lengths(x) for x in (SOURCE, TARGET)
+        ]
         filler = [layout.num_rows - len(ids) for layout, ids in zip(layouts, (source, target), strict=True)]
         hidden = model(
             torch.nn.functional.pad(source, (0, filler[0])),
@@ -159,7 +161,7 @@ def test_the_kernel_of_torch_is_asked_in_the_words_of_its_version(old: bool, mon
     module = ModuleType("varlen")
     module.varlen_attn = of_old if old else of_now  # type: ignore[attr-defined]
     monkeypatch.setitem(__import__("sys").modules, "torch.nn.attention.varlen", module)
-    kernel = torchs_varlen_kernel.__wrapped__()
+    kernel = load_varlen_kernel.__wrapped__()
     assert kernel is not None
     queries, keys = FlatLayout(torch.tensor([2, 3])), FlatLayout(torch.tensor([4, 1]))
     rows = torch.zeros(5, 2, 4)
@@ -171,7 +173,7 @@ def test_the_kernel_of_torch_is_asked_in_the_words_of_its_version(old: bool, mon
     ends = [([0, 2, 5], [0, 4, 5], 3, 4), *[([0, 4, 5], [0, 4, 5], 4, 4)] * 2]
     assert asked == [(*each, word) for each, word in zip(ends, said, strict=False)]
     monkeypatch.setitem(__import__("sys").modules, "torch.nn.attention.varlen", None)
-    assert torchs_varlen_kernel.__wrapped__() is None
+    assert load_varlen_kernel.__wrapped__() is None
 
 
 def test_masks_say_which_rows_lie_together() -> None:

@@ -9,7 +9,7 @@ LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=7)
 
 @given(LENGTHS)
 def test_pad_puts_each_row_at_its_place_and_zeros_elsewhere(lengths: list[int]) -> None:
-    layout = Layout.of(torch.tensor(lengths))
+    layout = Layout.from_lengths(torch.tensor(lengths))
     rows = torch.arange(1.0, sum(lengths) + 1)[:, None].expand(-1, 3)
     padded = layout.pad(rows)
     expected = torch.zeros(len(lengths), max(lengths), 3)
@@ -25,12 +25,12 @@ def test_pad_puts_each_row_at_its_place_and_zeros_elsewhere(lengths: list[int]) 
 
 @given(LENGTHS)
 def test_positions_count_from_zero_in_each_sentence(lengths: list[int]) -> None:
-    positions = Layout.of(torch.tensor(lengths)).positions
+    positions = Layout.from_lengths(torch.tensor(lengths)).positions
     assert positions.tolist() == [position for length in lengths for position in range(length)]
 
 
 def test_gradients_of_pad_and_unpad() -> None:
-    layout = Layout.of(torch.tensor([3, 1, 2]))
+    layout = Layout.from_lengths(torch.tensor([3, 1, 2]))
     rows = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     padded = torch.randn(3, 3, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(layout.pad, rows)

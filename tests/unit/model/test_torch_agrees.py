@@ -107,7 +107,7 @@ def decoder_layer_like(ours: DecoderLayer, config: ModelConfig) -> nn.Transforme
     return theirs.train()
 
 
-SOURCE, TARGET = Layout.of(torch.tensor([5, 2, 4])), Layout.of(torch.tensor([3, 6, 1]))
+SOURCE, TARGET = Layout.from_lengths(torch.tensor([5, 2, 4])), Layout.from_lengths(torch.tensor([3, 6, 1]))
 F64 = torch.float64
 VARIANTS = [("pre", "relu"), ("post", "relu"), ("pre", "gelu"), ("post", "tanh")]
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.word_vectors import WordVectors, each_neighbour, embedding_table, mean_of_neighbours, pairs_within
+from tfm.model.word_vectors import WordVectors, embedding_table, neighbour_pairs, predict_neighbours, predict_word
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 WORDS = torch.tensor([5, 7, 5, 9])
@@ -31,7 +31,7 @@ def table() -> nn.Embedding:
 def test_neighbours_are_the_words_of_a_sentence_within_reach(lengths: list[int], window: int, draw: Any) -> None:
     sentence = [number for number, length in enumerate(lengths) for _ in range(length)]
     reach = [draw.randint(1, window) for _ in sentence]
-    found = pairs_within(torch.tensor(sentence, dtype=torch.long), torch.tensor(reach, dtype=torch.long), window)
+    found = neighbour_pairs(torch.tensor(sentence, dtype=torch.long), torch.tensor(reach, dtype=torch.long), window)
     places = range(len(sentence))
     wanted = {(i, j) for i in places for j in places if i != j and sentence[i] == sentence[j]}
     wanted = {(i, j) for i, j in wanted if abs(i - j) <= reach[i]}
@@ -42,7 +42,7 @@ def test_neighbours_are_the_words_of_a_sentence_within_reach(lengths: list[int],
 
 def test_skip_gram_says_each_neighbour_from_the_vector_of_the_word() -> None:
     vectors = table()
-    hidden, centres, said = each_neighbour(vectors, WORDS, CENTRES, NEIGHBOURS)
+    hidden, centres, said = predict_neighbours(vectors, WORDS, CENTRES, NEIGHBOURS)
     assert WORDS[said].tolist() == [7, 5, 5, 7]
     assert centres is CENTRES
     torch.testing.assert_close(hidden, vectors.weight[[5, 5, 7, 5]], rtol=0, atol=0)
@@ -50,14 +50,14 @@ def test_skip_gram_says_each_neighbour_from_the_vector_of_the_word() -> None:
 
 def test_cbow_says_a_word_from_the_mean_of_its_neighbours() -> None:
     vectors = table()
-    hidden, centres, said = mean_of_neighbours(vectors, WORDS, CENTRES, NEIGHBOURS)
+    hidden, centres, said = predict_word(vectors, WORDS, CENTRES, NEIGHBOURS)
     assert WORDS[said].tolist() == [5, 7, 5]  # the word without neighbours is not said
     assert centres is said
     means = torch.stack([(vectors.weight[7] + vectors.weight[5]) / 2, vectors.weight[5], vectors.weight[7]])
     torch.testing.assert_close(hidden, means, rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("reading", [each_neighbour, mean_of_neighbours])
+@pytest.mark.parametrize("reading", [predict_neighbours, predict_word])
 def test_gradients(reading: Any) -> None:
     def rows(weight: torch.Tensor) -> torch.Tensor:
         vectors = table()

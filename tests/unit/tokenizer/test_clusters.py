@@ -90,6 +90,6 @@ def test_joined_pieces_have_the_largest_of_their_log_probabilities() -> None:
 def test_there_are_not_more_clusters_than_languages(
     clusters: int | None, languages: list[str], problem: str | None
 ) -> None:
-    found = TokenizerConfig(kind="unigram", clusters=clusters).problem_with(languages)
+    found = TokenizerConfig(kind="unigram", clusters=clusters).languages_problem(languages)
     assert (found is None) == (problem is None)
     assert problem is None or problem in str(found)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.learn import learn_wordpiece
-from tfm.tokenizer.likelihood import PieceCounts, likeliest_joins
+from tfm.tokenizer.likelihood import PieceCounts, best_joins
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -60,17 +60,17 @@ texts = alphabets.flatmap(
 @example({"#####": 2, "##a": 1}, 1, 0.0)
 def test_joins_are_those_of_plain_counting(words: dict[str, int], least: int, min_score: float) -> None:
     split = {units(word): count for word, count in words.items()}
-    assert list(likeliest_joins(PieceCounts(split), least, min_score)) == plainly(split, least, min_score)
+    assert list(best_joins(PieceCounts(split), least, min_score)) == plainly(split, least, min_score)
 
 
 def test_the_pair_that_is_surer_comes_before_the_one_that_is_more_frequent() -> None:
     """hug 10, pug 5, pun 12, bun 4, hugs 5: by frequency ##u ##g is first (20 times), by likelihood ##g ##s, which is
     5 / (20 * 5) = 1/20, where ##u ##g is 20 / (36 * 20) = 1/36."""
     words = {units(word): count for word, count in {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}.items()}
-    assert next(likeliest_joins(PieceCounts(words), 1, 0)) == "##gs"
-    assert next(likeliest_joins(PieceCounts(words), 1, 1 / 20)) == "##gs"
-    assert list(likeliest_joins(PieceCounts(words), 1, 0.051)) == []
-    assert next(likeliest_joins(PieceCounts(words), 6, 0)) != "##gs"
+    assert next(best_joins(PieceCounts(words), 1, 0)) == "##gs"
+    assert next(best_joins(PieceCounts(words), 1, 1 / 20)) == "##gs"
+    assert list(best_joins(PieceCounts(words), 1, 0.051)) == []
+    assert next(best_joins(PieceCounts(words), 6, 0)) != "##gs"
 
 
 def learned(texts: list[str], **settings: object) -> Tokenizer:

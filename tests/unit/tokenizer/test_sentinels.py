@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.sentinels import sentinels_of
+from tfm.tokenizer.sentinels import sentinel_ids
 from tfm.tokenizer.special import sentinel
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -70,7 +70,7 @@ def test_their_numbers_say_which_is_first_not_their_ids() -> None:
     """T5's own vocabulary has them in the reverse order."""
     whole = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
     whole.add_special_tokens([sentinel(number) for number in (10, 9, 0)])
-    assert sentinels_of(whole) == (4, 3, 2)
+    assert sentinel_ids(whole) == (4, 3, 2)
 
 
 def test_a_vocabulary_that_has_no_room_for_them_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import names_in
+from tfm.tokenizer.labels import split_names
 from tfm.tokenizer.special import SPECIALS
 
 
@@ -16,7 +16,7 @@ def names_of(settings: Settings, kind: LabelKind) -> list[str]:
     names = _all(settings)[len(SPECIALS) if are_ours(settings) else 0 :]
     known: set[str] = set()
     for name in names:
-        if names_in(name, kind) != [name]:
+        if split_names(name, kind) != [name]:
             inside = "in or around it" if kind == "tags" else "around it"
             raise ValueError(f"the label {name!r} is empty or has white space {inside}")
         if name in known:

@@ -10,12 +10,12 @@ from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
 from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import document_of
-from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
+from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, pieces_of, renumber
-from tfm.tokenizer.foreign.roles import around_text
+from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, document_pieces, renumber
+from tfm.tokenizer.foreign.roles import template_ids
 from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer
@@ -42,7 +42,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
     check_number_of_pieces(document, size)
     hidden = settings.get("tfm", {}).get(HIDDEN)
     document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
-    numbers = {piece: number for number, piece in pieces_of(document).items()}
+    numbers = {piece: number for number, piece in document_pieces(document).items()}
     before, after = around(document)
     unknown = document["model"].get("unk_token") or about.get("unk_token") or UNK
     stands_for_hidden = numbers.get(about.get("mask_token", ""), numbers.get(about.get("pad_token", "")))
@@ -62,7 +62,7 @@ def _tokenizer_settings(folder: Snapshot) -> Settings:
     found: Settings = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         said = folder.read_document(name)
-        check_values(said, OF_TOKENIZERS, folder.folder / name)
+        check_values(said, TOKENIZER_CHECKS, folder.folder / name)
         found |= said
     spelled = {key: each["content"] for key, each in found.items() if isinstance(each, dict) and "content" in each}
     return found | spelled
@@ -70,7 +70,7 @@ def _tokenizer_settings(folder: Snapshot) -> Settings:
 
 def around(document: Settings) -> tuple[int | None, int]:
     """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
-    before, after = around_text(document)
+    before, after = template_ids(document)
     if len(before) > 1 or len(after) != 1:
         raise ValueError(
             f"its tokenizer puts {len(before)} tokens before a text and {len(after)} after it; here there is one after "

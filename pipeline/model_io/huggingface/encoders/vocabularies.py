@@ -3,12 +3,12 @@
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
-from tfm.tokenizer.foreign.byte_level import OF_ROBERTA, byte_level_document, byte_level_steps
-from tfm.tokenizer.foreign.model_types import with_model_type
-from tfm.tokenizer.foreign.wordpiece import OF_BERT, bert_steps, wordpiece_document
+from tfm.tokenizer.foreign.byte_level import ROBERTA_CONTROL_TOKENS, byte_level_document, byte_level_steps
+from tfm.tokenizer.foreign.model_types import add_model_type
+from tfm.tokenizer.foreign.wordpiece import BERT_CONTROL_TOKENS, bert_steps, wordpiece_document
 
 FILE = "tokenizer.json"
-BY_MODEL = {
+TOKENIZER_CLASSES = {
     "bert": "BertTokenizer",
     "megatron-bert": "BertTokenizer",
     "roberta": "RobertaTokenizer",
@@ -31,13 +31,18 @@ def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settin
         DataError: there is no vocabulary.
         ValueError: the vocabulary is of another kind.
     """
-    kind = str(about.get("tokenizer_class") or BY_MODEL.get(settings.get("model_type", ""))).removesuffix("Fast")
-    of_kind = {"BertTokenizer": (OF_BERT, bert_steps), "RobertaTokenizer": (OF_ROBERTA, byte_level_steps)}.get(kind)
+    kind = str(about.get("tokenizer_class") or TOKENIZER_CLASSES.get(settings.get("model_type", ""))).removesuffix(
+        "Fast"
+    )
+    of_kind = {
+        "BertTokenizer": (BERT_CONTROL_TOKENS, bert_steps),
+        "RobertaTokenizer": (ROBERTA_CONTROL_TOKENS, byte_level_steps),
+    }.get(kind)
     if of_kind is not None:
         for key, token in of_kind[0].items():
             about.setdefault(key, token)
     if folder.has(FILE):
-        document: Settings = with_model_type(folder.read_document(FILE))
+        document: Settings = add_model_type(folder.read_document(FILE))
         if of_kind is not None:
             document |= of_kind[1](about)
         return document

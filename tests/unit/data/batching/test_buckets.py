@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tfm.data.batching.buckets import batches, ordered_batches, padding, repeat_by_weight
+from tfm.data.batching.buckets import make_batches, ordered_batches, padding_share, repeat_by_weight
 from tfm.data.errors import DataError
 
 
@@ -20,22 +20,22 @@ def contents(found):
 def test_padding_stays_below_six_percent_at_4096_tokens():
     source, target = like_multi30k()
     for epoch in range(3):
-        found = batches(source, target, budget=4096, seed=1, epoch=epoch)
-        assert padding(found, source, target) <= 0.06
+        found = make_batches(source, target, budget=4096, seed=1, epoch=epoch)
+        assert padding_share(found, source, target) <= 0.06
 
 
 def test_batches_are_full():
     source, target = like_multi30k()
-    found = batches(source, target, budget=4096, seed=1, epoch=0)
+    found = make_batches(source, target, budget=4096, seed=1, epoch=0)
     assert len(found) <= 1.05 * np.maximum(source, target).sum() / 4096
 
 
 def test_epochs_and_seeds_have_other_batches_in_another_order():
     source, target = like_multi30k(5_000)
-    one = batches(source, target, budget=1024, seed=1, epoch=0)
+    one = make_batches(source, target, budget=1024, seed=1, epoch=0)
     for other in (
-        batches(source, target, budget=1024, seed=1, epoch=1),
-        batches(source, target, budget=1024, seed=2, epoch=0),
+        make_batches(source, target, budget=1024, seed=1, epoch=1),
+        make_batches(source, target, budget=1024, seed=2, epoch=0),
     ):
         assert len(contents(one) & contents(other)) <= 0.1 * len(one)
         assert [rows.tolist() for rows in one] != [rows.tolist() for rows in other]
@@ -44,7 +44,8 @@ def test_epochs_and_seeds_have_other_batches_in_another_order():
 def test_batches_do_not_come_in_order_of_length():
     source, target = like_multi30k(5_000)
     longest = [
-        max(source[rows].max(), target[rows].max()) for rows in batches(source, target, budget=512, seed=1, epoch=0)
+        max(source[rows].max(), target[rows].max())
+        for rows in make_batches(source, target, budget=512, seed=1, epoch=0)
     ]
     rises = np.diff(np.array(longest)) > 0
     assert 0.3 < rises.mean() < 0.7
@@ -59,7 +60,7 @@ def test_ordered_batches_come_in_order_of_length():
 
 def test_an_example_over_the_budget_is_an_error_that_names_it():
     with pytest.raises(DataError, match=r"row 1 has 17 tokens .* \(16\)"):
-        batches(np.array([3, 4]), np.array([3, 17]), budget=16, seed=1, epoch=0)
+        make_batches(np.array([3, 4]), np.array([3, 17]), budget=16, seed=1, epoch=0)
 
 
 def test_the_drawn_share_of_a_weight_is_new_each_epoch():
@@ -71,12 +72,14 @@ def test_the_drawn_share_of_a_weight_is_new_each_epoch():
 
 
 def test_weighted_rows_come_in_batches_as_often_as_their_weight():
-    found = batches(np.full(4, 3), np.full(4, 3), budget=6, seed=1, epoch=0, weights=np.array([2.0, 1.0, 1.0, 3.0]))
+    found = make_batches(
+        np.full(4, 3), np.full(4, 3), budget=6, seed=1, epoch=0, weights=np.array([2.0, 1.0, 1.0, 3.0])
+    )
     assert np.bincount(np.concatenate(found)).tolist() == [2, 1, 1, 3]
 
 
 def test_no_rows_give_no_batches():
     nothing = np.empty(0, np.int64)
-    assert batches(nothing, nothing, budget=16, seed=1, epoch=0) == []
+    assert make_batches(nothing, nothing, budget=16, seed=1, epoch=0) == []
     assert ordered_batches(nothing, nothing, budget=16) == []
-    assert padding([], nothing, nothing) == 0.0
+    assert padding_share([], nothing, nothing) == 0.0

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.batching import padding_cost
-from tfm.data.batching.buckets import batches, padding, split_by_budget
-from tfm.data.batching.padding_cost import Cost, LengthCounts, cost, epoch_sizes
+from tfm.data.batching.buckets import make_batches, padding_share, split_by_budget
+from tfm.data.batching.padding_cost import Cost, LengthCounts, batching_cost, epoch_sizes
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
@@ -26,24 +26,24 @@ def test_it_is_what_the_batches_come_to(
     block: int, pairs: list[tuple[int, int]], budget: int, seed: int, weight: float
 ) -> None:
     rows, weights = np.array(pairs), np.where(np.arange(len(pairs)) % 3, 1.0, weight)
-    epoch = batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=2, weights=weights)
+    epoch = make_batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=2, weights=weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(padding_cost, "BLOCK", block)
-        found = cost(counted(rows, weights), budget=budget, seed=seed, epoch=2)
+        patch.setattr(padding_cost, "BLOCK_SIZE", block)
+        found = batching_cost(counted(rows, weights), budget=budget, seed=seed, epoch=2)
     assert found.batches == len(epoch)
     assert found.rows == sum(map(len, epoch))
-    assert found.padding == pytest.approx(padding(epoch, rows[:, 0], rows[:, 1]))
+    assert found.padding == pytest.approx(padding_share(epoch, rows[:, 0], rows[:, 1]))
 
 
 def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
     rows = np.random.default_rng(0).integers(1, 9, (100, 2))
-    found = cost(counted(rows, np.full(100, 1.3)), budget=50, seed=1, epoch=0)
+    found = batching_cost(counted(rows, np.full(100, 1.3)), budget=50, seed=1, epoch=0)
     assert found.rows == 130
-    assert cost(counted(rows, np.full(100, 0.25)), budget=50, seed=1, epoch=0).rows == 25
+    assert batching_cost(counted(rows, np.full(100, 0.25)), budget=50, seed=1, epoch=0).rows == 25
 
 
 def test_an_epoch_of_nothing_costs_nothing() -> None:
-    assert cost(LengthCounts(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)
+    assert batching_cost(LengthCounts(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)
 
 
 @given(
@@ -59,7 +59,7 @@ def test_epochs_are_counted_without_making_them(
     weights = None if some is None else np.resize(np.array(some), len(rows))
     size = epoch_sizes(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
     for epoch in range(4):
-        made = batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=epoch, weights=weights)
+        made = make_batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=epoch, weights=weights)
         assert size(epoch) == len(made)
 
 

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.compression import streams
-from tfm.data.compression.files import ENDINGS, without_ending
-from tfm.data.corpora.sources import content_fingerprints, pairs
+from tfm.data.compression.files import COMPRESSION_ENDINGS, strip_compression_ending
+from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.lines import check_lines, open_lines
+from tfm.data.lines import count_lines, open_lines
 
 
 def zipped(content: bytes, name: str = "train.en", **about: int) -> bytes:
@@ -48,12 +48,12 @@ TEXT = "".join(f"Zeile {number} über\u2028{random.Random(number).random()}\n" f
 
 
 @pytest.mark.parametrize("name", ["text.en{}", "text.en"])
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", COMPRESSION_ENDINGS)
 def test_lines_are_the_same_by_ending_and_by_content(ending: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / name.format(ending)
     file.write_bytes(PACK[ending](TEXT))
     assert list(open_lines(file)) == TEXT.decode().removesuffix("\n").split("\n")
-    assert check_lines(file) == 20_000
+    assert count_lines(file) == 20_000
     file.write_bytes(PACK[ending](b""))
     assert list(open_lines(file)) == []
 
@@ -66,13 +66,13 @@ def test_streams_one_after_another_are_one_file(ending: str, tmp_path: Path) -> 
     assert "\n".join(open_lines(file)).encode() == b"".join(parts)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", COMPRESSION_ENDINGS)
 def test_what_is_cut_off_or_no_such_file_is_named(ending: str, tmp_path: Path) -> None:
     whole, file = PACK[ending](TEXT), tmp_path / f"text.en{ending}"
     for damaged in (whole[:-9], whole[: len(whole) // 2], b"plain text\n", _with_a_fault(whole)):
         file.write_bytes(damaged)
         with pytest.raises(DataError, match=rf"text\.en\{ending}: not a complete (\w+ file|zip archive): .") as error:
-            check_lines(file)
+            count_lines(file)
         assert "\n" not in str(error.value)
 
 
@@ -117,10 +117,10 @@ def test_an_archive_with_an_endless_list_is_refused_in_little_memory(
 def test_an_xz_file_that_asks_for_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.xz"
     file.write_bytes(lzma.compress(b"a\n" * 100, preset=9))
-    assert check_lines(file) == 100
+    assert count_lines(file) == 100
     monkeypatch.setattr(streams, "MAX_XZ_MEMORY", 2**24)
     with pytest.raises(DataError, match=r"a\.xz: not a complete xz file: Memory usage limit exceeded"):
-        check_lines(file)
+        count_lines(file)
 
 
 def test_zstandard_that_pyarrow_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_zstandard_that_pyarrow_lacks_is_said(tmp_path: Path, monkeypatch: pytes
         list(open_lines(file))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", COMPRESSION_ENDINGS)
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "parquet"])
 def test_every_format_may_be_compressed(kind: str, ending: str, tmp_path: Path) -> None:
     contents = {
@@ -149,12 +149,14 @@ def test_every_format_may_be_compressed(kind: str, ending: str, tmp_path: Path) 
     assert content_fingerprints(corpus)[0][1] == file
     if kind == "parquet" and ending in (".xz", ".zst"):
         with pytest.raises(DataError, match="it is compressed so that it can be read from its beginning alone"):
-            list(pairs(corpus))
+            list(read_pairs(corpus))
     else:
-        assert list(pairs(corpus)) == [("a", "b")]
+        assert list(read_pairs(corpus)) == [("a", "b")]
 
 
 def test_endings_of_names() -> None:
-    assert [without_ending(f"a.en{ending}") for ending in ENDINGS] == ["a.en"] * len(ENDINGS)
-    assert without_ending("a.gz.en") == "a.gz.en"
-    assert without_ending("a.en.zst.gz") == "a.en.zst"
+    assert [strip_compression_ending(f"a.en{ending}") for ending in COMPRESSION_ENDINGS] == ["a.en"] * len(
+        COMPRESSION_ENDINGS
+    )
+    assert strip_compression_ending("a.gz.en") == "a.gz.en"
+    assert strip_compression_ending("a.en.zst.gz") == "a.en.zst"

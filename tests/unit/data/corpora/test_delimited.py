@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -23,7 +23,7 @@ def read(file: Path, content: str | None = None, **keys: Any) -> list[tuple[str,
     if content is not None:
         file.write_bytes(content.encode())
     about = {"format": file.suffix[1:], "path": str(file), **(keys if "source" in keys else {**HEADED, **keys})}
-    return list(pairs(CorpusConfig.model_validate(about)))
+    return list(read_pairs(CorpusConfig.model_validate(about)))
 
 
 def remarks(file: Path, content: str, **keys: Any) -> list[str]:

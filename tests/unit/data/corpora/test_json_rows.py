@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -20,7 +20,7 @@ PAIRS = [("ein Haus", "a house"), ('ü "x", [y]}', "{z")]
 
 def read(file: Path, **keys: Any) -> list[tuple[str, str]]:
     format_ = "parquet" if file.suffix == ".parquet" else "jsonl"
-    return list(pairs(CorpusConfig.model_validate({"format": format_, "path": str(file), **keys})))
+    return list(read_pairs(CorpusConfig.model_validate({"format": format_, "path": str(file), **keys})))
 
 
 def written(folder: Path, text: str) -> Path:

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.portions import Fold, HashRange, Portion, Stretch, fold_of, hash_to_unit
-from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.sources import describe, pairs, resolve
+from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig, Format
 from tfm.data.errors import DataError
@@ -120,7 +120,7 @@ def test_running_text_is_split_in_consecutive_lines(count: int, more: dict[str, 
     """Without the blank lines gathered in one split, and lines of a split follow each other as they do in the text."""
     places = set()
     for seed in range(12):
-        splits = resolve(RUNNING.model_copy(update={"split_seed": seed, **more}))
+        splits = resolve_splits(RUNNING.model_copy(update={"split_seed": seed, **more}))
         held = [
             numbers_of([corpus], count)
             for corpus in (*splits.valid, *splits.tests.values())
@@ -133,14 +133,14 @@ def test_running_text_is_split_in_consecutive_lines(count: int, more: dict[str, 
         assert all(abs(len(each) - count / 10) <= 1 for each in held)
         places.add(held[0][0])
     assert len(places) > 6
-    assert "(consecutive lines)" in describe(splits.train[0])
+    assert "(consecutive lines)" in describe_corpus(splits.train[0])
 
 
 def test_folds_of_running_text_are_of_consecutive_lines_disjoint_and_cover_it() -> None:
     given = RUNNING.model_copy(update={"valid": (PAIRED,), "tests": {"main": PAIRED}})
     held, kept = [], []
     for number in range(1, 6):
-        splits = resolve(given.model_copy(update={"fold": FoldConfig(number=number, of=5)}))
+        splits = resolve_splits(given.model_copy(update={"fold": FoldConfig(number=number, of=5)}))
         held.append(numbers_of(splits.valid, 43))
         kept.append(numbers_of(splits.train, 43))
     assert [number for each in held for number in each] == list(range(43))
@@ -149,22 +149,22 @@ def test_folds_of_running_text_are_of_consecutive_lines_disjoint_and_cover_it() 
 
 def test_sources_beside_running_text_and_texts_that_are_none_are_split_by_each_text() -> None:
     texts = [("", f"text {number}") for number in range(200)]
-    by_line = resolve(DataConfig(train=(ALONE,)))
+    by_line = resolve_splits(DataConfig(train=(ALONE,)))
     assert isinstance(by_line.valid[0].part, HashRange)  # type: ignore[union-attr]
     held = list(by_line.valid[0].of(ALONE, texts))  # type: ignore[union-attr]
     assert held == [pair for pair in texts if 0.8 <= hash_to_unit(pair[1], 1) < 0.9]
-    mixed = resolve(RUNNING.model_copy(update={"train": (PAIRED, ALONE)}))
+    mixed = resolve_splits(RUNNING.model_copy(update={"train": (PAIRED, ALONE)}))
     pairs_ = [(f"text {number}", "") for number in range(200)]
     found = list(mixed.valid[0].of(PAIRED, pairs_))  # type: ignore[union-attr]
     assert [(source, target) for target, source in found] == held
-    assert isinstance(resolve(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, HashRange)  # type: ignore[union-attr]
+    assert isinstance(resolve_splits(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, HashRange)  # type: ignore[union-attr]
     with_blocks = DataConfig(train=(ALONE,), running_text=True)
-    assert isinstance(resolve(with_blocks).valid[0].part, Stretch)  # type: ignore[union-attr]
+    assert isinstance(resolve_splits(with_blocks).valid[0].part, Stretch)  # type: ignore[union-attr]
 
 
 def test_blank_lines_of_other_texts_are_not_all_in_one_split() -> None:
     lines = [("", text) for number in range(300) for text in (f"line {number}", "")]
-    splits = resolve(DataConfig(train=(ALONE,)))
+    splits = resolve_splits(DataConfig(train=(ALONE,)))
     for corpus in (*splits.train, *splits.valid, *splits.tests.values()):
         found = [text for _, text in corpus.of(ALONE, lines)]  # type: ignore[union-attr]
         assert found.count("") == len(found) // 2 > 10
@@ -242,7 +242,7 @@ def write_all(format_: Format, folder: Path) -> dict[str, Any]:
 
 def texts_of(splits: Splits) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
     """What is trained on, and what is validated on."""
-    return Counter(pair for corpus in splits.train for pair in pairs(corpus)), Counter(pairs(splits.valid[0]))
+    return Counter(pair for corpus in splits.train for pair in read_pairs(corpus)), Counter(read_pairs(splits.valid[0]))
 
 
 @pytest.mark.parametrize("format_", get_args(Format))
@@ -252,17 +252,17 @@ def test_a_recipes_folds_are_of_what_it_trains_on_whatever_the_format(format_: F
     again = corpus.model_copy(update={"weight": 3.0, "skip": 10, "epochs": (1, 2)})
     for more in ({}, {"valid": corpus, "tests": {"test": corpus}}):
         data = DataConfig.model_validate({"train": (corpus, again), "split_seed": 5, **images, **more})
-        whole = resolve(data)
-        trained = Counter(pair for each in whole.train for pair in pairs(each))
+        whole = resolve_splits(data)
+        trained = Counter(pair for each in whole.train for pair in read_pairs(each))
         held: Counter[tuple[str, str]] = Counter()
         for number in range(1, 4):
-            one = resolve(data.model_copy(update={"fold": FoldConfig(number=number, of=3)}))
+            one = resolve_splits(data.model_copy(update={"fold": FoldConfig(number=number, of=3)}))
             train, valid = texts_of(one)
             assert train + valid == trained
             assert not {source for source, _ in train} & {source for source, _ in valid}
             assert [(each.weight, each.epochs) for each in one.train] == [(1.0, None), (3.0, (1, 2))]
             assert one.tests == whole.tests
-            assert preflight(one)["valid"] is None
+            assert check_splits(one)["valid"] is None
             held += valid
         assert held == trained
 
@@ -272,12 +272,12 @@ def test_folds_are_described_and_an_empty_one_is_an_error(tmp_path: Path) -> Non
     path.write_text("same\tone\nsame\ttwo\n", encoding="utf-8")
     corpus = CorpusConfig(format="tsv", path=str(path), source="0", target="1")
     data = DataConfig(train=(corpus,), valid=corpus, tests={"test": corpus}, fold=FoldConfig(number=1, of=2))
-    splits = resolve(data)
-    assert describe(splits.train[0]) == f"all but fold 1 of 2 of {path}"
+    splits = resolve_splits(data)
+    assert describe_corpus(splits.train[0]) == f"all but fold 1 of 2 of {path}"
     with pytest.raises(DataError, match=r"the (train|valid) split is empty: (all but )?fold 1 of 2 of .*a\.tsv has no"):
-        preflight(splits)
-    cut = resolve(DataConfig(train=(corpus,), fold=FoldConfig(number=2, of=2)))
-    assert describe(cut.valid[0]) == f"fold 2 of 2 of random 80% of {path}"
+        check_splits(splits)
+    cut = resolve_splits(DataConfig(train=(corpus,), fold=FoldConfig(number=2, of=2)))
+    assert describe_corpus(cut.valid[0]) == f"fold 2 of 2 of random 80% of {path}"
     assert cut.tests == {"test": Portion((corpus,), HashRange(0.9, 1.0, 1))}
     with pytest.raises(ValidationError, match="there is no fold 4 of 3"):
         FoldConfig(number=4, of=3)

@@ -6,9 +6,9 @@ import datasets
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.preflight import preflight
-from tfm.data.corpora.references import group_references, read_further, write_further
-from tfm.data.corpora.sources import content_fingerprints, files, pairs, resolve, rows
+from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.references import group_references, read_further_references, write_further_references
+from tfm.data.corpora.sources import content_fingerprints, corpus_files, read_pairs, read_rows, resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -40,14 +40,14 @@ def write_any(format_, folder):
 def test_further_references_are_read_beside_the_first(tmp_path, format_):
     config, further = write_any(format_, tmp_path)
     corpus = CorpusConfig(**config, references=further)
-    assert list(rows(corpus)) == ROWS
-    assert list(pairs(corpus)) == [row[:2] for row in ROWS]
+    assert list(read_rows(corpus)) == ROWS
+    assert list(read_pairs(corpus)) == [row[:2] for row in ROWS]
     plain = {name: value for name, value in config.items() if name != "target"}
     assert CorpusConfig(**plain, references=[config["target"], *further]) == corpus
     of_more, of_one = ({part[2] for part in content_fingerprints(each)} for each in (corpus, corpus_of(config)))
     assert (of_more != of_one) == (format_ in ("text", "huggingface"))
-    assert preflight(
-        resolve(DataConfig(train=CorpusConfig(**config), valid=CorpusConfig(**config), tests={"t": corpus}))
+    assert check_splits(
+        resolve_splits(DataConfig(train=CorpusConfig(**config), valid=CorpusConfig(**config), tests={"t": corpus}))
     )
 
 
@@ -55,10 +55,12 @@ def test_a_reference_of_another_length_is_named(tmp_path):
     config, further = write_any("text", tmp_path)
     (tmp_path / "de3").write_text("1\n", encoding="utf-8")
     corpus = CorpusConfig(**config, references=further)
-    assert len(files(corpus)) == 4
+    assert len(corpus_files(corpus)) == 4
     for read in (
-        lambda: list(rows(corpus)),
-        lambda: preflight(resolve(DataConfig(train=corpus_of(config), valid=corpus_of(config), tests={"t": corpus}))),
+        lambda: list(read_rows(corpus)),
+        lambda: check_splits(
+            resolve_splits(DataConfig(train=corpus_of(config), valid=corpus_of(config), tests={"t": corpus}))
+        ),
     ):
         with pytest.raises(DataError, match=r"en: has 2 lines, but .*de3 has 1"):
             read()
@@ -85,16 +87,16 @@ def lists_in(format_, folder):
 @pytest.mark.parametrize("format_", ["jsonl", "parquet", "huggingface"])
 def test_lists_of_texts_are_what_the_recipe_says(tmp_path, format_):
     config = {**lists_in(format_, tmp_path), "source": "s", "target": "t"}
-    assert list(rows(CorpusConfig(**config, lists="references"))) == [("a", "x", "y z"), ("b", ""), ("c", "w")]
-    assert list(rows(CorpusConfig(**config, lists="join"))) == [("a", "x y z"), ("b", ""), ("c", "w")]
+    assert list(read_rows(CorpusConfig(**config, lists="references"))) == [("a", "x", "y z"), ("b", ""), ("c", "w")]
+    assert list(read_rows(CorpusConfig(**config, lists="join"))) == [("a", "x y z"), ("b", ""), ("c", "w")]
     turned = {**config, "source": "t", "target": "s"}
-    assert list(rows(CorpusConfig(**turned, lists="join"))) == [("x y z", "a"), ("", "b"), ("w", "c")]
+    assert list(read_rows(CorpusConfig(**turned, lists="join"))) == [("x y z", "a"), ("", "b"), ("w", "c")]
     with pytest.raises(
         DataError, match=r"'t' holds lists; say lists = \"join\" .* or, of a test set's target, lists = "
     ):
-        list(rows(CorpusConfig(**config)))
+        list(read_rows(CorpusConfig(**config)))
     with pytest.raises(DataError, match=r"'t' holds lists; say lists = \"join\" for their texts with spaces between$"):
-        list(rows(CorpusConfig(**turned, lists="references")))
+        list(read_rows(CorpusConfig(**turned, lists="references")))
 
 
 def test_pairs_of_one_source_are_merged_into_one_with_all_references():
@@ -106,12 +108,12 @@ def test_pairs_of_one_source_are_merged_into_one_with_all_references():
 
 def test_further_references_lie_beside_a_split_line_by_line(tmp_path):
     given = [("a\u2028b", "c"), (), ("", "e\r")]
-    write_further(tmp_path, given)
-    assert read_further(tmp_path, 3) == [["a\u2028b", "", ""], ["c", "", "e "]]
+    write_further_references(tmp_path, given)
+    assert read_further_references(tmp_path, 3) == [["a\u2028b", "", ""], ["c", "", "e "]]
     with pytest.raises(DataError, match=r"reference\.2\.txt: has 3 lines for 4 segments"):
-        read_further(tmp_path, 4)
-    write_further(tmp_path / "none", [])
-    assert read_further(tmp_path / "none", 7) == []
+        read_further_references(tmp_path, 4)
+    write_further_references(tmp_path / "none", [])
+    assert read_further_references(tmp_path / "none", 7) == []
 
 
 TEXT = {"source": "a.en", "target": "a.de"}

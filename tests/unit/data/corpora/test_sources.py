@@ -9,11 +9,18 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import HashRange, Portion
-from tfm.data.corpora.sources import READERS, content_fingerprints, describe, files, pairs, resolve
+from tfm.data.corpora.sources import (
+    READERS,
+    content_fingerprints,
+    corpus_files,
+    describe_corpus,
+    read_pairs,
+    resolve_splits,
+)
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
-from tfm.data.formats.huggingface import digest
+from tfm.data.formats.huggingface import hash_dataset
 from tfm.data.synthetic import registry
 
 PAIRS = [("one\u2028two", "eins zwei"), ("", "drei"), ('the "big" dog, here', "der große Hund")]
@@ -32,7 +39,7 @@ def write_lines(path, lines):
 
 
 def read(**config):
-    return list(pairs(CorpusConfig(**config)))
+    return list(read_pairs(CorpusConfig(**config)))
 
 
 def test_there_is_a_reader_for_every_format():
@@ -40,14 +47,14 @@ def test_there_is_a_reader_for_every_format():
 
 
 def test_text(tmp_path):
-    assert list(pairs(write_text(tmp_path))) == PAIRS
+    assert list(read_pairs(write_text(tmp_path))) == PAIRS
 
 
 def test_text_with_a_missing_line_names_both_counts(tmp_path):
     corpus = write_text(tmp_path)
     (tmp_path / "train.de").write_text("eins\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"train\.en: has 3 lines, but .*train\.de has 1"):
-        list(pairs(corpus))
+        list(read_pairs(corpus))
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
@@ -93,8 +100,8 @@ def test_a_glob_reads_files_in_order_of_name(tmp_path):
     for i in (2, 0, 1):
         write_lines(tmp_path / f"part{i}.tsv", [f"s{i}\tt{i}"])
     corpus = CorpusConfig(format="tsv", path=str(tmp_path / "part*.tsv"), source="0", target="1")
-    assert list(pairs(corpus)) == [("s0", "t0"), ("s1", "t1"), ("s2", "t2")]
-    assert [path.name for path in files(corpus)] == ["part0.tsv", "part1.tsv", "part2.tsv"]
+    assert list(read_pairs(corpus)) == [("s0", "t0"), ("s1", "t1"), ("s2", "t2")]
+    assert [path.name for path in corpus_files(corpus)] == ["part0.tsv", "part1.tsv", "part2.tsv"]
 
 
 def test_a_saved_dataset_with_a_translation_column(tmp_path):
@@ -197,11 +204,11 @@ def write_any(format_, folder):
 @pytest.mark.parametrize("format_", ["text", "tsv", "csv", "jsonl", "parquet", "huggingface"])
 def test_without_a_source_there_are_texts_alone(tmp_path, format_):
     corpus = CorpusConfig(format=format_, source=None, **write_any(format_, tmp_path))
-    assert list(pairs(corpus)) == TEXTS
-    assert str(tmp_path) in describe(corpus)
+    assert list(read_pairs(corpus)) == TEXTS
+    assert str(tmp_path) in describe_corpus(corpus)
     assert len(content_fingerprints(corpus)) == 1
-    assert [path.parent for path in files(corpus)] == [tmp_path] * (format_ != "huggingface")
-    parts = [list(pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
+    assert [path.parent for path in corpus_files(corpus)] == [tmp_path] * (format_ != "huggingface")
+    parts = [list(read_pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.5), (0.5, 1.0))]
     assert sorted(parts[0] + parts[1]) == sorted(TEXTS)
 
 
@@ -283,26 +290,26 @@ def test_a_built_in_corpus_is_another_where_its_code_is_and_not_where_it_is_told
 
 def test_a_portion_streams_only_its_own_pairs(tmp_path):
     corpus = write_text(tmp_path, [(f"source {i}", f"target {i}") for i in range(200)])
-    parts = [list(pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
-    assert sorted(parts[0] + parts[1]) == sorted(pairs(corpus))
+    parts = [list(read_pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
+    assert sorted(parts[0] + parts[1]) == sorted(read_pairs(corpus))
     assert 130 < len(parts[0]) < 190
 
 
 def test_descriptions_name_what_is_read(tmp_path):
     corpus = write_text(tmp_path)
-    assert describe(corpus) == f"{corpus.source} | {corpus.target}"
-    assert describe(Portion((corpus,), HashRange(0.9, 1.0, 1))).startswith("random 10% of ")
+    assert describe_corpus(corpus) == f"{corpus.source} | {corpus.target}"
+    assert describe_corpus(Portion((corpus,), HashRange(0.9, 1.0, 1))).startswith("random 10% of ")
     corpus = CorpusConfig(format="generated", path="grammar", split="train", size=7)
-    assert describe(corpus) == "grammar train 7 pairs"
+    assert describe_corpus(corpus) == "grammar train 7 pairs"
     config = {"format": "generated", "path": "programs", "split": "test", "size": 7, "length": 4, "nesting": 3}
-    assert describe(CorpusConfig(**config, mix=True)) == "programs test 7 pairs length 4 nesting 3 mixed"
+    assert describe_corpus(CorpusConfig(**config, mix=True)) == "programs test 7 pairs length 4 nesting 3 mixed"
     part = CorpusConfig(source=None, target="a.txt", size=5, skip=2)
-    assert describe(part) == "a.txt 5 pairs from pair 3 on"
+    assert describe_corpus(part) == "a.txt 5 pairs from pair 3 on"
 
 
 def test_resolve_is_found_here_too(tmp_path):
     corpus = write_text(tmp_path)
-    assert resolve(DataConfig(train=corpus, valid=corpus, tests={"test": corpus})).train == (corpus,)
+    assert resolve_splits(DataConfig(train=corpus, valid=corpus, tests={"test": corpus})).train == (corpus,)
 
 
 @pytest.mark.promise("text")
@@ -338,7 +345,7 @@ def test_a_saved_dataset_is_known_by_its_content_not_by_the_fingerprint_it_names
     def known(*texts, other="x"):
         corpus = saved(tmp_path / "set", rows(*texts, other=other))
         named.add(huggingface.open_split(corpus.path, None)._fingerprint)
-        assert list(pairs(corpus)) == list(texts)
+        assert list(read_pairs(corpus)) == list(texts)
         return content_fingerprints(corpus)[0][2]
 
     named = set()
@@ -362,8 +369,10 @@ def test_a_dataset_is_the_same_wherever_its_rows_are_stored(tmp_path):
     whole.save_to_disk(str(tmp_path / "three"), num_shards=3)
     turned = datasets.Dataset.from_list(rows[::-1]).select(range(2499, -1, -1))
     loaded = [datasets.load_from_disk(str(tmp_path / name)) for name in ("one", "three")]
-    assert len({digest(each, ["en", "de"]) for each in (whole, turned, *loaded)}) == 1
-    assert digest(whole, ["en"]) != digest(whole, ["en", "de"]) != digest(whole.select(range(9)), ["en"])
+    assert len({hash_dataset(each, ["en", "de"]) for each in (whole, turned, *loaded)}) == 1
+    assert (
+        hash_dataset(whole, ["en"]) != hash_dataset(whole, ["en", "de"]) != hash_dataset(whole.select(range(9)), ["en"])
+    )
 
 
 def test_columns_without_a_name_may_be_given_as_numbers(tmp_path):
@@ -372,7 +381,7 @@ def test_columns_without_a_name_may_be_given_as_numbers(tmp_path):
         {"format": "tsv", "path": path, "source": 1, "target": 2, "references": [3]}, strict=True
     )
     assert given == CorpusConfig(format="tsv", path=path, source="1", target="2", references=("3",))
-    assert list(pairs(given)) == [("a", "b")]
+    assert list(read_pairs(given)) == [("a", "b")]
     with pytest.raises(ValueError, match="source"):
         CorpusConfig(format="tsv", path=path, source=True)
     with pytest.raises(DataError, match="there is no column '-1'"):

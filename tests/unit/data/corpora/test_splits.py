@@ -4,7 +4,7 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import HashRange, Portion, hash_to_unit
-from tfm.data.corpora.splits import resolve, shares, unused_note
+from tfm.data.corpora.splits import resolve_splits, split_shares, unused_note
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -19,7 +19,7 @@ def touch(folder, *names):
 
 def test_validation_may_be_of_several_corpora_and_one_is_described_as_before() -> None:
     several = DataConfig(train=CORPUS, valid=(CORPUS, OTHER), tests={"test": OTHER})
-    assert resolve(several).all()["valid"] == (CORPUS, OTHER)
+    assert resolve_splits(several).all()["valid"] == (CORPUS, OTHER)
     assert [*several.named] == ["train.0", "valid.0", "valid.1", "tests.test"]
     assert DataConfig.model_validate_json(several.model_dump_json()) == several
     one, none = DataConfig(train=CORPUS, valid=CORPUS), DataConfig(train=CORPUS)
@@ -31,7 +31,7 @@ def test_validation_may_be_of_several_corpora_and_one_is_described_as_before() -
 
 
 def test_given_splits_are_used():
-    splits = resolve(DataConfig(train=(CORPUS, OTHER), valid=OTHER, tests={"z": CORPUS, "a": OTHER}))
+    splits = resolve_splits(DataConfig(train=(CORPUS, OTHER), valid=OTHER, tests={"z": CORPUS, "a": OTHER}))
     assert splits.train == (CORPUS, OTHER)
     assert splits.valid == (OTHER,)
     assert list(splits.tests) == ["z", "a"]
@@ -39,7 +39,7 @@ def test_given_splits_are_used():
 
 
 def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():
-    splits = resolve(DataConfig(train=(CORPUS, OTHER), ratios=(0.7, 0.2, 0.1)))
+    splits = resolve_splits(DataConfig(train=(CORPUS, OTHER), ratios=(0.7, 0.2, 0.1)))
     edges = [(part.part.low, part.part.high) for part in (*splits.train, *splits.valid, splits.tests["test"])]
     assert np.array(edges) == pytest.approx(np.array([(0, 0.7), (0, 0.7), (0.7, 0.9), (0.9, 1)]))
     assert edges[1][1] == edges[2][0]
@@ -50,11 +50,11 @@ def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():
 
 
 def test_only_what_is_missing_is_cut_off():
-    no_valid = resolve(DataConfig(train=CORPUS, tests={"test": OTHER}))
+    no_valid = resolve_splits(DataConfig(train=CORPUS, tests={"test": OTHER}))
     assert no_valid.tests == {"test": OTHER}
     assert (no_valid.valid[0].part.low, no_valid.valid[0].part.high) == (0.9, 1.0)
     assert no_valid.train[0].part.high == 0.9
-    no_test = resolve(DataConfig(train=CORPUS, valid=OTHER))
+    no_test = resolve_splits(DataConfig(train=CORPUS, valid=OTHER))
     assert no_test.valid == (OTHER,)
     assert (no_test.tests["test"].part.low, no_test.tests["test"].part.high) == (0.9, 1.0)
 
@@ -72,8 +72,8 @@ def test_draws_are_uniform_seeded_and_the_text_alone_decides():
 
 def test_the_seed_of_the_split_is_its_own():
     config = DataConfig(train=CORPUS, split_seed=7)
-    assert isinstance(resolve(config).valid[0], Portion)
-    assert resolve(config).valid[0].part.seed == 7
+    assert isinstance(resolve_splits(config).valid[0], Portion)
+    assert resolve_splits(config).valid[0].part.seed == 7
 
 
 def test_a_folder_of_text_files(tmp_path):
@@ -81,7 +81,7 @@ def test_a_folder_of_text_files(tmp_path):
         tmp_path,
         *(f"{name}.{side}" for name in ("train", "val", "test_2017", "test", "notes") for side in ("en", "de.gz")),
     )
-    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert splits.train[0].source == str(tmp_path / "train.en")
     assert splits.train[0].target == str(tmp_path / "train.de.gz")
     assert splits.valid[0].source == str(tmp_path / "val.en")
@@ -90,29 +90,29 @@ def test_a_folder_of_text_files(tmp_path):
 
 def test_a_folder_with_training_files_only(tmp_path):
     touch(tmp_path, "train.en", "train.de")
-    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert isinstance(splits.valid[0], Portion)
     assert list(splits.tests) == ["test"]
 
 
 def test_a_folder_of_texts_alone(tmp_path):
     touch(tmp_path, "train.txt", "valid.txt.gz", "test.txt", "train.en", "notes.txt")
-    splits = resolve(DataConfig(path=str(tmp_path), source=None, target="txt"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source=None, target="txt"))
     assert [(corpus.source, corpus.target) for corpus in (*splits.train, *splits.valid, splits.tests["test"])] == [
         (None, str(tmp_path / f"{name}.txt{gz}")) for name, gz in (("train", ""), ("valid", ".gz"), ("test", ""))
     ]
     with pytest.raises(DataError, match=r"neither train\.de \(or \.gz\) nor a Hugging Face dataset"):
-        resolve(DataConfig(path=str(tmp_path), source=None, target="de"))
+        resolve_splits(DataConfig(path=str(tmp_path), source=None, target="de"))
     touch(tmp_path, "test.de")
     with pytest.raises(DataError, match=r"no training data: expected train\.de \(or \.gz\)"):
-        resolve(DataConfig(path=str(tmp_path), source=None, target="de"))
+        resolve_splits(DataConfig(path=str(tmp_path), source=None, target="de"))
 
 
 def test_splits_whose_names_begin_with_that_of_the_corpus(tmp_path):
     names = ("ptb.train.txt", "ptb.valid.txt.gz", "ptb.test.txt", "ptb.char.train.txt", "ptb.char.test.txt", "README")
     touch(tmp_path, *names)
     config = DataConfig(path=str(tmp_path), source=None, target="txt")
-    splits = resolve(config)
+    splits = resolve_splits(config)
     assert splits.train[0].target == str(tmp_path / "ptb.train.txt")
     assert splits.valid[0].target == str(tmp_path / "ptb.valid.txt.gz")
     assert {name: test.target for name, test in splits.tests.items()} == {"test": str(tmp_path / "ptb.test.txt")}
@@ -120,14 +120,14 @@ def test_splits_whose_names_begin_with_that_of_the_corpus(tmp_path):
     assert "not used: ptb.char.test, ptb.char.train; " in unused_note(config, splits)
     touch(tmp_path, "wiki.train.txt")  # which of the two is meant, nobody can tell
     with pytest.raises(DataError, match=r"expected train\.txt"):
-        resolve(config)
+        resolve_splits(config)
     touch(tmp_path, "train.txt")
-    assert resolve(config).train[0].target == str(tmp_path / "train.txt")
+    assert resolve_splits(config).train[0].target == str(tmp_path / "train.txt")
 
 
 def test_pairs_whose_names_begin_with_that_of_the_corpus(tmp_path):
     touch(tmp_path, *(f"news.{split}.{side}" for split in ("train", "dev", "test2016") for side in ("en", "de")))
-    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert splits.train[0].source == str(tmp_path / "news.train.en")
     assert splits.valid[0].target == str(tmp_path / "news.dev.de")
     assert list(splits.tests) == ["test2016"]
@@ -136,7 +136,7 @@ def test_pairs_whose_names_begin_with_that_of_the_corpus(tmp_path):
 def test_a_hugging_face_dataset_of_texts_alone(tmp_path):
     one = datasets.Dataset.from_dict({"text": ["a"]})
     datasets.DatasetDict(train=one, validation=one).save_to_disk(str(tmp_path / "set"))
-    splits = resolve(DataConfig(path=str(tmp_path / "set"), source=None, target="text"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path / "set"), source=None, target="text"))
     assert (splits.train[0].corpora[0].source, splits.valid[0].source) == (None, None)
 
 
@@ -152,7 +152,7 @@ def test_where_there_is_no_source_the_target_decides():
 
 def test_a_portion_takes_part_when_its_corpus_does():
     corpus = CORPUS.model_copy(update={"epochs": (2, 3)})
-    splits = resolve(DataConfig(train=(corpus, OTHER)))
+    splits = resolve_splits(DataConfig(train=(corpus, OTHER)))
     assert [part.epochs for part in splits.train] == [(2, 3), None]
     assert [part.has_source for part in splits.train] == [True, True]
 
@@ -160,39 +160,39 @@ def test_a_portion_takes_part_when_its_corpus_does():
 def test_a_side_that_is_missing_is_an_error(tmp_path):
     touch(tmp_path, "train.en", "train.de", "test.de")
     with pytest.raises(DataError, match=r"test\.de: its other side is missing: expected test\.en"):
-        resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+        resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
 
 
 def test_a_folder_without_training_data_is_an_error(tmp_path):
     touch(tmp_path, "test.en", "test.de")
     with pytest.raises(DataError, match=r"no training data: expected train\.en and train\.de"):
-        resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+        resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
 
 
 def test_a_folder_with_nothing_we_read_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"neither train\.fr and train\.de .* nor a Hugging Face dataset"):
-        resolve(DataConfig(path=str(tmp_path), source="fr", target="de"))
+        resolve_splits(DataConfig(path=str(tmp_path), source="fr", target="de"))
 
 
 def test_a_hugging_face_dataset_with_its_splits(tmp_path):
     one = datasets.Dataset.from_dict({"en": ["a"], "de": ["b"]})
     datasets.DatasetDict(train=one, validation=one, test=one).save_to_disk(str(tmp_path / "set"))
-    splits = resolve(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
     assert splits.train[0].format == "huggingface"
     assert [splits.train[0].split, splits.valid[0].split, splits.tests["test"].split] == ["train", "validation", "test"]
 
 
 def test_no_training_data_and_names_that_are_no_folders_are_errors():
     with pytest.raises(DataError, match=r"give data\.path or data\.train"):
-        resolve(DataConfig())
+        resolve_splits(DataConfig())
     for name in ("train", "tokenizer", "../x", "a/b", ""):
         with pytest.raises(DataError, match="cannot be called"):
-            resolve(DataConfig(train=CORPUS, valid=CORPUS, tests={name: CORPUS}))
+            resolve_splits(DataConfig(train=CORPUS, valid=CORPUS, tests={name: CORPUS}))
 
 
 def test_shares_add_up_to_one():
-    assert shares({"train": 8, "valid": 1, "test": 1}) == {"train": 0.8, "valid": 0.1, "test": 0.1}
-    assert shares({"train": 0}) == {"train": 0.0}
+    assert split_shares({"train": 8, "valid": 1, "test": 1}) == {"train": 0.8, "valid": 0.1, "test": 0.1}
+    assert split_shares({"train": 0}) == {"train": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_shares_add_up_to_one():
 )
 def test_names_of_test_sets_are_found_and_nothing_is_cut_from_training(tmp_path, name):
     touch(tmp_path, *(f"{each}.{side}" for each in ("train", "valid", name) for side in ("en", "de")))
-    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert list(splits.tests) == [name]
     assert splits.train == (CorpusConfig(source=str(tmp_path / "train.en"), target=str(tmp_path / "train.de")),)
     assert splits.unused == ()
@@ -224,7 +224,7 @@ def test_names_of_test_sets_are_found_and_nothing_is_cut_from_training(tmp_path,
 )
 def test_names_of_validation_data_are_found(tmp_path, name):
     touch(tmp_path, *(f"{each}.{side}" for each in ("train", name, "test") for side in ("en", "de")))
-    splits = resolve(DataConfig(path=str(tmp_path), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert splits.valid[0].source == str(tmp_path / f"{name}.en")
     assert list(splits.tests) == ["test"]
 
@@ -233,7 +233,7 @@ def test_names_of_validation_data_are_found(tmp_path, name):
 def test_other_pairs_of_files_are_no_splits_and_are_named(tmp_path, name):
     touch(tmp_path, *(f"{each}.{side}" for each in ("train", name) for side in ("en", "de")))
     config = DataConfig(path=str(tmp_path), source="en", target="de")
-    splits = resolve(config)
+    splits = resolve_splits(config)
     assert isinstance(splits.valid[0], Portion)
     assert splits.unused == (name,)
     note = unused_note(config, splits)
@@ -244,18 +244,18 @@ def test_what_looks_like_a_split_and_is_not_used_is_named(tmp_path):
     names = ("train", "valid", "dev", "val", "dev2010", "test", "newstest2014")
     touch(tmp_path, *(f"{each}.{side}" for each in names for side in ("en", "de")), "test2018.en", "train.fr", "x.en")
     config = DataConfig(path=str(tmp_path), source="en", target="de")
-    splits = resolve(config)
+    splits = resolve_splits(config)
     assert list(splits.tests) == ["test", "newstest2014"]
     assert splits.unused == (*("dev (valid is)", "dev2010", "val (valid is)", "test2018.en (there is no test2018.de)"),)
     assert "cut from" not in unused_note(config, splits)
-    assert unused_note(config, resolve(DataConfig(train=CORPUS))) is None
+    assert unused_note(config, resolve_splits(DataConfig(train=CORPUS))) is None
 
 
 def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
     one = datasets.Dataset.from_dict({"en": ["a"], "de": ["b"]})
     names = ("train", "validation_matched", "validation_mismatched", "test_matched", "unsupervised")
     datasets.DatasetDict(dict.fromkeys(names, one)).save_to_disk(str(tmp_path / "set"))
-    splits = resolve(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
+    splits = resolve_splits(DataConfig(path=str(tmp_path / "set"), source="en", target="de"))
     assert splits.valid[0].split == "validation_matched"
     assert list(splits.tests) == ["test_matched"]
     assert splits.unused == ("unsupervised", "validation_mismatched")
@@ -273,5 +273,5 @@ def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
 def test_a_file_in_place_of_a_folder_is_answered_with_what_to_say(tmp_path, name, keys, instead):
     touch(tmp_path, name)
     with pytest.raises(DataError, match=r"is a file, and data\.path is a folder") as error:
-        resolve(DataConfig(path=str(tmp_path / name), **keys))
+        resolve_splits(DataConfig(path=str(tmp_path / name), **keys))
     assert f"set data.train = {{ {instead.replace('PATH', str(tmp_path / name))} }}" in str(error.value)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.data.batching.buckets import batches
+from tfm.data.batching.buckets import make_batches
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.curriculum import CorpusEpochs, read_turns, weights_of
+from tfm.data.dataset.curriculum import CorpusEpochs, epoch_weights, read_turns
 from tfm.data.errors import DataError
 
 FILE = Path("dataset.json")
@@ -25,7 +25,7 @@ def test_batches_hold_the_rows_of_the_corpora_that_take_part(
     turns = [CorpusEpochs(rows, epochs) for rows, epochs, _ in given]
     weights = np.repeat([weight for _, _, weight in given], [rows for rows, _, _ in given])
     lengths = np.arange(len(weights)) % 7 + 1
-    found = batches(lengths, lengths, budget=20, seed=1, epoch=epoch, weights=weights_of(weights, turns, epoch))
+    found = make_batches(lengths, lengths, budget=20, seed=1, epoch=epoch, weights=epoch_weights(weights, turns, epoch))
     times = np.bincount(np.concatenate([np.empty(0, np.int64), *found]), minlength=len(weights)).tolist()
     expected = []
     for rows, epochs, weight in given:
@@ -48,9 +48,9 @@ def test_epochs_are_counted_from_one_and_both_ends_take_part() -> None:
 
 def test_where_every_row_comes_up_once_there_are_no_weights() -> None:
     ones = np.ones(3)
-    assert weights_of(ones, [], 0) is None
-    assert weights_of(ones, [CorpusEpochs(2, (1, 1)), CorpusEpochs(1)], 0) is None
-    found = weights_of(ones, [CorpusEpochs(2, (1, 1)), CorpusEpochs(1)], 1)
+    assert epoch_weights(ones, [], 0) is None
+    assert epoch_weights(ones, [CorpusEpochs(2, (1, 1)), CorpusEpochs(1)], 0) is None
+    found = epoch_weights(ones, [CorpusEpochs(2, (1, 1)), CorpusEpochs(1)], 1)
     assert found is not None
     assert found.tolist() == [0, 0, 1]
     assert ones.tolist() == [1, 1, 1]

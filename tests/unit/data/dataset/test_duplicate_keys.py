@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.dataset import duplicate_keys
-from tfm.data.dataset.duplicate_keys import Keys
+from tfm.data.dataset.duplicate_keys import KeyFile
 
 some = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=40)
 
@@ -20,8 +20,8 @@ def _small_shares() -> Iterator[None]:
         yield
 
 
-def made(parts: list[list[int]]) -> Keys:
-    found = Keys(BytesIO())
+def made(parts: list[list[int]]) -> KeyFile:
+    found = KeyFile(BytesIO())
     for part in parts:
         found.add(np.array(part, np.int64))
     return found
@@ -36,4 +36,4 @@ def test_repeated_are_all_but_the_first_of_each(parts: list[list[int]]) -> None:
 
 @given(some, some)
 def test_found_in_counts_each_that_is_there(wanted: list[int], there: list[int]) -> None:
-    assert made([wanted]).num_common_with(made([there])) == sum(key in there for key in wanted)
+    assert made([wanted]).count_common(made([there])) == sum(key in there for key in wanted)

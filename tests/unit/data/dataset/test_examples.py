@@ -3,7 +3,7 @@ import pytest
 
 from tfm.data.config import LimitsConfig
 from tfm.data.dataset import examples
-from tfm.data.dataset.examples import REASONS, PairFilter, encode
+from tfm.data.dataset.examples import DROP_REASONS, PairFilter, encode_rows
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -15,7 +15,7 @@ def tokenizer():
 
 def sieve(pairs, tokenizer, has_source=True, **limits):
     made = PairFilter(LimitsConfig(**limits))
-    kept = [made(chunk, has_source=has_source) for chunk in encode(pairs, tokenizer, tokenizer)]
+    kept = [made(chunk, has_source=has_source) for chunk in encode_rows(pairs, tokenizer, tokenizer)]
     texts = [pair for chunk in kept for pair in zip(chunk.source.texts, chunk.target.texts, strict=True)]
     return texts, {reason: count for reason, count in made.dropped.items() if count}
 
@@ -23,7 +23,7 @@ def sieve(pairs, tokenizer, has_source=True, **limits):
 def test_chunks_hold_the_ids_of_every_pair_in_order(tokenizer, monkeypatch):
     monkeypatch.setattr(examples, "CHUNK_ROWS", 3)
     pairs = [(" ".join(["abc"] * (i % 3)), " ".join(["def"] * (i % 4))) for i in range(10)]
-    chunks = list(encode(iter(pairs), tokenizer, tokenizer))
+    chunks = list(encode_rows(iter(pairs), tokenizer, tokenizer))
     assert [len(chunk) for chunk in chunks] == [3, 3, 3, 1]
     assert np.concatenate([chunk.rows for chunk in chunks]).tolist() == list(range(10))
     for name, column in (("source", 0), ("target", 1)):
@@ -40,7 +40,7 @@ def test_an_error_while_reading_arrives(tokenizer):
         raise OSError("disk")
 
     with pytest.raises(OSError, match="disk"):
-        list(encode(broken(), tokenizer, tokenizer))
+        list(encode_rows(broken(), tokenizer, tokenizer))
 
 
 def test_each_pair_is_dropped_for_its_first_reason(tokenizer):
@@ -86,7 +86,7 @@ def test_what_was_dropped_for_another_reason_makes_no_duplicate(tokenizer):
 
 
 def test_kept_rows_keep_their_numbers_and_ids(tokenizer):
-    (chunk,) = encode([("abc", "def"), ("", "abc"), ("def abc", "abc")], tokenizer, tokenizer)
+    (chunk,) = encode_rows([("abc", "def"), ("", "abc"), ("def abc", "abc")], tokenizer, tokenizer)
     kept = PairFilter(LimitsConfig())(chunk)
     assert kept.rows.tolist() == [0, 2]
     assert kept.source.ids.tolist() == tokenizer.encode("abc") + tokenizer.encode("def abc")
@@ -94,4 +94,4 @@ def test_kept_rows_keep_their_numbers_and_ids(tokenizer):
 
 
 def test_every_reason_is_counted_from_zero():
-    assert PairFilter(LimitsConfig()).dropped == dict.fromkeys(REASONS, 0)
+    assert PairFilter(LimitsConfig()).dropped == dict.fromkeys(DROP_REASONS, 0)

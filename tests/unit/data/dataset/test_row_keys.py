@@ -40,7 +40,7 @@ def test_many_rows_have_as_many_keys_and_every_bit_is_used():
 
 
 def test_long_rows_are_told_apart(monkeypatch):
-    monkeypatch.setattr(module, "PERIOD", 4)
+    monkeypatch.setattr(module, "FACTOR_PERIOD", 4)
     monkeypatch.setattr(module, "_position_factors", module._position_factors.__wrapped__)
     lists = [[5, 6, 7, 8, 9, 10][:length] for length in range(7)] + [[6, 5, 7, 8, 9, 10]]
     assert all(one != other for one, other in pairwise(sorted(keys_of(lists).tolist())))

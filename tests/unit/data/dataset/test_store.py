@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tfm.data.dataset.split import Column
-from tfm.data.dataset.store import load_dataset, load_split, write_about, write_split
+from tfm.data.dataset.store import load_dataset, load_split, write_metadata, write_split
 from tfm.data.errors import DataError
 
 
@@ -87,7 +87,7 @@ def test_the_fingerprint_tells_contents_apart(tmp_path):
 def test_a_dataset_has_its_tests_in_order(tmp_path, train, valid):
     for name in ("zebra", "apple"):
         (tmp_path / name).symlink_to(valid)
-    write_about(tmp_path, tests=["zebra", "apple"], batch_tokens=512, train_corpora=[{"rows": 4, "weight": 0.5}])
+    write_metadata(tmp_path, tests=["zebra", "apple"], batch_tokens=512, train_corpora=[{"rows": 4, "weight": 0.5}])
     found = load_dataset(tmp_path)
     assert list(found.tests) == ["zebra", "apple"]
     assert found.batch_tokens == 512
@@ -97,13 +97,13 @@ def test_a_dataset_has_its_tests_in_order(tmp_path, train, valid):
 
 def test_corpora_take_their_turns(tmp_path, train, valid):
     corpora = [{"rows": 1, "weight": 0.5}, {"rows": 3, "weight": 0.5, "epochs": [2, 2]}]
-    write_about(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
+    write_metadata(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
     found = load_dataset(tmp_path).train
     assert [found.weights_of(epoch).tolist() for epoch in range(3)] == [[0.5, 0, 0, 0], [0.5] * 4, [0.5, 0, 0, 0]]
-    write_about(tmp_path, tests=[], batch_tokens=512, train_corpora=[{"rows": 4, "weight": 0.5}])
+    write_metadata(tmp_path, tests=[], batch_tokens=512, train_corpora=[{"rows": 4, "weight": 0.5}])
     assert load_dataset(tmp_path).train.weights_of(0).tolist() == [0.5] * 4
     corpora[0]["rows"] = 2
-    write_about(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
+    write_metadata(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
     with pytest.raises(DataError, match=r"dataset\.json: has no valid `train_corpora`"):
         load_dataset(tmp_path)
 

@@ -10,7 +10,7 @@ import tokenizers
 from tests.foreign_tokenizers import KINDS, document_of, legacy, write
 from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import files_of, load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
@@ -68,7 +68,7 @@ def test_ids_there_are_kept_with_the_tokenizer_wherever_it_is_written(tmp_path: 
     assert load_pair(tmp_path)[0].original_ids == ours.original_ids
     for place in (tmp_path, tmp_path / "tokenizer.json"):
         assert taken(place).original_ids == ours.original_ids
-    assert "file: original_ids.json" in files_of(TokenizerConfig(file=str(tmp_path)))
+    assert "file: original_ids.json" in tokenizer_files(TokenizerConfig(file=str(tmp_path)))
     both = tmp_path / "both"
     both.mkdir()
     save_pair(ours, ours.with_languages("deu"), both)
@@ -100,7 +100,7 @@ def test_roles_are_those_of_the_files_beside_and_of_keys_before_them(tmp_path: P
     found = load_foreign(TokenizerConfig(file=str(tmp_path), eos_token=some[3]))
     assert found.control_tokens[EOS] == some[3]
     assert found.tokenizer.encode(f"{some[0]} {some[3]}") != []
-    assert [*files_of(TokenizerConfig(file=str(tmp_path)))] == [
+    assert [*tokenizer_files(TokenizerConfig(file=str(tmp_path)))] == [
         *("file", "file: special_tokens_map.json", "file: tokenizer_config.json"),
     ]
     with pytest.raises(DataError, match=r"no piece 'nowhere', which tokenizer\.pad_token names"):

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tfm.data.corpora.sources import content_fingerprints, pairs
+from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.class_labels import names_in_card, names_in_features
+from tfm.data.formats.class_labels import card_class_names, feature_class_names
 
 ROWS = [{"text": "good", "label": 1}, {"text": "bad", "label": 0}]
 NAMES = ["neg", "пос"]
@@ -27,7 +27,7 @@ CARD += "        names:\n          '0': neg\n          '1': пос\n"
 def read(path: Path, **keys: Any) -> list[tuple[str, str]]:
     format_ = "huggingface" if path.is_dir() else {"json": "jsonl"}.get(path.suffix[1:], path.suffix[1:])
     about = {"format": format_, "path": str(path), "source": "text", "target": "label", **keys}
-    return list(pairs(CorpusConfig.model_validate(about)))
+    return list(read_pairs(CorpusConfig.model_validate(about)))
 
 
 def features(*, in_list: bool = False) -> datasets.Features:
@@ -88,10 +88,10 @@ def test_the_card_of_a_folder_names_them_and_is_part_of_the_data(tmp_path: Path,
         (tmp_path / name).write_text("\n".join(map(json.dumps, ROWS)), "utf-8")
     (tmp_path / "README.md").write_text(f"---\n{CARD}---\n# A set\n", "utf-8")
     corpus = CorpusConfig(format="huggingface", path=str(tmp_path), split="train", source="text", target="label")
-    assert list(pairs(corpus)) == NAMED
+    assert list(read_pairs(corpus)) == NAMED
     before = content_fingerprints(corpus)
     (tmp_path / "README.md").write_text(f"---\n{CARD.replace('neg', 'bad')}---\n", "utf-8")
-    assert list(pairs(corpus)) == [("good", "пос"), ("bad", "bad")]
+    assert list(read_pairs(corpus)) == [("good", "пос"), ("bad", "bad")]
     assert content_fingerprints(corpus) != before
     assert content_fingerprints(corpus.model_copy(update={"target": "text"})) == content_fingerprints(
         corpus.model_copy(update={"target": "text"})
@@ -117,8 +117,8 @@ def test_a_table_of_images(tmp_path: Path, table: str) -> None:
     else:
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / table)
     about = {"format": "imagefolder", "path": str(tmp_path)}
-    assert [label for _, label in pairs(CorpusConfig.model_validate(about))] == ["0", "1"]
-    assert [label for _, label in pairs(CorpusConfig.model_validate({**about, "classes": NAMES}))] == NAMES
+    assert [label for _, label in read_pairs(CorpusConfig.model_validate(about))] == ["0", "1"]
+    assert [label for _, label in read_pairs(CorpusConfig.model_validate({**about, "classes": NAMES}))] == NAMES
 
 
 def test_a_row_without_a_class_is_refused(tmp_path: Path) -> None:
@@ -145,15 +145,15 @@ def test_a_row_without_a_class_is_refused(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_names_in_a_card(card: object, configuration: str | None, found: bool) -> None:
-    assert names_in_card(card, configuration) == ({"l": ("a", "b")} if found else {})
+    assert card_class_names(card, configuration) == ({"l": ("a", "b")} if found else {})
 
 
 def test_features_that_are_none() -> None:
     for features in (None, 3, {"a": 3}, {"a": {"_type": "ClassLabel"}}, {"a": {"_type": "ClassLabel", "names": 3}}):
-        assert names_in_features(features) == {}
+        assert feature_class_names(features) == {}
     old = {"a": [{"_type": "ClassLabel", "names": ["x"]}], "b": {"_type": "Sequence", "feature": {
         "_type": "ClassLabel", "names": ["y"]}}}  # fmt: skip
-    assert names_in_features(old) == {"a": ("x",), "b": ("y",)}
+    assert feature_class_names(old) == {"a": ("x",), "b": ("y",)}
 
 
 def test_metadata_that_are_damaged_are_named(tmp_path: Path) -> None:

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 
 def read(folder: Path, text: str, **config: str | int | None) -> list[tuple[str, str]]:
     (folder / "a.txt").write_text(text, encoding="utf-8", newline="")
-    return list(pairs(CorpusConfig.model_validate({"format": "labelled", "path": str(folder / "a.txt"), **config})))
+    return list(
+        read_pairs(CorpusConfig.model_validate({"format": "labelled", "path": str(folder / "a.txt"), **config}))
+    )
 
 
 def test_the_label_is_the_first_word(tmp_path: Path) -> None:

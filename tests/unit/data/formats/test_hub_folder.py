@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.hub_folder import match_path, splits_of_folder
+from tfm.data.formats.hub_folder import find_folder_splits, match_path
 
 LAYOUTS = {
     "files": ["train.jsonl", "validation.jsonl", "test.jsonl"],
@@ -63,7 +63,7 @@ def write(file: Path) -> None:
 
 def ours(folder: str, splits: list[str]) -> dict[str, list[tuple[str, str]]]:
     about = {"format": "huggingface", "path": folder}
-    return {split: list(pairs(CorpusConfig.model_validate({**about, "split": split}))) for split in splits}
+    return {split: list(read_pairs(CorpusConfig.model_validate({**about, "split": split}))) for split in splits}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -75,7 +75,7 @@ def test_splits_and_texts_are_those_of_datasets(layout: str, tmp_path: Path, mon
     expected = {
         split: list(zip(rows["source"][:], rows["target"][:], strict=True)) for split, rows in dict(theirs).items()
     }
-    assert list(splits_of_folder(tmp_path / "set")) == list(expected)
+    assert list(find_folder_splits(tmp_path / "set")) == list(expected)
     assert ours(str(tmp_path / "set"), list(expected)) == expected
 
 
@@ -88,7 +88,7 @@ def test_a_card_says_which_files_are_of_which_split(tmp_path: Path) -> None:
         assert ours(str(tmp_path), [split])[split] == list(zip(rows["source"][:], rows["target"][:], strict=True))
     assert ours(f"{tmp_path}:hi", ["test"])["test"][0][0] == "test.csv 0"
     with pytest.raises(DataError, match="no configuration 'fr'; it has de, hi"):
-        splits_of_folder(tmp_path, "fr")
+        find_folder_splits(tmp_path, "fr")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 
 from tfm.data.errors import DataError
 from tfm.data.formats.parquet import BATCH_BYTES, read_parquet
-from tfm.data.formats.parquet_pages import pages, row_groups
-from tfm.data.formats.row_sizes import parts_of, row_sizes
+from tfm.data.formats.parquet_pages import read_pages, read_row_groups
+from tfm.data.formats.row_sizes import row_sizes, split_table
 
 WORDS = ("", "ein", "Haus", "über", "x" * 300)
 
@@ -54,10 +54,10 @@ def test_the_pages_are_those_of_the_file(version: str) -> None:
     table = usual_table()
     stream = written(table, data_page_version=version, data_page_size=2000, row_group_size=1000)
     metadata = pq.ParquetFile(stream).metadata
-    for number, group in enumerate(row_groups(stream)):
+    for number, group in enumerate(read_row_groups(stream)):
         for leaf, chunk in enumerate(group):
             column = metadata.row_group(number).column(leaf)
-            found = list(pages(stream, chunk))
+            found = list(read_pages(stream, chunk))
             assert ".".join(chunk.path) == column.path_in_schema
             assert sum(page.num_values for page in found if not page.is_dictionary) == column.num_values
             assert [page.is_dictionary for page in found].count(True) == column.has_dictionary_page
@@ -81,11 +81,11 @@ def test_rows_are_measured_as_texts_and_too_long_ones_named() -> None:
     assert row_sizes(table).tolist() == [65, 0, 5 + 2 * 64 + 3]
     assert row_sizes(table.slice(1)).tolist() == [0, 136]
     encoded = pa.table({"a": pa.array(["x" * 2**23, "y"]).dictionary_encode().take(pa.array([0] * 9 + [1]))})
-    parts = list(parts_of(encoded, "a.parquet"))
+    parts = list(split_table(encoded, "a.parquet"))
     assert [len(part) for part in parts] == [4, 4, 2]
     long = pa.table({"a": ["x", "y" * (2**24 + 1)]})
     with pytest.raises(DataError, match=r"a\.parquet: row 11 holds more than 16,777,216 bytes"):
-        list(parts_of(long, "a.parquet", 10))
+        list(split_table(long, "a.parquet", 10))
 
 
 def test_a_few_bytes_that_stand_for_gigabytes_are_refused_with_the_limit(tmp_path: Path) -> None:

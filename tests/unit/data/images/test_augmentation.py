@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tfm.data.images.augmentation import NUM_DRAWS, Augmentation, uniform
+from tfm.data.images.augmentation import NUM_DRAWS, Augmentation, draw_uniform
 
 VALUES = np.random.default_rng(1).integers(0, 256, (40, 9, 7, 3)).astype(np.uint8)
 ROWS = np.arange(40)
@@ -49,7 +49,7 @@ def plainly(image: NDArray[np.uint8], kind: Augmentation, draws: NDArray[np.floa
 
 
 def test_each_pixel_is_the_one_it_should_be() -> None:
-    draws = uniform(3, 5, ROWS)
+    draws = draw_uniform(3, 5, ROWS)
     found = ALL(VALUES, 3, 5, ROWS)
     for row in range(40):
         assert np.array_equal(found[row], plainly(VALUES[row], ALL, draws[row])), row
@@ -113,7 +113,7 @@ def test_a_crop_keeps_a_window_of_its_share() -> None:
 
 
 def test_draws_are_uniform_and_do_not_hang_together() -> None:
-    draws = np.concatenate([uniform(1, step, np.arange(2000)) for step in range(5)])
+    draws = np.concatenate([draw_uniform(1, step, np.arange(2000)) for step in range(5)])
     assert draws.shape == (10_000, NUM_DRAWS)
     assert draws.min() >= 0
     assert draws.max() < 1
@@ -121,7 +121,7 @@ def test_draws_are_uniform_and_do_not_hang_together() -> None:
     assert abs(np.corrcoef(draws.T) - np.eye(NUM_DRAWS)).max() < 0.05
     assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 0.05  # of one row and the next
     assert len(np.unique(draws)) == draws.size
-    assert uniform(2**64 - 1, 2**40, np.array([2**40])).shape == (1, NUM_DRAWS)
+    assert draw_uniform(2**64 - 1, 2**40, np.array([2**40])).shape == (1, NUM_DRAWS)
 
 
 @pytest.mark.parametrize(("keys", "said"), [({"shift": -1}, "shift"), ({"crop": 0.0}, "crop"), ({"crop": 1.5}, "crop")])

@@ -14,9 +14,9 @@ from PIL import Image
 
 from tfm.data.errors import DataError
 from tfm.data.images import decoding
-from tfm.data.images.decoding import FORMATS, DecodedImage, Shape, decode_image
+from tfm.data.images.decoding import PIL_FORMATS, DecodedImage, ImageSize, decode_image
 
-COLOUR, GREY = Shape(6, 8, 3), Shape(6, 8, 1)
+COLOUR, GREY = ImageSize(6, 8, 3), ImageSize(6, 8, 1)
 VALUES = np.random.default_rng(1).integers(0, 256, (6, 8, 3), np.uint8)
 
 
@@ -26,7 +26,7 @@ def saved(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return stream.getvalue()
 
 
-def of(content: bytes, shape: Shape = COLOUR) -> DecodedImage:
+def of(content: bytes, shape: ImageSize = COLOUR) -> DecodedImage:
     return decode_image(content, "a/b.png", shape)
 
 
@@ -143,7 +143,7 @@ def test_an_image_stands_upright_as_exif_says(orientation: int, turned: Any) -> 
     square = VALUES[:, :6]
     exif = Image.Exif()
     exif[0x0112] = orientation
-    found = of(saved(Image.fromarray(square), exif=exif), Shape(6, 6, 3))
+    found = of(saved(Image.fromarray(square), exif=exif), ImageSize(6, 6, 3))
     assert np.array_equal(found.pixels, turned(square))
     assert found.conversions == (() if orientation == 1 else ("turned as EXIF says",))
 
@@ -213,7 +213,7 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
 
 
 def test_formats_that_run_another_program_are_not_opened() -> None:
-    assert "EPS" not in FORMATS
+    assert "EPS" not in PIL_FORMATS
     assert refused(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 6\n%%EndComments\n").startswith("is not an image")
 
 
@@ -274,4 +274,4 @@ def test_whatever_bytes_come_there_are_pixels_or_an_error_of_ours(kind: str) -> 
 @pytest.mark.parametrize("sides", [(0, 8, 3), (8, 5000, 3), (8, 8, 2), (8, 8, 4)])
 def test_a_shape_is_of_grey_or_colour_and_not_without_end(sides: Sequence[int]) -> None:
     with pytest.raises(ValueError, match=r"`size` must be|`channels` must be"):
-        Shape(*sides)
+        ImageSize(*sides)

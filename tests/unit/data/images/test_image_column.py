@@ -11,7 +11,7 @@ from PIL import Image
 
 from tfm.data.errors import DataError
 from tfm.data.images import image_column
-from tfm.data.images.decoding import Shape, decode_image
+from tfm.data.images.decoding import ImageSize, decode_image
 from tfm.data.images.image_column import read_image_column
 
 
@@ -37,7 +37,7 @@ def test_captions_are_texts_or_lists_of_them(tmp_path: Path) -> None:
     found = list(read_image_column(path, None, "image", ["one", "more"]))
     assert [each.captions for each in found] == [("ein Haus", "a", "b c"), ("",)]
     assert [each.name for each in found] == [f"{path}, row 1", f"{path}, row 2"]
-    pixels = [decode_image(each.content, each.name, Shape(3, 4, 3)).pixels for each in found]
+    pixels = [decode_image(each.content, each.name, ImageSize(3, 4, 3)).pixels for each in found]
     assert [int(each[0, 0, 0]) for each in pixels] == [7, 8]
 
 
@@ -61,14 +61,14 @@ def test_images_may_lie_in_files(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(9))
     path = saved(tmp_path, {"image": [{"bytes": None, "path": str(tmp_path / "a.png")}], "text": ["x"]}, text=TEXT)
     (found,) = read_image_column(path, None, "image", ["text"])
-    assert np.array_equal(decode_image(found.content, "a", Shape(3, 4, 3)).pixels[0, 0], [9, 0, 0])
+    assert np.array_equal(decode_image(found.content, "a", ImageSize(3, 4, 3)).pixels[0, 0], [9, 0, 0])
 
 
 def test_a_damaged_image_is_no_matter_of_datasets(tmp_path: Path) -> None:
     path = saved(tmp_path, {"image": [{"bytes": b"no image", "path": None}], "text": ["x"]}, text=TEXT)
     (found,) = read_image_column(path, None, "image", ["text"])
     with pytest.raises(DataError, match="set, row 1: is not an image"):
-        decode_image(found.content, found.name, Shape(3, 4, 3))
+        decode_image(found.content, found.name, ImageSize(3, 4, 3))
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
@@ -85,4 +85,4 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=said):
             list(read_image_column(path, None, image, [caption]))
     with pytest.raises(DataError, match="row 1: its image is not on this machine: https://example"):
-        image_column._content({"bytes": None, "path": "https://example.org/a.png"}, "set, row 1", tmp_path)
+        image_column._image_content({"bytes": None, "path": "https://example.org/a.png"}, "set, row 1", tmp_path)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tfm.data.corpora.sources import rows
+from tfm.data.corpora.sources import read_rows
 from tfm.data.errors import DataError
 from tfm.data.images.imagefolder import read_imagefolder
 
@@ -25,13 +25,13 @@ def draw(folder: Path, *names: str) -> None:
 
 
 def found(folder: Path, columns: Sequence[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
-    images, _ = read_imagefolder(folder, columns, rows)
+    images, _ = read_imagefolder(folder, columns, read_rows)
     return [(Path(image.name).relative_to(folder).as_posix(), image.captions) for image in images]
 
 
 def refused(folder: Path, columns: Sequence[str] = ("text",)) -> str:
     with pytest.raises(DataError) as caught:
-        read_imagefolder(folder, columns, rows)
+        read_imagefolder(folder, columns, read_rows)
     assert str(caught.value).startswith(str(folder))
     return str(caught.value).removeprefix(str(folder)).removeprefix("/")
 
@@ -40,7 +40,7 @@ def test_folders_are_labels(tmp_path: Path) -> None:
     draw(tmp_path, "Hund/2.png", "Hund/1.PNG", "猫/x.png", "Ab/tief/y.png")
     (tmp_path / "README.md").write_text("about")
     (tmp_path / ".DS_Store").write_text("")
-    images, left_out = read_imagefolder(tmp_path, [], rows)
+    images, left_out = read_imagefolder(tmp_path, [], read_rows)
     assert [(image.content, image.captions) for image in images] == [
         (tmp_path / "Ab/tief/y.png", ("tief",)),
         (tmp_path / "Hund/1.PNG", ("Hund",)),
@@ -60,7 +60,7 @@ def test_labels_are_those_that_datasets_reads(tmp_path: Path) -> None:
     read = {(row["image"].getpixel((0, 0))[0], names[row["label"]]) for row in theirs}
     assert read == {
         (Image.open(image.content).getpixel((0, 0))[0], *image.captions)  # type: ignore[arg-type, index]
-        for image in read_imagefolder(tmp_path, [], rows)[0]
+        for image in read_imagefolder(tmp_path, [], read_rows)[0]
     }
 
 
@@ -76,7 +76,7 @@ def test_a_table_has_captions_of_each_file(tmp_path: Path) -> None:
         ("a b/3.png", ("",)),
     ]
     assert found(tmp_path, ["text", "other"])[0] == ("2.png", ('ein Haus, "alt"', "x", "a house", "w"))
-    assert read_imagefolder(tmp_path, ["text"], rows)[1] == ["4.png"]
+    assert read_imagefolder(tmp_path, ["text"], read_rows)[1] == ["4.png"]
 
 
 def test_lists_are_several_captions(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_every_name_of_a_file_is_a_line_of_text(tmp_path: Path) -> None:
         names.append(b"\xe9.png")
     for name in names:
         shutil.copy(tmp_path / "a" / "1.png", os.fsencode(tmp_path / "a") + b"/" + name)
-    titles = [image.title for image in read_imagefolder(tmp_path, (), rows)[0]]
+    titles = [image.title for image in read_imagefolder(tmp_path, (), read_rows)[0]]
     assert len({*titles}) == len(titles) == 1 + len(names)
     assert {"a/x y.png", "a/x\\ny.png", "a/ब्\u200dक.png"} <= {*titles}
     assert all(len(title.encode().decode().splitlines()) == 1 for title in titles)

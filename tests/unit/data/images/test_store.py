@@ -14,10 +14,10 @@ from PIL import Image
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.images.decoding import Shape
+from tfm.data.images.decoding import ImageSize
 from tfm.data.images.store import PIXELS_FILE, ROWS_FILE, load_images, write_images
 
-SHAPE = Shape(4, 5, 3)
+SHAPE = ImageSize(4, 5, 3)
 VALUES = np.random.default_rng(1).integers(0, 256, (7, 4, 5, 3)).astype(np.uint8)
 
 
@@ -65,7 +65,7 @@ def test_the_same_images_make_the_same_files(tmp_path: Path) -> None:
 
 
 def test_images_are_not_held_in_memory(tmp_path: Path) -> None:
-    shape = Shape(64, 64, 3)
+    shape = ImageSize(64, 64, 3)
     pixels = np.zeros((64, 64, 3), np.uint8)
     tracemalloc.start()
     with write_images(tmp_path, shape) as writer:

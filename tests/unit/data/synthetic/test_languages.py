@@ -7,7 +7,7 @@ from unicodedata import normalize
 import pytest
 from pydantic import ValidationError
 
-from tfm.data.corpora.sources import content_fingerprints, describe, pairs
+from tfm.data.corpora.sources import content_fingerprints, describe_corpus, read_pairs
 from tfm.data.corpus_config import BUILT_IN_LANGUAGES, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import languages
@@ -51,16 +51,16 @@ def test_every_sentence_has_one_translation_in_each_other_language(train: list[M
 
 def test_the_columns_are_the_languages_and_pairs_are_of_the_same_meaning() -> None:
     assert tuple(languages.SPOKEN) == BUILT_IN_LANGUAGES
-    to_hindi, to_german = (list(pairs(corpus(target=target))) for target in ("hin", "deu"))
-    between = list(pairs(corpus(source="deu", target="hin")))
+    to_hindi, to_german = (list(read_pairs(corpus(target=target))) for target in ("hin", "deu"))
+    between = list(read_pairs(corpus(source="deu", target="hin")))
     assert [english for english, _ in to_hindi] == [english for english, _ in to_german]
     assert between == [(deu, hin) for (_, deu), (_, hin) in zip(to_german, to_hindi, strict=True)]
-    assert [*pairs(corpus(source=None))] == [("", hin) for _, hin in between]
+    assert [*read_pairs(corpus(source=None))] == [("", hin) for _, hin in between]
 
 
 def test_a_direction_is_part_of_what_a_corpus_is() -> None:
     one, other = corpus(), corpus(target="deu")
-    assert describe(one) == "languages test 20 pairs eng to hin"
+    assert describe_corpus(one) == "languages test 20 pairs eng to hin"
     assert content_fingerprints(one) != content_fingerprints(other)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import PARAMETERS, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
@@ -200,7 +200,7 @@ def test_the_other_built_in_corpora_are_what_they_were_before_this_one(name: str
         corpus = CorpusConfig.model_validate(
             {"format": "generated", "path": name, "split": split, "size": 200, **needs}
         )
-        digest.update("".join(f"{source}\t{target}\n" for source, target in pairs(corpus)).encode())
+        digest.update("".join(f"{source}\t{target}\n" for source, target in read_pairs(corpus)).encode())
     assert digest.hexdigest() == AS_EVER[name]
 
 

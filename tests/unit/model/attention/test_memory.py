@@ -14,7 +14,7 @@ LAYERS, G, K, V = 2, 3, 4, 5
 
 def memory(lengths: list[int], seed: int) -> Memory:
     """Of sentences of these lengths; no two numbers in it are the same."""
-    layout, draw = Layout.of(torch.tensor(lengths)), torch.Generator().manual_seed(seed)
+    layout, draw = Layout.from_lengths(torch.tensor(lengths)), torch.Generator().manual_seed(seed)
     keys_values = tuple(
         (
             torch.randn(layout.batch, G, layout.width, K, generator=draw),

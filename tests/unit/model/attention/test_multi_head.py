@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
+from tfm.model.attention import explicit_attention, inner_attention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
-from tfm.model.attention.multi_head import Heads, SelfAttention, projection, split_projections
+from tfm.model.attention.multi_head import Heads, SelfAttention, make_projection, split_projections
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, ScaledDot
 from tfm.model.build import build
@@ -20,7 +21,7 @@ from tfm.model.masks import Mask, causal_mask, padding_mask
 from tfm.model.transformer.factory import ModuleFactory
 
 F64 = torch.float64
-LAYOUT = Layout.of(torch.tensor([5, 2, 6]))
+LAYOUT = Layout.from_lengths(torch.tensor([5, 2, 6]))
 
 
 def config(score: str = "scaled_dot", **heads: Any) -> ModelConfig:
@@ -124,12 +125,12 @@ def test_gradients_written_out_take_values_of_another_width() -> None:
     torch.manual_seed(0)
     query, key = (torch.randn(2, 2, n, 4, dtype=F64, requires_grad=True) for n in (3, 5))
     value = torch.randn(2, 2, 5, 3, dtype=F64, requires_grad=True)
-    assert torch.autograd.gradcheck(inner_attention.ShortAttention.apply, (query, key, value, None))
+    assert torch.autograd.gradcheck(explicit_attention.ShortAttention.apply, (query, key, value, None))
 
 
 def test_gradients_of_all_together() -> None:
     made = attention(config(**VARIANTS["all"]))
-    layout = Layout.of(torch.tensor([2, 1]))
+    layout = Layout.from_lengths(torch.tensor([2, 1]))
     x = torch.randn(3, 12, dtype=F64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: made(x, layout, causal_mask(layout)), (x,))
 
@@ -153,7 +154,7 @@ def test_the_cache_holds_the_fewer_heads() -> None:
 
 def test_each_projection_begins_as_wide_as_its_own_fan_out() -> None:
     torch.manual_seed(0)
-    weight = projection(64, ((4, 16), (1, 16), (1, 4)), torch.float32).weight
+    weight = make_projection(64, ((4, 16), (1, 16), (1, 4)), torch.float32).weight
     for part, width in zip(torch.split(weight, [64, 16, 4]), (64, 16, 4), strict=True):
         bound = (6 / (64 + width)) ** 0.5
         assert 0.95 * bound < part.abs().max() <= bound

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.layers.dropout import DropoutRng

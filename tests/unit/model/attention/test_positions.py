@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from tfm.model.attention.positions import JOINS, POSITIONS, NoPositionEmbedding, fairseq_sinusoids, sinusoids
+from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, NoPositionEmbedding, fairseq_sinusoids, sinusoids
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 
@@ -41,7 +41,7 @@ def test_those_of_fairseq_are_its_equation(dim: int) -> None:
 @pytest.mark.parametrize("dim", [6, 7])
 def test_beside_a_row_stands_the_vector_of_its_position(name: str, dim: int) -> None:
     rows, positions = torch.randn(4, dim - 3), torch.tensor([0, 1, 0, 5])
-    joined = JOINS["concatenate"](POSITIONS[name].input, dim, 8)
+    joined = POSITION_JOINS["concatenate"](POSITIONS[name].input, dim, 8)
     found = joined(rows, positions)
     assert found.shape == (4, dim)
     assert torch.equal(found[:, : dim - 3], rows)

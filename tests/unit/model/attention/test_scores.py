@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.model.attention.inner_attention import ExplicitAttention, FusedAttention, choose_inner_attention
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import ModelConfig

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tfm.model.attention import inner_attention
-from tfm.model.attention.inner_attention import (
-    BlockedAttention,
-    ExplicitAttention,
-    FusedAttention,
-    choose_inner_attention,
-    in_blocks,
-)
+from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.inner_attention import BlockedAttention, FusedAttention, choose_inner_attention, split_blocks
 from tfm.model.attention.kv_cache import CacheSlots
 from tfm.model.attention.positions import POSITIONS
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -40,23 +35,24 @@ def sees(layout: Any, mask: Mask) -> Tensor:
 
 @given(LENGTHS, st.integers(1, 10), st.booleans())
 def test_each_position_sees_those_near_it(lengths: list[int], window: int, causal: bool) -> None:
-    layout = Layout.of(torch.tensor(lengths))
+    layout = Layout.from_lengths(torch.tensor(lengths))
     mask = causal_mask(layout) if causal else padding_mask(layout)
-    found = sees(layout, mask.with_window(window))
+    found = sees(layout, mask.restrict_to_window(window))
     for sentence, length in enumerate(lengths):
         for i in range(length):
             near = range(max(0, i - window), 1 + (i if causal else min(length - 1, i + window)))
             assert found[sentence, i].nonzero().flatten().tolist() == list(near)
     assert found.any(2).all(), "padding sees something: a softmax over nothing is no number"
-    assert mask.with_window(window) is mask.with_window(window)
+    assert mask.restrict_to_window(window) is mask.restrict_to_window(window)
 
 
 @given(LENGTHS, st.integers(1, 10), st.booleans(), st.integers(0, 3))
 def test_end_to_end_they_see_the_same(lengths: list[int], window: int, causal: bool, filler: int) -> None:
-    padded = Layout.of(torch.tensor(lengths))
+    padded = Layout.from_lengths(torch.tensor(lengths))
     flat = FlatLayout(torch.tensor(lengths), "cpu", sum(lengths) + filler if filler else None)
     whole, end_to_end = (
-        sees(each, (causal_mask(each) if causal else padding_mask(each)).with_window(window)) for each in (padded, flat)
+        sees(each, (causal_mask(each) if causal else padding_mask(each)).restrict_to_window(window))
+        for each in (padded, flat)
     )
     begin = 0
     for sentence, length in enumerate(lengths):
@@ -99,12 +95,12 @@ PAIRS = [
 @pytest.mark.parametrize("causal", [True, False])
 def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients too, in every way of computing: block by block as the whole sentence within its mask."""
-    monkeypatch.setattr(inner_attention, "BLOCK", 1)
+    monkeypatch.setattr(inner_attention, "MIN_BLOCK_SIZE", 1)
     of_score, scheme, heads = made(score, positions)
-    layout, at = Layout.of(torch.tensor([70, 41])), torch.arange(70)
+    layout, at = Layout.from_lengths(torch.tensor([70, 41])), torch.arange(70)
     whole = choose_inner_attention(of_score, scheme, 0.0, DropoutRng())
     for window in (3, 16, 17):
-        mask = (causal_mask(layout) if causal else padding_mask(layout)).with_window(window)
+        mask = (causal_mask(layout) if causal else padding_mask(layout)).restrict_to_window(window)
         weights = [*heads, *scheme.parameters(), *of_score.parameters()]
         results = []
         for way in (whole, BlockedAttention(whole)):
@@ -119,7 +115,7 @@ def test_blocks_are_the_whole(score: str, positions: str, causal: bool, monkeypa
 @pytest.mark.parametrize("causal", [True, False])
 def test_blocks_and_the_whole_are_the_equation(causal: bool) -> None:
     score, scheme, (query, key, value) = made("scaled_dot", "none", heads=1)
-    mask, at, window = Mask(causal=causal).with_window(16), torch.arange(70), 16
+    mask, at, window = Mask(causal=causal).restrict_to_window(16), torch.arange(70), 16
     ways = [
         ExplicitAttention(score, scheme, nn.Identity()),
         FusedAttention(ExplicitAttention(score, scheme, nn.Identity())),
@@ -135,14 +131,16 @@ def test_blocks_and_the_whole_are_the_equation(causal: bool) -> None:
 def test_only_long_sentences_go_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        inner_attention, "in_blocks", lambda heads, size, parts: asked.append(size) or in_blocks(heads, size, parts)
+        inner_attention,
+        "split_blocks",
+        lambda heads, size, parts: asked.append(size) or split_blocks(heads, size, parts),
     )
     score, scheme, heads = made("scaled_dot", "none")
     blocked, at = BlockedAttention(choose_inner_attention(score, scheme, 0.0, DropoutRng())), torch.arange(70)
     for window in (None, 18):  # 70 <= 4 * 18
-        blocked(*heads, Mask() if window is None else Mask().with_window(window), at, at)
+        blocked(*heads, Mask() if window is None else Mask().restrict_to_window(window), at, at)
     assert asked == []
-    blocked(*heads, Mask().with_window(17), at, at)
+    blocked(*heads, Mask().restrict_to_window(17), at, at)
     assert asked == [17] * 3
 
 
@@ -160,5 +158,5 @@ def test_what_is_computed_grows_with_the_length_alone(causal: bool) -> None:
     for length in (160, 320, 640):
         heads = torch.zeros(3, 1, 1, length, 2)
         at = torch.arange(length)
-        blocked(*heads, Mask(causal=causal).with_window(8), at, at)
+        blocked(*heads, Mask(causal=causal).restrict_to_window(8), at, at)
     assert numbers == [length * 16 * (2 if causal else 3) for length in (160, 320, 640)]

@@ -27,7 +27,9 @@ TARGETS = [[2, 5, 6], [2], [2, 7, 7, 4], [2, 9], [2, 4, 5], [2, 10], [2, 3, 3]]
 
 def batch(sources: list[list[int]]) -> tuple[Tensor, Layout]:
     assert isinstance(TOKENIZER, CodePoints)
-    return torch.tensor([i for ids in sources for i in ids]), Layout.of(torch.tensor([len(ids) for ids in sources]))
+    return torch.tensor([i for ids in sources for i in ids]), Layout.from_lengths(
+        torch.tensor([len(ids) for ids in sources])
+    )
 
 
 def hidden(model: Any, sources: list[list[int]], targets: list[list[int]]) -> list[Tensor]:
@@ -100,7 +102,7 @@ def test_every_part_learns_and_gradients_are_those_of_each_sentence(task: str) -
 
 def test_every_row_of_the_shorter_sequence_has_its_characters() -> None:
     lengths = torch.tensor([1, 7, 3, 6])
-    shorter = ShorterLayout(Layout.of(lengths), 3)
+    shorter = ShorterLayout(Layout.from_lengths(lengths), 3)
     assert shorter.lengths.tolist() == [1, 3, 1, 2]
     rows = torch.arange(1, 18, dtype=torch.float64).unsqueeze(1)
     gathered = [[1, 0, 0], [2, 3, 4], [5, 6, 7], [8, 0, 0], [9, 10, 11], [12, 13, 14], [15, 16, 17]]

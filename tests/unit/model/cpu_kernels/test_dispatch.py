@@ -169,7 +169,7 @@ def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam,
         loop, given = (
             (library.best_of_logits, given.numpy())
             if dtype is torch.float32
-            else (library.best_of_low_logits, dispatch.bits(given))
+            else (library.best_of_low_logits, dispatch.bf16_bits(given))
         )
         loop(given, *(each.numpy() for each in (some, torch.tensor([0, 2]), sums, values, *places)))
     expected, *in_places = best_candidates(log_probs, sums, k)
@@ -189,8 +189,8 @@ def test_sums_are_normed_for_products_in_bf16_as_in_fp32(rows: int, dim: int, is
     summed, normed = before.clone(), torch.empty(rows, dim)
     library.add_and_norm(summed.numpy(), added.float().numpy(), *norm, 1e-5, is_pre_norm, normed.numpy())
     low_summed, low_normed = before.clone(), torch.empty(rows, dim, dtype=torch.bfloat16)
-    about = (*norm, 1e-5, is_pre_norm, dispatch.bits(low_normed))
-    library.add_and_norm_low(low_summed.numpy(), dispatch.bits(added), *about)
+    about = (*norm, 1e-5, is_pre_norm, dispatch.bf16_bits(low_normed))
+    library.add_and_norm_low(low_summed.numpy(), dispatch.bf16_bits(added), *about)
     assert torch.equal(low_normed, normed.bfloat16())
     assert torch.equal(low_summed, summed)
     total = before + added.float()
@@ -279,5 +279,5 @@ def test_a_search_that_is_stopped_while_the_loops_are_imported_can_be_repeated(
     with pytest.raises(KeyboardInterrupt), dispatch.use_compiled_kernels(True):
         pass
     with dispatch.use_compiled_kernels(True):
-        assert dispatch._loops.whole, "the import went on, and was waited for"
+        assert dispatch._library.whole, "the import went on, and was waited for"
     del sys.modules["loops_that_are_stopped"]

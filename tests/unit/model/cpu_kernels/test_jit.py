@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
         (package / "__init__.py").touch()
     # one loop of its file is enough here
     file = copy / "log_softmax_topk.py"
-    file.write_text(file.read_text().partition("\n\n\n@inlined\ndef _insert")[0] + "\n")
+    file.write_text(file.read_text().partition("\n\n\n@inline_jit\ndef _insert_candidate")[0] + "\n")
     return copy
 
 
@@ -151,12 +151,12 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A folder of compiled loops, and a function that makes a loop: how many were in the cache, and compiled."""
     from numba.core import config
 
-    from tfm.model.cpu_kernels.jit import compiled
+    from tfm.model.cpu_kernels.jit import compile_function
 
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
 
     def make() -> tuple[int, int]:
-        loop = compiled("i8(i8)")(successor)
+        loop = compile_function("i8(i8)")(successor)
         assert loop(1) == 2
         return sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())
 

@@ -28,8 +28,8 @@ def bits(numbers: np.ndarray) -> np.ndarray:
 def test_the_first_numbers_are_read_and_written_and_no_others(count: int, is_low: bool) -> None:
     @njit
     def copy(read, written, count):
-        v.store_first(written, 2, count, v.load_first(read, 1, count, np.float32(-9.0)))
-        v.store(written, SIDE + 4, v.load_first(read, 1, count, np.float32(-9.0)))
+        v.store_partial(written, 2, count, v.load_partial(read, 1, count, np.float32(-9.0)))
+        v.store(written, SIDE + 4, v.load_partial(read, 1, count, np.float32(-9.0)))
 
     numbers = bits(np.arange(SIDE + 2, dtype=np.float32)) if is_low else np.arange(SIDE + 2, dtype=np.float32)
     written, num_read = np.full(2 * SIDE + 4, -1.0, np.float32), min(max(count, 0), SIDE)
@@ -45,8 +45,8 @@ def test_nothing_is_read_beyond_the_end_of_memory() -> None:
 
     @njit
     def last(numbers, found):
-        v.store(found, 0, v.load_first(numbers, len(numbers) - 3, 3, np.float32(0.0)))
-        v.store(found, SIDE, v.load_first(numbers, len(numbers), 0, np.float32(0.0)))
+        v.store(found, 0, v.load_partial(numbers, len(numbers) - 3, 3, np.float32(0.0)))
+        v.store(found, SIDE, v.load_partial(numbers, len(numbers), 0, np.float32(0.0)))
 
     pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     held = np.frombuffer(pages, np.float32)
@@ -71,7 +71,7 @@ def test_vectors_are_added_subtracted_and_multiplied() -> None:
         v.store(found, 2 * SIDE, a * b)
         v.store(found, 3 * SIDE, v.vmax(a, b))
         v.store(found, 4 * SIDE, v.floor(a))
-        v.store(found, 5 * SIDE, v.two_to_the(v.floor(b)))
+        v.store(found, 5 * SIDE, v.power_of_two(v.floor(b)))
         v.store(found, 6 * SIDE, v.splat(y[3]))
         return v.hsum(a), v.hmax(a)
 
@@ -97,7 +97,7 @@ def test_the_sums_of_four_vectors_stand_side_by_side() -> None:
 def test_one_number_that_reaches_a_bound_is_found(place: int) -> None:
     @njit
     def reaches(numbers, bound):
-        return v.any_reaches(v.load(numbers, 0), bound)
+        return v.any_at_least(v.load(numbers, 0), bound)
 
     numbers = np.full(SIDE, -1.0, np.float32)
     numbers[place] = 2.0
@@ -122,7 +122,7 @@ def test_what_is_not_a_number_is_kept_where_it_is_compared_first() -> None:
 @njit
 def _copy(read, written):  # type: ignore[no-untyped-def]
     v.store(written, 0, v.load(read, 0))
-    return v.at(read, 3)
+    return v.load_scalar(read, 3)
 
 
 @settings(max_examples=300, deadline=None)
@@ -142,7 +142,7 @@ def test_numbers_are_rounded_to_bf16_and_back_as_torch_does(each: list[int]) -> 
 def test_the_first_numbers_are_rounded_and_written_and_no_others() -> None:
     @njit
     def write(numbers, low):
-        v.store_first(low, 1, 5, v.load(numbers, 0))
+        v.store_partial(low, 1, 5, v.load(numbers, 0))
 
     low = np.zeros(SIDE, np.uint16)
     write(X, low)

@@ -53,7 +53,7 @@ def _without_gradients() -> Iterator[None]:
 def begun(model: Any, batch: int, beam: int) -> TransformerState:
     lengths = torch.arange(batch) % 9 + 1
     ids = torch.arange(int(lengths.sum())) % (VOCAB - 4) + 4
-    state: TransformerState = model.start(ids, Layout.of(lengths))
+    state: TransformerState = model.start(ids, Layout.from_lengths(lengths))
     return state.select(torch.arange(batch).repeat_interleave(beam))
 
 

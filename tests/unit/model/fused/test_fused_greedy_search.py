@@ -47,10 +47,10 @@ def prefer(model: EncoderDecoder, *tokens: int) -> EncoderDecoder:
 def expected(model: EncoderDecoder, source: list[int], shortest: int, longest: int) -> tuple[list[int], float]:
     """Greedy search in float64 by reading all anew at every step."""
     exact = copy.deepcopy(model).double()
-    read, found, total = Layout.of(torch.tensor([len(source)])), [BEGIN], 0.0
+    read, found, total = Layout.from_lengths(torch.tensor([len(source)])), [BEGIN], 0.0
     memory = exact.encode(torch.tensor(source), read)
     while found[-1] != END:
-        layout = Layout.of(torch.tensor([len(found)]))
+        layout = Layout.from_lengths(torch.tensor([len(found)]))
         hidden = exact.decode(torch.tensor(found), layout, memory, read)
         log_probs = exact.output(hidden)[-1].log_softmax(-1)
         may = log_probs.clone()
@@ -66,7 +66,7 @@ def expected(model: EncoderDecoder, source: list[int], shortest: int, longest: i
 
 def forced(model: EncoderDecoder, source: list[int], ids: list[int]) -> Tensor:
     """log p of whatever may come at each place of a hypothesis (len(ids), V), by the model in its own precision."""
-    read, layout = Layout.of(torch.tensor([len(source)])), Layout.of(torch.tensor([len(ids)]))
+    read, layout = Layout.from_lengths(torch.tensor([len(source)])), Layout.from_lengths(torch.tensor([len(ids)]))
     hidden = model.decode(torch.tensor([BEGIN, *ids[:-1]]), layout, model.encode(torch.tensor(source), read), read)
     return model.output(hidden).log_softmax(-1)
 

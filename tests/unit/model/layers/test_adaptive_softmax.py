@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from bench.flops import Work, forward
+from bench.flops import TokenCounts, forward_flops
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import run, training, write_dataset
 from tfm.data.batching.batches import pairs_from_ids
@@ -23,7 +23,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import unsupported_part
-from tfm.pipeline.model_io.loaded_model import load_model, load_weights, shapes_of, untied
+from tfm.pipeline.model_io.loaded_model import load_model, load_weights, remove_ties, shapes_of
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss
@@ -93,7 +93,7 @@ def test_it_is_torchs_adaptive_softmax_with_the_same_weights() -> None:
     theirs = nn.AdaptiveLogSoftmaxWithLoss(E, V, cutoffs=list(CUTOFFS), div_value=2.0, dtype=torch.float64)
     with torch.no_grad():
         theirs.head.weight.copy_(output.head_weight())
-        for own, tail in zip(theirs.tail, output.each_tail(), strict=True):
+        for own, tail in zip(theirs.tail, output.iterate_tails(), strict=True):
             own[0].weight.copy_(tail.project.weight)  # type: ignore[index]
             own[1].weight.copy_(tail.words.weight)  # type: ignore[index]
     torch.testing.assert_close(output(hidden), theirs.log_prob(hidden), rtol=0, atol=1e-12)
@@ -126,7 +126,7 @@ def test_gradients_are_the_slopes() -> None:
 def test_a_tail_is_computed_for_its_own_rows_alone() -> None:
     output, (hidden, targets) = layer(), rows()
     seen = []
-    for tail in output.each_tail():
+    for tail in output.iterate_tails():
         tail.project.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
         tail.words.register_forward_hook(lambda *_: pytest.fail("all logits of a tail"))
     output_loss(output, hidden, targets, smoothing=0.0)
@@ -220,7 +220,7 @@ def test_ties_share_each_clusters_tensor_and_outlive_a_file(tie: str, architectu
     again = network(architecture=architecture, tie=tie, embedding_dim=E)
     for parameter in again.parameters():
         nn.init.zeros_(parameter)
-    file = save(untied(model.state_dict()))
+    file = save(remove_ties(model.state_dict()))
     load_weights(again, load(file), Path("model"))
     for each in (model, again):
         parts = [each.embedding] if architecture == "decoder_only" else [each.source_embedding, each.target_embedding]
@@ -239,7 +239,7 @@ def test_shapes_are_found_without_memory() -> None:
     )
     model = build(config, source_vocab=V, target_vocab=V)
     found = shapes_of(config, source_vocab=V, target_vocab=V)
-    assert found == {name: tuple(each.shape) for name, each in untied(model.state_dict()).items()}
+    assert found == {name: tuple(each.shape) for name, each in remove_ties(model.state_dict()).items()}
     assert sum(torch.Size(each).numel() for each in found.values()) == num_parameters(model)
 
 
@@ -251,7 +251,7 @@ def test_cached_steps_say_what_teacher_forcing_does(architecture: str, inputs: b
     sources, targets = [[4, 8, 12, 25], [29, 7], [20]], [[29, 5, 12], [], [7, 11, 19, 4]]
     batch = pairs_from_ids(sources, targets)
     with torch.inference_mode():
-        state = model.start(batch.source, Layout.of(batch.source_lengths))
+        state = model.start(batch.source, Layout.from_lengths(batch.source_lengths))
     begins = torch.full((3,), BOS_ID)
     found = stepped_log_probs(model, state, begins, [[*target, EOS_ID] for target in targets])
     want = target_log_probs(model, sources, targets)
@@ -274,7 +274,7 @@ def test_tasks_ask_for_it_by_the_same_name() -> None:
     model = network().train()
     batch = pairs_from_ids([[4, 15, 29], [7]], [[8], [9, 20, 28, 12]])
     padded, flat = (Translation(CrossEntropy(0.0), flat_rows).loss(model, batch) for flat_rows in (None, 16))
-    layouts = Layout.of(batch.source_lengths), Layout.of(batch.target_lengths)
+    layouts = Layout.from_lengths(batch.source_lengths), Layout.from_lengths(batch.target_lengths)
     logits = model.output(model(batch.source, layouts[0], batch.target_in, layouts[1]))
     want = F.cross_entropy(logits, batch.target_out, reduction="sum")
     for loss in (padded, flat):
@@ -344,4 +344,4 @@ def test_what_has_no_room_for_it_says_so() -> None:
     config = ModelConfig(encoder=STACK, decoder=STACK, adaptive=AdaptiveConfig(cutoffs=(9,)))
     assert unsupported_part(config) == "an adaptive softmax"
     with pytest.raises(RecipeError, match=r"model\.adaptive = .* not counted"):
-        forward(config, V, Work.of([(3, 5)]))
+        forward_flops(config, V, TokenCounts.from_lengths([(3, 5)]))

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.model.attention.inner_attention import ExplicitAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.layers.dropout import POOL_SIZE, Dropout, DropoutRng

@@ -107,8 +107,8 @@ def test_a_product_does_what_the_layer_does(packs: bool, dtype: torch.dtype, mon
     with torch.inference_mode(), inference_precision(layer, dtype):
         plain, exact = plainly(layer, x, dtype), exactly(layer, x)
         assert exact.min() < 0
-        assert layer.in_bf16 == (packs and dtype is torch.bfloat16 and can_pack(dtype))
-        given = x.bfloat16() if layer.in_bf16 else x
+        assert layer.is_bf16 == (packs and dtype is torch.bfloat16 and can_pack(dtype))
+        given = x.bfloat16() if layer.is_bf16 else x
         for found in (layer(x), layer.make_matmul()(given).float()):
             assert_rounds_like(found, plain, exact, products=dtype)
         assert_rounds_like(layer.make_matmul("relu")(given).float(), plain.relu(), exact.relu(), products=dtype)

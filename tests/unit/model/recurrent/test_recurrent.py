@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.rounding import assert_rounds_like
 from tfm.data.batching.batches import pairs_from_ids
-from tfm.model.attention.inner_attention import ExplicitAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear
@@ -69,7 +69,7 @@ def network(
 
 def tokens(lengths: list[int], seed: int) -> tuple[Tensor, Layout]:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.of(torch.tensor(lengths))
+    return torch.randint(4, V, (sum(lengths),), generator=generator), Layout.from_lengths(torch.tensor(lengths))
 
 
 def close(ours: Tensor, theirs: Tensor, atol: float = 1e-10) -> None:
@@ -110,7 +110,7 @@ def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.f
 
 @pytest.mark.parametrize("cell", get_args(Cell))
 def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
-    ours, layout = layer(cell).double(), Layout.of(torch.tensor(LENGTHS))
+    ours, layout = layer(cell).double(), Layout.from_lengths(torch.tensor(LENGTHS))
     theirs, steps = torchs(ours), TimeMajorPacking(layout)
     rows = torch.randn(layout.num_rows, 3, dtype=F64, requires_grad=True)
     start = tuple(torch.randn(4, 4, dtype=F64, requires_grad=True) for _ in range(ours.num_states))
@@ -148,7 +148,7 @@ def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
 
 @pytest.mark.parametrize("cell", get_args(Cell))
 def test_gradients_written_out_are_those_of_the_equations(cell: Cell) -> None:
-    ours, steps = layer(cell, 2, 2).double(), TimeMajorPacking(Layout.of(torch.tensor([2, 3, 1])))
+    ours, steps = layer(cell, 2, 2).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([2, 3, 1])))
     rows = torch.randn(6, 2, dtype=F64, requires_grad=True)
     start = [torch.randn(3, 2, dtype=F64, requires_grad=True) for _ in range(ours.num_states)]
     weights = [ours.input.weight, ours.recurrent.weight]
@@ -160,7 +160,7 @@ def test_gradients_written_out_are_those_of_the_equations(cell: Cell) -> None:
 
 @pytest.mark.parametrize("cell", get_args(Cell))
 def test_step_by_step_is_all_at_once(cell: Cell) -> None:
-    ours, steps = layer(cell).double(), TimeMajorPacking(Layout.of(torch.tensor([5, 5])))
+    ours, steps = layer(cell).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([5, 5])))
     rows = torch.randn(10, 3, dtype=F64)
     hidden, ends = ours(rows, steps)
     states = ours.zeros(rows, 2)
@@ -175,7 +175,7 @@ def test_step_by_step_is_all_at_once(cell: Cell) -> None:
 def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
     """Beside the same layer of fp32 under autocast."""
     lengths = torch.randint(1, 9, (140,), generator=torch.Generator().manual_seed(1))
-    layout, results = Layout.of(lengths), []
+    layout, results = Layout.from_lengths(lengths), []
     rows = torch.randn(layout.num_rows, 8, generator=torch.Generator().manual_seed(2))
     for dtype, autocast in ((torch.bfloat16, False), (torch.float32, True), (F64, False)):
         ours, steps = layer(cell, 8, 16, dtype).train(), TimeMajorPacking(layout)
@@ -193,7 +193,7 @@ def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
 @given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=6), backward=st.booleans())
 @settings(max_examples=50, deadline=None)
 def test_steps_are_a_reordering(lengths: list[int], backward: bool) -> None:
-    layout = Layout.of(torch.tensor(lengths))
+    layout = Layout.from_lengths(torch.tensor(lengths))
     steps, rows = TimeMajorPacking(layout, backward=backward), torch.arange(sum(lengths))
     arranged = steps.pack(rows)
     assert torch.equal(steps.unpack(arranged), rows)
@@ -369,7 +369,12 @@ def test_layers_widths_and_heads_may_differ(attention: RecurrentAttention) -> No
 
 
 def one_by_one(model: RecurrentEncoderDecoder, source: Tensor, target: Tensor) -> Tensor:
-    return model(source, Layout.of(torch.tensor([len(source)])), target, Layout.of(torch.tensor([len(target)])))  # type: ignore[no-any-return]
+    return model(
+        source,
+        Layout.from_lengths(torch.tensor([len(source)])),
+        target,
+        Layout.from_lengths(torch.tensor([len(target)])),
+    )  # type: ignore[no-any-return]
 
 
 @variants

@@ -33,13 +33,13 @@ def network(**changes: Any) -> DecoderOnly:
 
 def rows(sentences: list[list[int]]) -> tuple[Tensor, Layout]:
     lengths = torch.tensor([len(each) for each in sentences])
-    return torch.tensor(list(chain.from_iterable(sentences))), Layout.of(lengths)
+    return torch.tensor(list(chain.from_iterable(sentences))), Layout.from_lengths(lengths)
 
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_joined_sentences_lie_one_after_the_other(flat: bool) -> None:
     lengths = torch.tensor([2, 1]), torch.tensor([1, 3])
-    one, other = (FlatLayout(each, num_rows=6) if flat else Layout.of(each) for each in lengths)
+    one, other = (FlatLayout(each, num_rows=6) if flat else Layout.from_lengths(each) for each in lengths)
     layout, order = concat_layouts(one, other)
     ids = torch.tensor(["a0 a1 b0".split().index(word) for word in ("a0", "a1", "b0")])
     assert ids.tolist() == [0, 1, 2]

@@ -11,7 +11,7 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly
 from tfm.tokenizer.special import BOS_ID
 
-LAYOUT = Layout.of(torch.tensor([2, 1, 3]))
+LAYOUT = Layout.from_lengths(torch.tensor([2, 1, 3]))
 ROWS = torch.tensor([[1.0, -4.0], [3.0, 2.0], [5.0, 5.0], [0.0, 1.0], [2.0, 0.0], [-2.0, 8.0]], dtype=torch.float64)
 POOLED = {
     "mean": [[2.0, -1.0], [5.0, 5.0], [0.0, 3.0]],
@@ -67,7 +67,10 @@ def test_a_text_is_read_after_the_begin_token(task: Task) -> None:
     plain = network(task, positions="learned", pooling="first")
     plain.load_state_dict(ours.state_dict())
     source = torch.tensor([4, 5, 6, 7, 8, 9])
-    longer, layout = torch.tensor([BOS_ID, 4, 5, BOS_ID, 6, BOS_ID, 7, 8, 9]), Layout.of(torch.tensor([3, 2, 4]))
+    longer, layout = (
+        torch.tensor([BOS_ID, 4, 5, BOS_ID, 6, BOS_ID, 7, 8, 9]),
+        Layout.from_lengths(torch.tensor([3, 2, 4])),
+    )
     wanted = plain(longer, layout)
     if task != "classification":
         wanted = wanted[[1, 2, 4, 6, 7, 8]]

@@ -44,7 +44,7 @@ def pair(languages: str) -> tuple[EncoderDecoder, EncoderDecoder]:
 
 
 def flat(texts: list[list[int]]) -> tuple[Tensor, Layout]:
-    return torch.tensor([each for text in texts for each in text]), Layout.of(
+    return torch.tensor([each for text in texts for each in text]), Layout.from_lengths(
         torch.tensor([len(each) for each in texts])
     )
 

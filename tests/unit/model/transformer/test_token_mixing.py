@@ -43,7 +43,7 @@ def test_a_convolution_is_its_equation(lengths: list[int], reach: int, causal: b
     torch.manual_seed(0)
     layer, layout = (
         ConvolutionMixing(3, reach, causal=causal, compute_dtype=F64).double(),
-        Layout.of(torch.tensor(lengths)),
+        Layout.from_lengths(torch.tensor(lengths)),
     )
     assert layer.words.bias is not None
     nn.init.normal_(layer.words.bias)
@@ -62,7 +62,7 @@ def test_a_convolution_is_its_equation(lengths: list[int], reach: int, causal: b
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_recurrent_layer_is_torchs(kind: str, causal: bool) -> None:
     layer, lengths = made(kind, causal, dim=7), [4, 1, 6]
-    layout = Layout.of(torch.tensor(lengths))
+    layout = Layout.from_lengths(torch.tensor(lengths))
     x = torch.randn(11, 7, dtype=F64)
     halves = []
     for cell, backward in zip(layer.cells, (False, True), strict=False):
@@ -85,7 +85,7 @@ def test_a_recurrent_layer_is_torchs(kind: str, causal: bool) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("causal", [True, False])
 def test_its_gradients_are_those_of_its_values(kind: str, causal: bool) -> None:
-    layer, layout = made(kind, causal, dim=2), Layout.of(torch.tensor([3, 1]))
+    layer, layout = made(kind, causal, dim=2), Layout.from_lengths(torch.tensor([3, 1]))
     x = torch.randn(4, 2, dtype=F64, requires_grad=True)
     assert torch.autograd.gradcheck(
         lambda *given: layer(given[0], layout, masked(layout, causal)), (x, *layer.parameters())
@@ -95,7 +95,7 @@ def test_its_gradients_are_those_of_its_values(kind: str, causal: bool) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @given(lengths=LENGTHS, filler=st.integers(1, 3), causal=st.booleans())
 def test_end_to_end_it_is_the_same(kind: str, lengths: list[int], filler: int, causal: bool) -> None:
-    layer, padded = made(kind, causal), Layout.of(torch.tensor(lengths))
+    layer, padded = made(kind, causal), Layout.from_lengths(torch.tensor(lengths))
     flat = FlatLayout(torch.tensor(lengths), "cpu", sum(lengths) + filler)
     x = torch.randn(sum(lengths) + filler, DIM, dtype=F64)
     want = layer(x[: sum(lengths)], padded, masked(padded, causal))
@@ -109,7 +109,7 @@ def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
     """From a cache that reading left, of sentences of several lengths."""
     layer, lengths = made(kind, True), [4, 1, 3]
     x, more = torch.randn(8, DIM, dtype=F64), torch.randn(3, DIM, dtype=F64)
-    layout = Layout.of(torch.tensor(lengths))
+    layout = Layout.from_lengths(torch.tensor(lengths))
     read, key_value = layer.prefill(x, layout, causal_mask(layout))
     assert torch.equal(read, layer(x, layout, causal_mask(layout)))
     positions = torch.cat([layout.columns.expand(3, -1), torch.tensor(lengths)[:, None]], 1)
@@ -119,14 +119,14 @@ def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
     )
     stepped = layer.step(more, LayerKVCache.from_kv(*key_value), slots)
     longer = [torch.cat([sentence, new[None]]) for sentence, new in zip(torch.split(x, lengths), more, strict=True)]
-    whole = Layout.of(torch.tensor(lengths) + 1)
+    whole = Layout.from_lengths(torch.tensor(lengths) + 1)
     want = layer(torch.cat(longer), whole, causal_mask(whole))[whole.lengths.cumsum(0) - 1]
     torch.testing.assert_close(stepped, want, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_never_asked_for_what_it_may_not_see(kind: str) -> None:
-    layout, x = Layout.of(torch.tensor([3])), torch.zeros(3, DIM, dtype=F64)
+    layout, x = Layout.from_lengths(torch.tensor([3])), torch.zeros(3, DIM, dtype=F64)
     for causal in (True, False):
         with pytest.raises(AssertionError):
             made(kind, causal)(x, layout, masked(layout, not causal))
@@ -134,7 +134,7 @@ def test_it_is_never_asked_for_what_it_may_not_see(kind: str) -> None:
 
 @given(LENGTHS, st.integers(-4, 0), st.integers(1, 5))
 def test_windows_end_where_sentences_do(lengths: list[int], first: int, stop: int) -> None:
-    positions = Layout.of(torch.tensor(lengths)).positions
+    positions = Layout.from_lengths(torch.tensor(lengths)).positions
     rows = torch.arange(1.0, sum(lengths) + 1)[:, None]
     found = windows(rows, positions, range(first, stop))
     want = []

@@ -15,7 +15,7 @@ LENGTHS = torch.tensor([4, 2, 5])
 
 def targets(seed: int = 0) -> tuple[Tensor, Layout]:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(4, V, (int(LENGTHS.sum()),), generator=generator), Layout.of(LENGTHS)
+    return torch.randint(4, V, (int(LENGTHS.sum()),), generator=generator), Layout.from_lengths(LENGTHS)
 
 
 def said(model: Any, pixels: Tensor) -> Tensor:
@@ -64,7 +64,9 @@ def test_an_image_is_read_alike_in_every_batch_and_every_image_matters(encoder: 
     whole, begin = said(model, pixels), 0
     for number, length in enumerate(LENGTHS.tolist()):
         one = pixels[number : number + 1]
-        hidden = model(one, layout_of(model, one), ids[begin : begin + length], Layout.of(torch.tensor([length])))
+        hidden = model(
+            one, layout_of(model, one), ids[begin : begin + length], Layout.from_lengths(torch.tensor([length]))
+        )
         torch.testing.assert_close(model.log_probs(hidden), whole[begin : begin + length], rtol=0, atol=1e-11)
         begin += length
     moved = said(model, pixels + torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)[:, None, None, None])

@@ -160,7 +160,7 @@ def test_scores_are_the_sums_of_the_log_probabilities_of_the_pieces(model):
     for row, (source, target) in enumerate(zip(sources, targets[:3], strict=False)):
         read = torch.tensor([*loaded.source_tokenizer.encode(source), EOS_ID])
         said = loaded.target_tokenizer.encode(target)
-        layouts = [Layout.of(torch.tensor([n]), "cpu") for n in (len(read), len(said) + 1)]
+        layouts = [Layout.from_lengths(torch.tensor([n]), "cpu") for n in (len(read), len(said) + 1)]
         with torch.no_grad():
             hidden = loaded.model(read, layouts[0], torch.tensor([BOS_ID, *said]), layouts[1])
             log_probs = torch.log(torch.softmax(loaded.model.output(hidden), -1))

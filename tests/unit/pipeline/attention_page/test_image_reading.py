@@ -11,7 +11,7 @@ from PIL import Image as PillowImage
 from tests import image_models
 from tests.tiny_model import TEXTS
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.decoding import Shape
+from tfm.data.images.decoding import ImageSize
 from tfm.data.images.preparation import ImageTransform
 from tfm.model.build import build
 from tfm.model.layout import Layout
@@ -44,7 +44,7 @@ def loaded(seen_by: str, about: dict[str, Any], **changes: object) -> LoadedMode
     tokenizer = train(TEXTS, TokenizerConfig(vocab_size=60))
     model = build(config, source_vocab=0, target_vocab=tokenizer.vocab_size, image=image_models.SHAPE, seed=3).eval()
     values = np.array([[[20, 21, 22], [250, 30, 10]]], np.uint8)
-    images = ImageTransform(Shape(6, 9, 3), ChannelStatistics.from_pixels(values))
+    images = ImageTransform(ImageSize(6, 9, 3), ChannelStatistics.from_pixels(values))
     return LoadedModel(model, tokenizer, tokenizer, config, Path("runs/x/model"), images)
 
 
@@ -77,7 +77,7 @@ def test_the_weights_are_those_of_the_equation(file: Path) -> None:
         # what enters cross-attention, caught on the way
         caught: list[torch.Tensor] = []
         hook = layer.cross_attention.register_forward_pre_hook(lambda _, given: caught.append(given[0]))
-        target = Layout.of(torch.tensor([len(ids)]))
+        target = Layout.from_lengths(torch.tensor([len(ids)]))
         network.decode(torch.tensor(ids), target, memory, network.source_layout(pixels, torch.ones(1)))
         hook.remove()
         queries, keys = layer.cross_attention.query(caught[0]), layer.cross_attention.key_value(memory)[:, :8]

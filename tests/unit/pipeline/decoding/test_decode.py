@@ -37,7 +37,7 @@ class Countdown:
     read: list[list[int]] = field(default_factory=list)
 
     def source_layout(self, source, lengths):
-        return Layout.of(lengths)
+        return Layout.from_lengths(lengths)
 
     def start(self, source, layout):
         self.read += [row[mask].tolist() for row, mask in zip(layout.pad(source), layout.mask, strict=True)]
@@ -112,17 +112,19 @@ def test_length_norms_are_the_published_ones():
 
 
 def test_limits_follow_from_the_sentence_alone():
-    rules = LogitsProcessor.of(
+    rules = LogitsProcessor.from_config(
         [3, 8, 100], DecodingConfig(max_ratio=1.5, min_length=30), max_length=60, prefixes=[[], [4] * 40, []]
     )
     assert rules.longest.tolist() == [24, 40, 59]
     assert rules.shortest.tolist() == [24, 30, 30]
-    assert LogitsProcessor.of([3, 8], DecodingConfig(max_length=5), max_length=60).longest.tolist() == [5, 5]
+    assert LogitsProcessor.from_config([3, 8], DecodingConfig(max_length=5), max_length=60).longest.tolist() == [5, 5]
     assert rules.select(torch.tensor([2])).longest.tolist() == [59]
 
 
 def test_rules_forbid_what_may_not_come():
-    rules = LogitsProcessor.of([2, 2, 2], DecodingConfig(min_length=1, max_length=2), 60, prefixes=[[], [5, 6], []])
+    rules = LogitsProcessor.from_config(
+        [2, 2, 2], DecodingConfig(min_length=1, max_length=2), 60, prefixes=[[], [5, 6], []]
+    )
     allowed = []
     for num_pieces in range(3):
         log_probs = torch.randn(3, 2, VOCAB)
@@ -266,7 +268,7 @@ def test_forced_log_probs_sum_over_pieces_and_end_token():
     assert found.dtype == np.float64
     for source, target, total in zip(sources, targets, found, strict=True):
         source, out = [*source[:11], EOS_ID], torch.tensor([*target, EOS_ID])
-        layouts = [Layout.of(torch.tensor([length])) for length in (len(source), len(out))]
+        layouts = [Layout.from_lengths(torch.tensor([length])) for length in (len(source), len(out))]
         with torch.no_grad():
             hidden = model(torch.tensor(source), layouts[0], torch.tensor([BOS_ID, *target]), layouts[1])
             log_probs = model.output(hidden).log_softmax(-1)

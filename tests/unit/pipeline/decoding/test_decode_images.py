@@ -8,7 +8,7 @@ import torch
 
 from tests.image_models import DECODERS, ENCODERS, SHAPE, layout_of, network
 from tfm.data.images.channel_statistics import ChannelStatistics
-from tfm.data.images.decoding import Shape
+from tfm.data.images.decoding import ImageSize
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 from tfm.data.images.store import ImageStore
@@ -21,7 +21,7 @@ LONGEST = 6
 
 
 def some_images(number: int) -> RowImages:
-    shape = Shape(SHAPE.height, SHAPE.width, SHAPE.channels)
+    shape = ImageSize(SHAPE.height, SHAPE.width, SHAPE.channels)
     pixels = np.random.default_rng(1).integers(0, 256, (number, shape.height, shape.width, 3), np.uint8)
     statistics = ChannelStatistics.from_pixels(pixels)
     return RowImages(ImageStore(pixels, np.arange(number), statistics, {}), ImageTransform(shape, statistics))
@@ -31,7 +31,7 @@ def by_reading_anew(model: Any, pixels: torch.Tensor) -> list[int]:
     """Greedy search for one image by teacher forcing."""
     found = [BOS_ID]
     while found[-1] != EOS_ID:
-        layout = Layout.of(torch.tensor([len(found)]))
+        layout = Layout.from_lengths(torch.tensor([len(found)]))
         hidden = model(pixels, layout_of(model, pixels), torch.tensor(found), layout)
         log_probs = model.log_probs(hidden)[-1]
         log_probs[[PAD_ID, BOS_ID]] = -torch.inf

@@ -58,7 +58,7 @@ def folders(tmp_path_factory):
 
 def test_probabilities_are_averaged():
     members = [HashModel(9, seed) for seed in range(3)]
-    source, layout = torch.tensor([4, 5, EOS_ID]), Layout.of(torch.tensor([3]))
+    source, layout = torch.tensor([4, 5, EOS_ID]), Layout.from_lengths(torch.tensor([3]))
     ensemble = Ensemble(members)
     predict, state = ensemble.step(torch.tensor([BOS_ID]), ensemble.start(source, layout))
     each = [member.step(torch.tensor([BOS_ID]), member.start(source, layout))[0](slice(None)) for member in members]

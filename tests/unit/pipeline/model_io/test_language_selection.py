@@ -8,7 +8,7 @@ import tokenizers
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.languages import ISO_639_3, iso_of
+from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
@@ -99,4 +99,7 @@ def test_a_text_that_spells_a_language_is_text() -> None:
 def test_codes_are_those_of_iso() -> None:
     assert all(len(two) == 2 and len(three) == 3 for two, three in ISO_639_3.items())
     assert len({*ISO_639_3.values()}) == len(ISO_639_3)
-    assert [iso_of(code) for code in ("deu", "deu_Latn", "de_DE", "de", "ast", "xx")] == ["deu"] * 4 + ["ast", None]
+    assert [to_iso_639_3(code) for code in ("deu", "deu_Latn", "de_DE", "de", "ast", "xx")] == ["deu"] * 4 + [
+        "ast",
+        None,
+    ]

@@ -78,14 +78,14 @@ def plain(loaded: LoadedModel, ids: list[int]) -> float:
         return 0.0
     with torch.inference_mode():
         read = torch.tensor([BOS_ID, *ids[:-1]])
-        logits = loaded.model.output(loaded.model.read(read, Layout.of(torch.tensor([len(ids)]))))
+        logits = loaded.model.output(loaded.model.read(read, Layout.from_lengths(torch.tensor([len(ids)]))))
         shares = logits.double().exp() / logits.double().exp().sum(1, keepdim=True)
     return math.fsum(math.log(shares[row, piece]) for row, piece in enumerate(ids))
 
 
 def plain_pair(loaded: LoadedModel, source: list[int], target: list[int]) -> float:
     """log p(target, end | source), step by step."""
-    state = loaded.model.start(torch.tensor([*source, EOS_ID]), Layout.of(torch.tensor([len(source) + 1])))
+    state = loaded.model.start(torch.tensor([*source, EOS_ID]), Layout.from_lengths(torch.tensor([len(source) + 1])))
     total, token = 0.0, BOS_ID
     with torch.inference_mode():
         for wanted in [*target, EOS_ID]:
@@ -416,7 +416,7 @@ def test_lines_are_read_as_they_are(tmp_path: Path) -> None:
 def test_the_built_in_contrast_set_is_of_the_sentences_of_a_recipes_test_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfm.data.corpora.sources import pairs
+    from tfm.data.corpora.sources import read_pairs
     from tfm.data.corpus_config import CorpusConfig
 
     monkeypatch.chdir(tmp_path)
@@ -427,7 +427,7 @@ def test_the_built_in_contrast_set_is_of_the_sentences_of_a_recipes_test_sets(
     for each in found:
         split = each.name.removeprefix("it ")
         corpus = CorpusConfig(format="generated", path="it", split=split, size=registry.CONTRASTS)
-        assert [(item.context, item.alternatives[item.answer]) for item in each.items] == list(pairs(corpus))
+        assert [(item.context, item.alternatives[item.answer]) for item in each.items] == list(read_pairs(corpus))
         assert {item.category for item in each.items} == {"subject", "object", "same gender"}
 
 

@@ -51,7 +51,9 @@ def plain_nll(loaded: LoadedModel, lines: list[str]) -> tuple[float, int]:
             window = tokens[start : start + loaded.model.max_length]
             read = torch.tensor([BOS_ID, *window[:-1]])
             with torch.no_grad():
-                logits = loaded.model.output(loaded.model.read(read, Layout.of(torch.tensor([len(window)]), "cpu")))
+                logits = loaded.model.output(
+                    loaded.model.read(read, Layout.from_lengths(torch.tensor([len(window)]), "cpu"))
+                )
             total -= float(logits.log_softmax(-1)[torch.arange(len(window)), torch.tensor(window)].sum())
             count += len(window)
     return total, count
@@ -124,7 +126,7 @@ def test_ordinary_text_has_a_plain_signature_and_no_warnings(tmp_path: Path) -> 
 def test_characters_are_those_of_the_text_or_of_what_is_kept_whichever_are_fewer(
     texts: list[str], read: int, kept: int
 ) -> None:
-    found = Characters.of(texts, tiny_model().target_tokenizer)
+    found = Characters.count_texts(texts, tiny_model().target_tokenizer)
     assert (found.read, found.kept, found.count) == (read, kept, min(read, kept))
     assert ("read:" in found.signature) == (read != kept)
     assert Characters(4, 9).count == 4

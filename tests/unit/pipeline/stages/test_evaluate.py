@@ -13,7 +13,7 @@ import torch
 
 from tests.rounding import assert_rounds_like
 from tfm.data.dataset.split import Column
-from tfm.data.dataset.store import write_about, write_split
+from tfm.data.dataset.store import write_metadata, write_split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
@@ -97,7 +97,7 @@ def dataset(tmp_path: Path, loaded: LoadedModel) -> Path:
             extra = ([1.0] * len(sources),) if name == "train" else (sources, targets)
             with write_split(draft.folder / name, texts=name != "train") as writer:
                 writer.write(*ids, *extra)
-        write_about(draft.folder, tests=list(tests), batch_tokens=64, train_corpora=[])
+        write_metadata(draft.folder, tests=list(tests), batch_tokens=64, train_corpora=[])
     return tmp_path / "dataset"
 
 

@@ -18,8 +18,8 @@ from tests.tiny_images import COLOURS, SHAPE, write_folder, write_idx
 from tests.unit.pipeline.stages.test_preprocess import Loud
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.image_sources import images
-from tfm.data.corpora.sources import content_fingerprints, rows
+from tfm.data.corpora.image_sources import read_images
+from tfm.data.corpora.sources import content_fingerprints, read_rows
 from tfm.data.dataset import image_examples
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split import Dataset, Split
@@ -27,7 +27,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
-from tfm.data.table_keys import without_unset
+from tfm.data.table_keys import drop_unset
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -174,7 +174,7 @@ def test_a_column_of_images_is_identified_by_what_is_read_of_it(tmp_path: Path) 
         about = {"format": "huggingface", "path": hub, "split": "train", "image": "image", "target": "text"}
         (corpus,) = DataConfig.model_validate({"train": about, "images": SHAPE}).train
         ((_, _, fingerprint),) = content_fingerprints(corpus)
-        (image,) = images(corpus, rows)
+        (image,) = read_images(corpus, read_rows)
         return [(fingerprint, image.key)]
 
     file = tmp_path / "a.png"
@@ -343,10 +343,10 @@ def save_words(folder: Path) -> Path:
 
 def test_texts_are_described_as_before_there_were_images(tmp_path: Path) -> None:
     text = {"source": str(tmp_path / "a"), "target": str(tmp_path / "b")}
-    found = without_unset(DataConfig.model_validate({"train": text, "valid": text}).model_dump(mode="json"))
+    found = drop_unset(DataConfig.model_validate({"train": text, "valid": text}).model_dump(mode="json"))
     assert "images" not in found
     assert not {"image", "classes"} & found["train"][0].keys()
-    seen = without_unset(DataConfig.model_validate(config(tmp_path)).model_dump(mode="json"))
+    seen = drop_unset(DataConfig.model_validate(config(tmp_path)).model_dump(mode="json"))
     assert seen["images"]["height"] == 8
 
 

@@ -10,7 +10,7 @@ import tokenizers
 from pydantic import ValidationError
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.directions import target_languages, temperature_weights
 from tfm.data.dataset.split import Dataset
@@ -64,7 +64,7 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
 
 def test_a_tokenizer_that_names_languages_stays_as_it_is(tmp_path: Path) -> None:
     """As that of an imported NLLB: both languages stand before a source."""
-    texts = [text for pair in pairs(corpus("eng", "deu", 40)) for text in pair]
+    texts = [text for pair in read_pairs(corpus("eng", "deu", 40)) for text in pair]
     train(texts, TokenizerConfig(vocab_size=150)).save(file := tmp_path / "tokenizer.json")
     whole = tokenizers.Tokenizer.from_file(str(file))
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True) for each in ("deu_Latn", "eng_Latn")])

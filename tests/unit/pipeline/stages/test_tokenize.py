@@ -18,7 +18,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter, showing_time
 from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.code_points import load_pair
-from tfm.tokenizer.config import OF_SOURCE, OF_TARGET, TAKING_KEYS, TokenizerConfig
+from tfm.tokenizer.config import FOREIGN_KEYS, SOURCE_KEYS, TARGET_KEYS, TokenizerConfig
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -204,7 +204,7 @@ def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
     without = {"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels"}
-    without |= {*OF_SOURCE, *OF_TARGET, *TAKING_KEYS}
+    without |= {*SOURCE_KEYS, *TARGET_KEYS, *FOREIGN_KEYS}
     assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude=without)
     assert document["command"] == COMMAND
 

@@ -9,7 +9,7 @@ import torch
 
 from tests.rounding import assert_rounds_like
 from tfm.data.dataset.split import Column
-from tfm.data.dataset.store import write_about, write_split
+from tfm.data.dataset.store import write_metadata, write_split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
@@ -69,7 +69,7 @@ def dataset(tmp_path, loaded):
             ids = column.take(np.arange(len(column)))
             with write_split(draft.folder / name, texts=lines is not None) as writer:
                 writer.write(ids, ids, *(([1.0] * len(column),) if lines is None else (lines, lines)))
-        write_about(draft.folder, tests=list(tests), batch_tokens=64, train_corpora=[])
+        write_metadata(draft.folder, tests=list(tests), batch_tokens=64, train_corpora=[])
     return tmp_path / "dataset"
 
 

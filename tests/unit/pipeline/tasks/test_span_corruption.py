@@ -15,7 +15,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, StackConfig
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.span_corruption import SpanCorruption, compositions, num_hidden, num_spans
-from tfm.tokenizer.sampled import hashed
+from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 STACK = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=24)
@@ -78,7 +78,7 @@ def test_spans_put_back_into_their_source_give_the_text(share: float, mean_lengt
 
 
 def keys_of(rows: Any, key: int = 3) -> Any:
-    return hashed(np.array([key], np.uint64), rows)
+    return hash_numbers(np.array([key], np.uint64), rows)
 
 
 def test_what_is_hidden_follows_from_the_key_of_the_text_alone() -> None:
@@ -130,7 +130,7 @@ def test_all_ways_to_hide_spans_are_equally_likely() -> None:
 
 def test_compositions_sum_to_their_totals() -> None:
     totals, parts = np.array([5, 1, 7, 0, 9]), np.array([2, 1, 7, 0, 3])
-    sizes = compositions(totals, parts, hashed(np.array([3], np.uint64), np.arange(5)))
+    sizes = compositions(totals, parts, hash_numbers(np.array([3], np.uint64), np.arange(5)))
     each = np.split(sizes, np.cumsum(parts)[:-1])
     assert [len(one) for one in each] == parts.tolist()
     assert [int(one.sum()) for one in each] == totals.tolist()

@@ -19,7 +19,7 @@ from torch import Tensor
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
-from tfm.data.batching.example_keys import keys_of_texts
+from tfm.data.batching.example_keys import text_keys
 from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
@@ -43,7 +43,7 @@ from tfm.pipeline.tasks.word_vectors import (
     num_words,
 )
 from tfm.pipeline.training_config import TrainingConfig
-from tfm.tokenizer.sampled import hashed
+from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import UNK_ID
 
 TEXTS = [[4, 5, 6, 4], [7, UNK_ID, 8], [5], [9, 4, 10, 11, 6]]
@@ -60,7 +60,7 @@ def task_of(config: ModelConfig, smoothing: float = 0.0) -> WordVectorTask:
 
 
 def keys_of(count: int, key: int) -> Any:
-    return hashed(np.array([key], np.uint64), np.arange(count))
+    return hash_numbers(np.array([key], np.uint64), np.arange(count))
 
 
 def split_of(texts: Sequence[Sequence[int]]) -> Split:
@@ -113,7 +113,7 @@ def test_negative_sampling_is_equation_4(architecture: str, monkeypatch: pytest.
     task, model, batch = made(config_of(architecture, window=2, negatives=3))
     noise = torch.randint(4, 12, (len(predictions(architecture, model, 2)), 3))
     monkeypatch.setattr(word_vectors, "noise_words", lambda *_: noise)
-    monkeypatch.setattr(word_vectors, "pairs_within", in_order_of_words)
+    monkeypatch.setattr(word_vectors, "neighbour_pairs", in_order_of_words)
     found = task.loss(model, batch)
     total, output = torch.zeros((), dtype=torch.float64), model.output.weight
     for (h, word), others in zip(predictions(architecture, model, 2), noise.tolist(), strict=True):
@@ -173,9 +173,9 @@ def test_validation_counts_each_prediction_that_is_the_likeliest_of_all(architec
 def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
     task, model, batch = made(config_of(window=2, negatives=2))
     found, correct, count = task.evaluate(model, batch), 0, 0
-    keys = keys_of_texts(batch.tokens_out.numpy(), batch.lengths.numpy())
+    keys = text_keys(batch.tokens_out.numpy(), batch.lengths.numpy())
     for number in range(7):
-        reach, drawn = torch.full_like(batch.tokens_out, 2), hashed(keys, np.array([number]))
+        reach, drawn = torch.full_like(batch.tokens_out, 2), hash_numbers(keys, np.array([number]))
         hidden, wanted, of_words = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), reach, drawn)
         noise, output = noise_words(model.frequencies, wanted, 2, of_words()), model.output.weight
         true = [hidden[n] @ output[wanted[n]] for n in range(len(wanted))]
@@ -189,7 +189,7 @@ def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
 def test_each_prediction_has_noise_words_of_its_own() -> None:
     """In every pass others, for a word's neighbours others, and the same for the same text beside other texts."""
     task, model, batch = made(config_of(window=3, negatives=3), [[4, 5, 6, 4, 5, 6]] * 2)
-    keys = keys_of_texts(batch.tokens_out.numpy(), batch.lengths.numpy())
+    keys = text_keys(batch.tokens_out.numpy(), batch.lengths.numpy())
     reach, kept = torch.full_like(batch.tokens_out, 3), word_vectors.is_word(batch.tokens_out)
     *_, found = task._predictions(model, batch, kept, reach, keys)
     assert len(set(found().tolist())) == len(found()) // 2
@@ -255,7 +255,7 @@ def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[flo
         wanted = torch.full((4,), word)
         drawn = noise_words(frequencies, wanted, 50, keys_of(4, key))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(word_vectors, "uniform", lambda keys: np.tile(ends, (len(keys), 1)))
+            patch.setattr(word_vectors, "keys_as_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
             drawn = torch.cat([drawn, noise_words(frequencies, wanted, 4, keys_of(4, key))], 1)
         if any(frequencies.pow(0.75).cumsum(0)[-1] > frequencies.pow(0.75)[word] for _ in others):
             assert set(drawn.flatten().tolist()) <= others

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate, average_log_probability, term
+from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate_vocabularies, average_log_probability, term
 
 PIECES = {"a": -1.0, "b": -1.5, "म": -1.25, "ab": -2.0, "ba": -3.0, "aba": -3.1, " a": -2.2, " ": -1.1}
 
@@ -56,7 +56,9 @@ def test_of_gains_that_shrink_the_greedy_allocation_is_the_best_there_is(gains: 
         pieces = {f"{language} {number}": -1.0 for number in range(min(steps, 6))}
         return LanguageVocabulary(pieces, sum(gains[language][: len(pieces)]))
 
-    found = allocate({str(each): lambda steps, each=each: at(each, steps) for each in range(len(gains))}, size)
+    found = allocate_vocabularies(
+        {str(each): lambda steps, each=each: at(each, steps) for each in range(len(gains))}, size
+    )
     assert sum(len(each.pieces) for each in found.values()) == size
     best = max(
         sum(sum(gain[:steps]) for gain, steps in zip(gains, all_steps, strict=True))
@@ -70,7 +72,7 @@ def test_pieces_that_languages_share_are_counted_once_and_too_few_end_it() -> No
     def at(steps: int) -> LanguageVocabulary:
         return LanguageVocabulary({str(number): -1.0 for number in range(min(2 * steps, 10))}, float(steps))
 
-    found = allocate({"a": at, "b": at}, 6)
+    found = allocate_vocabularies({"a": at, "b": at}, 6)
     assert len({piece for each in found.values() for piece in each.pieces}) == 6
-    assert {len(each.pieces) for each in allocate({"a": at, "b": at}, 50).values()} == {10}
-    assert allocate({}, 6) == {}
+    assert {len(each.pieces) for each in allocate_vocabularies({"a": at, "b": at}, 50).values()} == {10}
+    assert allocate_vocabularies({}, 6) == {}

@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from tfm.tokenizer.foreign.renumbered import RenumberedTokenizer, pieces_of, renumber
+from tfm.tokenizer.foreign.renumbered import RenumberedTokenizer, document_pieces, renumber
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -28,7 +28,7 @@ def unigram(*first: str) -> dict[str, Any]:
 def checked(document: dict[str, Any], roles: dict[str, int], size: int) -> tuple[RenumberedTokenizer, Tokenizer]:
     """Every piece has the number that `rows` says."""
     found = renumber(document, roles, size)
-    made, there = Tokenizer.from_json(json.dumps(found.document)), pieces_of(document)
+    made, there = Tokenizer.from_json(json.dumps(found.document)), document_pieces(document)
     assert made.vocab_size == len(found.rows)
     assert [made.piece(number) for number in range(4)] == [*SPECIALS]
     for number in range(4, made.vocab_size):

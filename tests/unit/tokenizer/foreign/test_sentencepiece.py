@@ -9,14 +9,14 @@ import pytest
 
 from tests.ten_scripts import lines_of
 from tests.tiny_model import TEXTS
-from tfm.tokenizer.foreign.renumbered import OTHER, pieces_of, renumber
+from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, renumber
 from tfm.tokenizer.foreign.sentencepiece import (
     SentencePiece,
-    as_document,
+    embed_model,
     have_same_ids,
+    make_document,
     model_document,
     read_model,
-    with_whole_model,
 )
 from tfm.tokenizer.growth.trainer import growth_problem
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
@@ -53,7 +53,7 @@ def test_its_pieces_are_ours(settings: dict[str, Any]) -> None:
     for number, piece in enumerate(pieces[4:], 3):
         assert model.scores[piece] == pytest.approx(theirs.get_score(number))
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.from_json(json.dumps(as_document(model, pieces, roles)))
+    ours = Tokenizer.from_json(json.dumps(make_document(model, pieces, roles)))
     for text in (*TEXTS, *HARD):
         unknown = theirs.unk_id()
         wanted = [
@@ -68,14 +68,14 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     pieces = [PAD, UNK, "<s>", EOS, *own, "▁Meer", "Q"]
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.from_json(json.dumps(as_document(read_model(data), pieces, roles)))
-    other = as_document(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
+    ours = Tokenizer.from_json(json.dumps(make_document(read_model(data), pieces, roles)))
+    other = make_document(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
     assert have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
-    other = as_document(read_model(data), [*pieces[:-1], "R"], roles)
+    other = make_document(read_model(data), [*pieces[:-1], "R"], roles)
     assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
-    assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(as_document(read_model(data), pieces[:-1], roles))))
+    assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(make_document(read_model(data), pieces[:-1], roles))))
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
-    assert ours.piece(len(pieces) - 1) == OTHER + "Q"
+    assert ours.piece(len(pieces) - 1) == FILLER_PREFIX + "Q"
     assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
 
 
@@ -86,8 +86,8 @@ def test_pieces_that_the_vocabulary_lacks_cut_texts_and_are_unknown(kind: str) -
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     kept = [piece for place, piece in enumerate(own) if place % 3]
     pieces = [PAD, UNK, "<s>", EOS, *kept]
-    document = as_document(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
-    ours = Tokenizer.from_json(json.dumps(with_whole_model(document, model)))
+    document = make_document(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
+    ours = Tokenizer.from_json(json.dumps(embed_model(document, model)))
     assert ours.vocab_size == len(pieces) + 2
     cut = [theirs.encode(text, out_type=str) for text in (*TEXTS, *HARD, "<unnumbered> <unused:5>")]
     assert len({piece for text in cut for piece in text} & {*own} - {*kept}) > 3
@@ -139,7 +139,7 @@ def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any
     data, theirs = trained(lines_of(800, seed=1), **({"vocab_size": 700, "character_coverage": 0.999} | settings))
     document = model_document(read_model(data))
     size = theirs.get_piece_size()
-    assert [*pieces_of(document)] == [*range(size)]
+    assert [*document_pieces(document)] == [*range(size)]
     control = {PAD: theirs.pad_id(), UNK: theirs.unk_id(), BOS: theirs.bos_id(), EOS: theirs.eos_id()}
     found = renumber(document, {role: number for role, number in control.items() if number >= 0}, size)
     ours = Tokenizer.from_json(json.dumps(found.document))

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.sources import pairs
-from tfm.data.corpora.splits import resolve
+from tfm.data.corpora.sources import read_pairs
+from tfm.data.corpora.splits import resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -48,7 +48,7 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
 
 def advised(file: Path, **keys: str | None) -> str:
     with pytest.raises(DataError, match=r"is a file, and data\.path is a folder .* set data\.train = {") as error:
-        resolve(DataConfig.model_validate({"path": str(file), **keys}))
+        resolve_splits(DataConfig.model_validate({"path": str(file), **keys}))
     assert "\n" not in str(error.value)
     return str(error.value).partition("data.train = ")[2]
 
@@ -64,7 +64,7 @@ def corpus(table: str) -> CorpusConfig:
 def test_what_is_advised_reads_the_file(name: str, tmp_path: Path) -> None:
     content, expected = FILES[name]
     (tmp_path / name).write_text(content, "utf-8")
-    assert list(pairs(corpus(advised(tmp_path / name)))) == expected
+    assert list(read_pairs(corpus(advised(tmp_path / name)))) == expected
 
 
 def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["A"], "label": ["x"]}), tmp_path / "a.parquet")
     (tmp_path / "b").write_bytes((tmp_path / "a.parquet").read_bytes())
     for name in ("a.parquet", "b"):
-        assert list(pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
+        assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
         (tmp_path / name).write_bytes(b"\xff\0{")
         assert f"format = {said}, path" in advised(tmp_path / name)

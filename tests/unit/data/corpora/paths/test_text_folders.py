@@ -8,7 +8,7 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Portion
-from tfm.data.corpora.splits import Splits, resolve
+from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.errors import DataError
 
 
@@ -18,7 +18,7 @@ def lay_out(folder: Path, *names: str) -> None:
 
 
 def found(folder: Path, source: str | None, target: str) -> Splits:
-    return resolve(DataConfig(path=str(folder), source=source, target=target))
+    return resolve_splits(DataConfig(path=str(folder), source=source, target=target))
 
 
 LAYOUTS: dict[str, tuple[list[str], str, str | None, list[str]]] = {
@@ -86,7 +86,7 @@ def test_files_with_other_endings_are_named_with_the_keys_that_take_them(
 ) -> None:
     lay_out(tmp_path, *names)
     with pytest.raises(DataError, match=re.escape(said)):
-        resolve(DataConfig(path=str(tmp_path)))
+        resolve_splits(DataConfig(path=str(tmp_path)))
 
 
 def test_names_that_would_be_there_twice_stay(tmp_path: Path) -> None:

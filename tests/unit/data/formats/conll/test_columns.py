@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import by_words, pairs
+from tfm.data.corpora.sources import read_pairs, with_tagged_words
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.conll.schemes import SchemeCheck
@@ -26,7 +26,7 @@ Blackburn NNP I-NP I-PER
 
 def read(file: Path, text: str, **keys: Any) -> list[tuple[str, str]]:
     file.write_text(text, "utf-8", newline="")
-    return list(pairs(CorpusConfig.model_validate({"format": "conll", "path": str(file), **keys})))
+    return list(read_pairs(CorpusConfig.model_validate({"format": "conll", "path": str(file), **keys})))
 
 
 def said(file: Path, text: str) -> list[str]:
@@ -48,8 +48,8 @@ def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: P
 def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
     text = "# id 1\nNew York\tB-LOC\nist\tO\n \n\nda\tO\n".replace("\n", end)
     assert read(tmp_path / "a", text) == [("New York ist", "B-LOC O"), ("da", "O")]
-    corpus = by_words(CorpusConfig(format="conll", path=str(tmp_path / "a")))
-    assert list(pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
+    corpus = with_tagged_words(CorpusConfig(format="conll", path=str(tmp_path / "a")))
+    assert list(read_pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import pairs
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -82,7 +82,7 @@ msgstr ""
 
 def read(path: Path, content: str | bytes, **keys: Any) -> list[tuple[str, str]]:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return list(pairs(CorpusConfig.model_validate({"path": str(path), **keys})))
+    return list(read_pairs(CorpusConfig.model_validate({"path": str(path), **keys})))
 
 
 def test_a_translation_memory(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_translation_memory(tmp_path: Path) -> None:
 @pytest.mark.skipif(not WILD.exists(), reason="needs ../shared")
 def test_the_memory_among_the_examples() -> None:
     corpus = CorpusConfig(format="tmx", path=str(WILD / "memory.tmx"), source="en", target="de")
-    assert list(pairs(corpus)) == [("A dog.", "Ein Hund.")]
+    assert list(read_pairs(corpus)) == [("A dog.", "Ein Hund.")]
 
 
 def test_xliff_of_both_versions(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_large_memory_is_read_bit_by_bit(tmp_path: Path) -> None:
     file = tmp_path / "a.tmx"
     unit = '<tu><tuv xml:lang="en"><seg>{0}</seg></tuv><tuv xml:lang="de"><seg>{0} {0}</seg></tuv></tu>\n'
     file.write_text("<tmx><body>" + "".join(map(unit.format, range(20_000))) + "</body></tmx>")
-    found = pairs(CorpusConfig(format="tmx", path=str(file), source="en", target="de"))
+    found = read_pairs(CorpusConfig(format="tmx", path=str(file), source="en", target="de"))
     assert next(found) == ("0", "0 0")
     file.write_bytes(file.read_bytes()[: os.path.getsize(file) // 2])
     with pytest.raises(DataError, match="not XML"):

@@ -21,7 +21,7 @@ from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.tokenizer.foreign.sentencepiece import OTHER
+from tfm.tokenizer.foreign.sentencepiece import FILLER_PREFIX
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 from tfm.tokenizer.train import make_label_tokenizer
 
@@ -176,7 +176,7 @@ def test_ids_logits_and_greedy_output_are_theirs(name: str, tmp_path: Path) -> N
     size = ours.target_tokenizer.vocab_size
     row = rows_of(folder, ours, model)
     # a letter that only the target's SentencePiece model has is unknown here; there it depends on those beside it
-    spelled = {ours.source_tokenizer.piece(number).removeprefix(OTHER) for number in range(size)}
+    spelled = {ours.source_tokenizer.piece(number).removeprefix(FILLER_PREFIX) for number in range(size)}
     unknown = spelled - {ours.source_tokenizer.piece(number) for number in range(size)}
     lines = [text for text in LINES if not {*text} & unknown]
     assert len(lines) >= 6

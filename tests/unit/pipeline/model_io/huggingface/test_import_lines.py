@@ -23,7 +23,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.tokenizer.foreign.sentencepiece import OTHER
+from tfm.tokenizer.foreign.sentencepiece import FILLER_PREFIX
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
@@ -91,7 +91,7 @@ def test_200_lines_are_what_transformers_makes_of_them(
     ours, model, tokenizer, row = pair
     known = {ours.source_tokenizer.piece(number) for number in range(len(row))}
     # a letter that only the target's SentencePiece model has is unknown here; there it depends on those beside it
-    elsewhere = {ours.source_tokenizer.piece(number).removeprefix(OTHER) for number in range(len(row))} - known
+    elsewhere = {ours.source_tokenizer.piece(number).removeprefix(FILLER_PREFIX) for number in range(len(row))} - known
     lines = [each for each in lines if not {*each[0]} & elsewhere][:NUM_LINES]
     assert len(lines) == NUM_LINES
     sources = ours.source_tokenizer.encode_batch([english for english, _ in lines])

@@ -61,7 +61,7 @@ def our_logits(ours: LoadedModel, texts: list[str]) -> torch.Tensor:
     """Of all rows, or of all texts."""
     batch = pairs_from_ids(ours.source_tokenizer.encode_batch(texts), [[]] * len(texts))
     with torch.no_grad():
-        found: torch.Tensor = ours.model.output(ours.model(batch.source, Layout.of(batch.source_lengths)))
+        found: torch.Tensor = ours.model.output(ours.model(batch.source, Layout.from_lengths(batch.source_lengths)))
     return found
 
 
@@ -103,7 +103,7 @@ def test_hidden_pieces_are_predicted_as_there(name: str, tmp_path: Path) -> None
     ids = ours.source_tokenizer.encode(SCRIPTS[3])
     hidden = torch.tensor([*ids[:2], PAD_ID, *ids[3:], EOS_ID])
     with torch.no_grad():
-        found = ours.model.output(ours.model(hidden, Layout.of(torch.tensor([len(hidden)]))))[2]
+        found = ours.model.output(ours.model(hidden, Layout.from_lengths(torch.tensor([len(hidden)]))))[2]
     read = tokenizer(SCRIPTS[3], return_tensors="pt", split_special_tokens=True)
     read["input_ids"][0, 3] = tokenizer.mask_token_id
     with torch.no_grad():
@@ -180,7 +180,7 @@ def test_an_encoder_without_a_head_is_one_to_start_from(name: str, tmp_path: Pat
     with torch.no_grad():
         wanted = model(**read).last_hidden_state[0]
         ids = torch.tensor([*ours.source_tokenizer.encode(SCRIPTS[5]), EOS_ID])
-        found = ours.model.encode(ids, Layout.of(torch.tensor([len(ids)])))
+        found = ours.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)])))
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
 
 
@@ -342,7 +342,9 @@ def test_control_tokens_called_as_ours_may_have_other_roles(tmp_path: Path) -> N
     ids = ours.source_tokenizer.encode("a dog")
     assert ids == tokenizer("a dog", add_special_tokens=False).input_ids
     with torch.no_grad():
-        found = ours.model.output(ours.model(torch.tensor([*ids, EOS_ID]), Layout.of(torch.tensor([len(ids) + 1]))))
+        found = ours.model.output(
+            ours.model(torch.tensor([*ids, EOS_ID]), Layout.from_lengths(torch.tensor([len(ids) + 1])))
+        )
         wanted = model(torch.tensor([[2, *ids, 3]])).logits[0, 1:]
     torch.testing.assert_close(found[:, 1:mask], wanted[:, 1:mask], atol=1e-4, rtol=0)
     torch.testing.assert_close(found[:, 0], wanted[:, mask], atol=1e-4, rtol=0)
