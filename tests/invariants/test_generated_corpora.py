@@ -31,7 +31,7 @@ Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 NUM_QUICK = 15
 SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 XZ_CHECKS = (lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
-NASTY = "ab ü語_-&<>'#:{}[]\u2028\x85\U0001f469\ufeff" + '\t\n\r,;|"\\' * 3
+NASTY = "ab ü語_-&<>'#:{}[]\u2028\x85\U0001f469\ufeff" + "\t\r,;|" * 2 + '\n"\\' * 6
 
 
 @dataclass(frozen=True)
