@@ -36,26 +36,33 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None
     Raises:
         DataError: naming the line, or the number of the object in the array.
     """
-    array = _find_array(path)
-    rows = _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
-    for number, row in rows:
+    columns = [each for each in column_names(corpus) if each is not None]
+    for number, row in _items(path, columns):
         yield _make_row(row, corpus, path, number, class_names or {})
 
 
 def first_keys(path: Path) -> list[str]:
     """The keys of the first object of a file; of a field `translation`, as on the Hub, those in it."""
-    array = _find_array(path)
-    rows = _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
-    row = next((row for _, row in rows), None)
+    row = next((row for _, row in _items(path, ())), None)
     if isinstance(row, dict) and isinstance(nested := row.get("translation"), dict):
         return list(nested)
     return list(row) if isinstance(row, dict) else []
 
 
-def _find_array(path: Path) -> tuple[int, bool] | None:
+def _items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
+    """The objects of a file, each with the number of its line or in its array.
+
+    columns: those that are read, if known.
+    """
+    array = _find_array(path, columns)
+    return _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
+
+
+def _find_array(path: Path, columns: Sequence[str]) -> tuple[int, bool] | None:
     """The character at which the array of a file begins, and whether an object is around it; None: a line is an object.
 
     The array is all of the file (`[{...}]`), or in an object behind short values (`{"version": 1, "data": [{...}]}`).
+    An object alone in its file that has all columns is a row, whatever array is in it.
     """
     with open_maybe_compressed(path) as stream:
         head = stream.read(READ_BLOCK_CHARACTERS)
@@ -66,16 +73,13 @@ def _find_array(path: Path) -> tuple[int, bool] | None:
     if match is None:
         return None
     first, _, rest = text.lstrip().partition("\n")
-    is_row = (rest.strip() or len(head) == READ_BLOCK_CHARACTERS) and _is_json(first)
-    return None if is_row else (match.start("array"), True)
-
-
-def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
+        row = json.loads(first)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return match.start("array"), True
+    has_columns = bool(columns) and all(each in row or each.split(".")[0] in row for each in columns)
+    is_row = rest.strip() or len(head) == READ_BLOCK_CHARACTERS or has_columns
+    return None if is_row else (match.start("array"), True)
 
 
 def _line_items(path: Path) -> Iterator[tuple[int, object]]:

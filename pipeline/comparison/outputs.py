@@ -12,6 +12,7 @@ from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.comparison.runs import Comparison, figure_named, sorted_by
+from tfm.pipeline.comparison.score_checks import check_scores
 from tfm.pipeline.comparison.seeds import one_row_per_run
 from tfm.pipeline.comparison.systems import SegmentFigures, System, scored_tests
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage
@@ -249,6 +250,7 @@ def _scored_folder(output: Output) -> tuple[RunSummary, System]:
     except ValidationError:
         problem = "another version of tfm made it: remove the folder and run `tfm evaluate` again"
         raise DataError(problem, file=output.path) from None
+    check_scores(made, first, segments, figures, evaluation)
     run = RunSummary(output.name, made, dict(PLACEHOLDER_SETTINGS), scores)
     return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
 

@@ -186,7 +186,7 @@ def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, l
     found: dict[str, list[SegmentFigures]] = {}
     if SEGMENTS_FILE not in manifest.files:
         return known, found
-    with open(manifest.folder / SEGMENTS_FILE, encoding="utf-8") as lines:
+    with open(manifest.folder / SEGMENTS_FILE, "rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 entry = json.loads(line)
@@ -203,11 +203,10 @@ def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, l
 def _figures(entry: Mapping[str, Any]) -> SegmentFigures:
     log_prob, pieces, words = entry["log_prob"], entry["pieces"], entry["words"]
     external = {str(name): float(value) for name, value in entry["external"].items()}
-    if not all(map(math.isfinite, external.values())):
+    log_prob = None if log_prob is None else float(log_prob)
+    if not all(map(math.isfinite, (log_prob or 0.0, *external.values()))):
         raise ValueError("a number that is not finite")
-    return SegmentFigures(
-        None if log_prob is None else float(log_prob),
-        None if pieces is None else int(pieces),
-        None if words is None else int(words),
-        external,
-    )
+    pieces, words = (None if each is None else int(each) for each in (pieces, words))
+    if min(pieces or 0, words or 0) < 0:
+        raise ValueError("a count below 0")
+    return SegmentFigures(log_prob, pieces, words, external)

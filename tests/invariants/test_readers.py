@@ -8,9 +8,11 @@ import json
 import lzma
 import random
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -31,6 +33,7 @@ from tfm.data.dataset.store import load_split, read_metadata
 from tfm.data.lines import count_lines, open_lines
 from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.vector_files import read_vectors
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.reports.training_curves import read_metrics
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
@@ -432,9 +435,15 @@ def documents(dataset: Path, folder: Path) -> Iterator[tuple[str, Path, bytes, C
     yield "checkpoint", state, state.read_bytes(), lambda: checkpoints.read(1)
     yield "metrics", folder / "metrics.jsonl", metrics, lambda: read_metrics(folder / "metrics.jsonl")
     yield "recipe", folder / "r.toml", recipe, lambda: load_recipe(folder / "r.toml")
+    binary = b"2 3\na " + struct.pack("<3f", 1, -2.5, 1e-8) + b"\n\xc3\xbc " + struct.pack("<3f", 4, 5, 6) + b"\n"
+    table = b"2\t3\na\t1\t-2.5\t1e-8\nNew York\t4\t5\t6\n"
+    for name, content in (("binary vectors", binary), ("vectors", table)):
+        yield name, folder / name, content, partial(read_vectors, folder / name, 3, {"a", "ü", "New York"})
 
 
-NAMES = ("tokenizer", "manifest", "about", "split", "checkpoint", "metrics", "recipe")
+NAMES = (
+    "tokenizer", "manifest", "about", "split", "checkpoint", "metrics", "recipe", "binary vectors", "vectors",
+)  # fmt: skip
 
 
 def read_any(name: str, num_inputs: int, dataset: Path, folder: Path) -> None:

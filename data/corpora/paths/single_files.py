@@ -22,8 +22,8 @@ FORMATS = {
 """By the ending of a name."""
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
-COLUMN_NAME = re.compile(r"[^\W\d][\w .:/()-]{0,39}")
-"""A cell that may be the name of a column."""
+COLUMN_NAME = re.compile(r"(?!(?:\S* ){4})[^\W\d][\w .:/()-]{0,39}")
+"""A cell that may be the name of a column, of at most four words."""
 TAG = re.compile(r"(?:[BIESLUM]-\S+|O)")
 MAX_LINES_SAMPLED = 50
 
@@ -44,10 +44,12 @@ def corpus_advice(path: Path, source: str | None, target: str) -> str:
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_, is_sure = format_ or "text", True
         names = [0, 1] if format_ in ("csv", "tsv") else [each for each in (source, target) if each is not None]
+    alone = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and source is None:
-        return f'{{ source = "none", target = "{path}" }}'
+        return alone
     if format_ == "text":
-        return f'{{ source = "{path}", target = "OTHER" }}, where line i of OTHER is the translation of line i'
+        pair = f'{{ source = "{path}", target = "OTHER" }}'
+        return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
@@ -87,12 +89,19 @@ def _format_by_content(path: Path) -> str:
         return "parquet"
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
     filled = [line for line in lines if line.strip()]
-    if filled and all(line.startswith("__label__") for line in filled):
+    if filled and (all(line.startswith("__label__") for line in filled) or _have_classes(filled)):
         return "labelled"
     cells = [line.split() for line in filled if not line.startswith("-DOCSTART-")]
     if cells and len(cells[0]) > 1 and all(len(each) == len(cells[0]) and TAG.fullmatch(each[-1]) for each in cells):
         return "conll"
     return "tsv" if filled and all("\t" in line for line in filled) else "text"
+
+
+def _have_classes(lines: Sequence[str]) -> bool:
+    """Whether each line begins with the number of a class and goes on behind a space; numbered lines do not."""
+    matches = [re.match(r"[0-9] [^\t]*\Z", line) for line in lines]
+    classes = {match[0][0] for match in matches if match is not None}
+    return None not in matches and 2 * len(classes) <= len(lines)
 
 
 def _columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:

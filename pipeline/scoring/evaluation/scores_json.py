@@ -75,7 +75,7 @@ def reading_scores(file: Path, *, again: str) -> Iterator[None]:
     """
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, FileNotFoundError) as error:
         raise DataError(f"has no scores made by tfm; remove the folder and {again}", file=file) from error
 
 
@@ -157,12 +157,19 @@ def _metrics_json(scores: Mapping[str, Score]) -> dict[str, dict[str, float | st
 
 
 def _scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
-    return {
-        name: Score(
-            math.inf if entry["score"] is None else entry["score"],
-            entry["signature"],
-            entry.get("recall"),  # which scores.json of former times do not have
-            entry.get("precision"),
-        )
-        for name, entry in metrics.items()
-    }
+    return {name: _score(entry) for name, entry in metrics.items()}
+
+
+def _score(entry: Mapping[str, Any]) -> Score:
+    """A score of a metric. Raises TypeError or ValueError where it is none."""
+    if not isinstance(entry["signature"], str):
+        raise TypeError("a signature is a text")
+    # recall and precision: scores.json of former times do not have them
+    score, recall, precision = (_number(entry.get(key)) for key in ("score", "recall", "precision"))
+    return Score(math.inf if score is None else score, entry["signature"], recall, precision)
+
+
+def _number(value: object) -> float | None:
+    if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
+        raise TypeError("a score is a finite number, or null")
+    return value

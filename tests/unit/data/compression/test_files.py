@@ -102,6 +102,45 @@ def test_archives_that_are_not_read(tmp_path: Path) -> None:
         list(open_lines(file))
 
 
+LIES = {"shorter": 50, "longer": 10**6, "endless": 2**32 - 2}
+"""Sizes that an archive of 200 bytes may say."""
+
+
+@pytest.mark.parametrize("size", LIES.values(), ids=LIES)
+@pytest.mark.parametrize("field", [20, 24], ids=["packed", "unpacked"])
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
+def test_an_archive_that_lies_about_its_size(kind: int, field: int, size: int, tmp_path: Path) -> None:
+    """What is read is verified by its checksum, which a size that is too small cannot pass."""
+    text = random.Random(1).randbytes(100).hex()
+    content = bytearray(zipped(text.encode(), compression=kind))
+    struct.pack_into("<I", content, content.rindex(b"PK\1\2") + field, size)
+    (tmp_path / "a.zip").write_bytes(content)
+    if size > len(text):
+        assert list(open_lines(tmp_path / "a.zip")) == [text]
+        return
+    with pytest.raises(DataError, match=r"a\.zip: not a complete zip archive: .") as error:
+        list(open_lines(tmp_path / "a.zip"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "C:\\out.txt", "a/../../out.txt", "x" * 60_000])
+def test_where_a_member_would_lie_does_not_matter(name: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.zip").write_bytes(zipped(b"a\nb\n", name))
+    assert list(open_lines(tmp_path / "in" / "a.zip")) == ["a", "b"]
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["a.zip"]
+
+
+def test_gzip_and_xz_that_lie_about_their_size_or_content(tmp_path: Path) -> None:
+    for ending, places in {".gz": (-4, -8), ".xz": (-24, -9, -12)}.items():
+        for place in places:
+            content = bytearray(PACK[ending](TEXT))
+            content[place] ^= 0xFF
+            (tmp_path / f"a{ending}").write_bytes(content)
+            with pytest.raises(DataError, match=rf"a\{ending}: not a complete (gzip|xz) file: ."):
+                list(open_lines(tmp_path / f"a{ending}"))
+
+
 def test_an_archive_with_an_endless_list_is_refused_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,10 @@ def test_an_array_is_read_wherever_it_is(tmp_path: Path, document: object, inden
 def test_a_row_that_holds_an_array_of_objects_is_a_row(tmp_path: Path) -> None:
     rows = [{"data": [{"a": 1}], **row} for row in ROWS]
     assert read(written(tmp_path, "\n".join(map(json.dumps, rows)))) == PAIRS
+    for row in ({**ROWS[0], "data": [{"a": 1}]}, {"id": 1, "data": [{"a": 1}], **ROWS[0]}):
+        assert read(written(tmp_path, json.dumps(row))) == PAIRS[:1]
+    same = {"source": "x", "data": ROWS}
+    assert read(written(tmp_path, json.dumps(same))) == PAIRS
 
 
 @pytest.mark.parametrize(

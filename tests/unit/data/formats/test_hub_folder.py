@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tfm.data.config import DataConfig
 from tfm.data.corpora.sources import read_pairs
+from tfm.data.corpora.splits import resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.hub_folder import find_folder_splits, match_path
@@ -89,6 +91,24 @@ def test_a_card_says_which_files_are_of_which_split(tmp_path: Path) -> None:
     assert ours(f"{tmp_path}:hi", ["test"])["test"][0][0] == "test.csv 0"
     with pytest.raises(DataError, match="no configuration 'fr'; it has de, hi"):
         find_folder_splits(tmp_path, "fr")
+
+
+def test_several_configurations_are_named_and_one_is_chosen(tmp_path: Path) -> None:
+    for name in ("de/train.csv", "fr/train.csv"):
+        write(tmp_path / name)
+    configs = "".join(f"- config_name: {name}-en\n  data_files: {name}/train.csv\n" for name in ("de", "fr"))
+    (tmp_path / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", "utf-8")
+    named = r"has several configurations: write .*:NAME, one of de-en, fr-en"
+    with pytest.raises(DataError, match=named):
+        find_folder_splits(tmp_path)
+    with pytest.raises(DataError, match=named) as error:
+        resolve_splits(DataConfig(path=str(tmp_path)))
+    assert "\n" not in str(error.value)
+    (corpus,) = resolve_splits(DataConfig(path=f"{tmp_path}:fr-en")).train[0].corpora  # type: ignore[union-attr]
+    assert next(source for source, _ in read_pairs(corpus)) == "train.csv 0"
+    assert find_folder_splits(tmp_path, "fr-en")["train"].files == (tmp_path / "fr" / "train.csv",)
+    with pytest.raises(DataError, match="no configuration 'xx'; it has de-en, fr-en"):
+        resolve_splits(DataConfig(path=f"{tmp_path}:xx"))
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,9 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
         ({"log_prob": "x"}, "could not convert"),
         ({"external": {"comet": float("nan")}}, "not finite"),
         ({"external": None}, "NoneType"),
+        ({"log_prob": float("nan")}, "not finite"),
+        ({"log_prob": float("-inf")}, "not finite"),
+        ({"pieces": -1}, "a count below 0"),
     ],
 )
 def test_figures_of_segments_are_checked(tmp_path: Path, changes: dict[str, Any], said: str) -> None:

@@ -85,3 +85,40 @@ def test_tabs_between_numbers(lines: list[str], tmp_path: Path) -> None:
     (tmp_path / "v.tsv").write_text("\n".join([*lines, ""]))
     found = read_vectors(tmp_path / "v.tsv", 3, {"a", "New York"})
     assert {word: vector.tolist() for word, vector in found.items()} == {"a": [1, 2, 3], "New York": [4, 5, 6]}
+
+
+WORD = st.text(st.sampled_from('ab"\\#,.0-1ü語\u2028\x85'), min_size=1, max_size=4)
+
+
+@given(
+    words=st.lists(WORD, min_size=1, max_size=8),
+    wanted=st.lists(WORD, max_size=4),
+    seed=st.integers(0, 2**32 - 1),
+    form=st.sampled_from(["binary", "binary without line breaks", "tabs", "spaces"]),
+    block=st.integers(1, 200),
+    is_headed=st.booleans(),
+)
+def test_files_as_others_write_them(
+    words: list[str], wanted: list[str], seed: int, form: str, block: int, is_headed: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:  # fmt: skip
+    """The first vector of each wanted word counts, whatever words come twice and wherever blocks end."""
+    vectors = np.random.default_rng(seed).normal(size=(len(words), 20)).astype(np.float32)
+    head = f"{len(words)} 20\n".encode()
+    if form.startswith("binary"):
+        end = b"" if "without" in form else b"\n"
+        rows = [struct.pack("<20f", *vector) + end for vector in vectors]
+        content = head + b"".join(word.encode() + b" " + row for word, row in zip(words, rows, strict=True))
+    else:
+        mark = "\t" if form == "tabs" else " "
+        lines = [mark.join([word, *map(repr, vector.tolist())]) for word, vector in zip(words, vectors, strict=True)]
+        content = head * is_headed + "".join(f"{line}\n" for line in lines).encode()
+    file = tmp_path_factory.getbasetemp() / "v"
+    file.write_bytes(content)
+    asked = {*wanted, *words[::2]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_files, "READ_BLOCK_BYTES", block)
+        patch.setattr("tfm.data.lines.BLOCK_BYTES", block)
+        found = read_vectors(file, 20, asked)
+    expected = {word: vectors[words.index(word)].tolist() for word in words if word in asked}
+    assert {word: vector.tolist() for word, vector in found.items()} == expected

@@ -31,6 +31,8 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "a.conll": ("Anna NN B-PER\n", [("Anna", "B-PER")]),
     "a.conllu": ("1\tdog\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n", [("dog", "NOUN")]),
     "fasttext.txt": ("__label__pos A dog.\n", [("A dog.", "pos")]),
+    "sst.txt": ("1 A dog .\n0 No\n1 x\n0 y\n", [("A dog .", "1"), ("No", "0"), ("x", "1"), ("y", "0")]),
+    "phones.tsv": ("aanbod\taː n b ɔ t\naard\taː r t\n", [("aanbod", "aː n b ɔ t"), ("aard", "aː r t")]),
     "memory.tmx": (
         '<tmx><tu><tuv lang="en"><seg>A</seg></tuv><tuv lang="de-AT"><seg>B</seg></tuv></tu></tmx>',
         [("A", "B")],
@@ -84,4 +86,12 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"\xff\0{")
         assert f"format = {said}, path" in advised(tmp_path / name)
     (tmp_path / "d").write_bytes(b"\xff\0{")
-    assert advised(tmp_path / "d").endswith('target = "OTHER" }, where line i of OTHER is the translation of line i')
+    assert advised(tmp_path / "d").endswith(
+        'target = "OTHER" }, where line i of OTHER is the translation of line i, or '
+        f'{{ source = "none", target = "{tmp_path / "d"}" }} for texts alone'
+    )
+    (tmp_path / "numbered.txt").write_text("1 one\n2 two\n3 three\n")
+    assert "OTHER" in advised(tmp_path / "numbered.txt")
+    assert advised(tmp_path / "numbered.txt", source=None, target="text") == (
+        f'{{ source = "none", target = "{tmp_path / "numbered.txt"}" }}'
+    )

@@ -1,0 +1,64 @@
+"""Folders of `tfm evaluate --out` whose parts contradict each other, since somebody changed them by hand.
+
+Their checksums hold against accidents; a changed folder may have them all in order.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from tfm.data.errors import DataError
+from tfm.pipeline.artifacts.artifact import Manifest
+from tfm.pipeline.comparison.systems import SegmentFigures
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
+from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.ledger import are_same_texts, fingerprint
+from tfm.pipeline.scoring.metrics.registry import score_texts
+from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
+
+SCORES_FILE = "scores.json"
+REMEDY = "remove the folder and run `tfm evaluate` again"
+TOLERANCE = 1e-6
+
+
+def check_scores(
+    made: Manifest,
+    scored: Evaluation,
+    segments: Segments,
+    figures: Mapping[str, Sequence[SegmentFigures]],
+    config: EvaluationConfig,
+) -> None:
+    """Check that the scores in a folder are those of the texts in it.
+
+    A score is computed again where this version of tfm would give it the same signature.
+
+    Args:
+        made: the manifest of the folder.
+        scored: what its scores.json says.
+        segments: the texts in it.
+        figures: what its segments.jsonl says, by test set.
+        config: the settings of the scores.
+
+    Raises:
+        DataError: naming the file that says something else than another.
+    """
+    num = len(segments.hypotheses)
+    lines = {name: len(rows) for name, rows in figures.items()}
+    if SEGMENTS_FILE not in made.files:
+        raise DataError(f"is missing: {REMEDY}", file=made.path / SEGMENTS_FILE)
+    if lines != {scored.name: num}:
+        counts = " and ".join(f"{count} lines of {name!r:.80}" for name, count in lines.items()) or "no lines"
+        problem = f"has {counts}, but the folder has {num} hypotheses of {scored.name!r:.80}: {REMEDY}"
+        raise DataError(problem, file=made.path / SEGMENTS_FILE)
+    if scored.num_segments != num:
+        problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {num} hypotheses: {REMEDY}"
+        raise DataError(problem, file=made.path / SCORES_FILE)
+    if scored.texts is not None and not are_same_texts(scored.texts, fingerprint(segments.references[0])):
+        raise DataError(f"is of other references than reference.txt: {REMEDY}", file=made.path / SCORES_FILE)
+    for name, score in score_texts(segments.hypotheses, segments.references, config).items():
+        given = scored.scores.get(name)
+        if given is None or given.signature != score.signature:
+            continue
+        if not math.isclose(given.score, score.score, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            problem = f"says {name} {given.score:.4f}, but the texts in the folder have {score.score:.4f}: {REMEDY}"
+            raise DataError(problem, file=made.path / SCORES_FILE)
