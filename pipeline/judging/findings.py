@@ -53,7 +53,7 @@ METHODS: Mapping[str, str] = {
     "kappas": "Cohen's, of each two judges; weights quadratic, or none where the level is nominal; intervals likewise",
     "correlations": "Kendall's tau-b and Pearson's r with z or preferences; intervals as those of alpha",
     "no_interval_reason": "why there is no interval: fewer than 93 of 100 would hold the true figure; at least 10 "
-    "segments must differ from the commonest value (strengths: be won, and be lost, by each system)",
+    "segments must differ from the commonest value (strengths: be won, and be lost, by each system; a tie is both)",
 }
 """How each figure is found."""
 ERRORS = "errors"

@@ -107,7 +107,7 @@ def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]
         for name in ("campaign", "judge", "item", "label", *asked):
             if names.count(name) != 1:
                 problem = f"no column {name}" if name not in names else f"{names.count(name)} columns {name}"
-                raise ValueError(f"line 1: {problem}; is it a table that tfm judge make wrote?")
+                raise ValueError(f"line 1: {problem}; is it a table that tfm judge make wrote for this campaign?")
         for row in reader:
             cells = [cell.strip() for cell in row]
             if any(cells):

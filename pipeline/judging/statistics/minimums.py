@@ -21,6 +21,7 @@ MIN_APART = 10
 TOO_ALIKE = "{} segments have another value than the commonest one, and it needs {}"
 TOO_AGREED = "the judges differ in {} segments, and it needs {}"
 ONE_SIDED = "{} won in {} segments and lost in {}, and each system needs {} of both"
+SAME_SHARE = "{} has another share of wins than its commonest one in {} segments, and each system needs {} of these"
 UNDEFINED = "the figure itself is not defined"
 DIGITS = 12  # of a value by the largest one: what differs by less does not differ
 

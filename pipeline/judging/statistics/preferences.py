@@ -10,7 +10,15 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
-from tfm.pipeline.judging.statistics.minimums import MIN_APART, MIN_SEGMENTS, ONE_SIDED, count_problem
+from tfm.pipeline.judging.statistics.minimums import (
+    MIN_APART,
+    MIN_SEGMENTS,
+    ONE_SIDED,
+    SAME_SHARE,
+    apart,
+    count_problem,
+    rounded,
+)
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentiles
 from tfm.pipeline.significance.holm import LEVEL, holm
 
@@ -39,7 +47,8 @@ class Strength:
     """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons.
 
     Without an interval of fewer than MIN_SEGMENTS segments, and where a system won or lost in fewer than MIN_APART of
-    them, or the prior alone bounds the strengths (every draw of such data would say the same).
+    them, or its share of wins is one and the same in almost all, or the prior alone bounds the strengths (every draw
+    of such data would say the same).
     """
 
     system: str
@@ -136,11 +145,15 @@ def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list
 
 def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     """Why strengths have no intervals, by the counts (N, K, K); a tie is half won and half lost."""
-    won, lost = ((counts.sum(axis) > 0).sum(0).tolist() for axis in (2, 1))
-    sides = zip(systems, won, lost, strict=True)
-    found = (ONE_SIDED.format(*each, MIN_APART) for each in sides if min(each[1:]) < MIN_APART)
+    won, lost = counts.sum(2), counts.sum(1)
+    sides = zip(systems, (won > 0).sum(0).tolist(), (lost > 0).sum(0).tolist(), strict=True)
+    found = [ONE_SIDED.format(*each, MIN_APART) for each in sides if min(each[1:]) < MIN_APART]
+    for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
+        met = wins + losses > 0
+        varied = sum(apart(rounded((wins[met] / (wins + losses)[met]).tolist())))
+        found += [SAME_SHARE.format(system, varied, MIN_APART)] if varied < MIN_APART else []
     bounded = len(groups(counts.sum(0), systems, "strong")) > 1
-    return count_problem(len(counts), MIN_SEGMENTS) or next(found, None) or (BOUNDED if bounded else None)
+    return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED if bounded else None)
 
 
 def _has(preference: Preference, system: str) -> bool:

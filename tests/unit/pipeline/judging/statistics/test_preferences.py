@@ -79,6 +79,16 @@ def test_strengths_of_systems_that_seldom_win_have_no_intervals() -> None:
         assert strengths(rows[1:], ["x", "y"])[0].no_interval_reason == "99 segments, and it needs 100"
 
 
+@pytest.mark.parametrize("num", [0, 9, 10])
+def test_strengths_of_ties_have_no_intervals(num: int) -> None:
+    """Draws of the same ties are all alike; ten segments with a preference, five a side, are enough."""
+    rows = [Preference("a", str(line), "x", "y", line % 2 if line < num else 0.5) for line in range(120)]
+    for each in strengths(rows, ["x", "y"]):
+        reason = f"x has another share of wins than its commonest one in {num} segments, and each system needs"
+        assert each.no_interval_reason == (f"{reason} 10 of these" if num < 10 else None)
+        assert (each.low is None) == (each.high is None) == (num < 10)
+
+
 def test_who_wins_always_is_bounded_by_the_prior_alone() -> None:
     always = [
         Preference("a", str(line), first, second, 1) for line in range(9) for first, second in combinations("xyz", 2)
