@@ -41,23 +41,23 @@ def use_compiled_kernels(wanted: bool) -> Iterator[None]:
     more.
     """
     global _loops
-    before, _loops = _loops, _load() if wanted else None
+    before, _loops = _loops, load_loops(LIBRARY) if wanted else None
     try:
         yield
     finally:
         _loops = before
 
 
-def _load() -> Any:
-    """The module of the loops; None without numba, or where its libraries cannot be loaded."""
-    if sys.modules.get(LIBRARY) is None:
+def load_loops(name: str) -> Any:
+    """The module of loops of this name; None without numba, or where its libraries cannot be loaded."""
+    if sys.modules.get(name) is None:
         try:
             # Ctrl-C reaches the main thread alone: numba, interrupted while it is imported, fails at each later import
             with ThreadPoolExecutor(1) as other:
-                other.submit(import_module, LIBRARY).result()
+                other.submit(import_module, name).result()
         except (ImportError, OSError):
             return None
-    return import_module(LIBRARY)
+    return import_module(name)
 
 
 def is_enabled() -> bool:
