@@ -144,7 +144,7 @@ def test_a_training_in_float64_is_that_of_float32(dataset: Path, tmp_path: Path)
 
 
 def test_the_first_weights_are_as_large_as_those_of_gensim() -> None:
-    model = build(model_of(embedding_dim=100), source_vocab=500, target_vocab=500, seed=1)
+    model: Any = build(model_of(embedding_dim=100), source_vocab=500, target_vocab=500, seed=1)
     initialize_as_word2vec(model)
     assert float(model.table.weight.detach().std()) == pytest.approx(3**-0.5 / 100, rel=0.02)
     assert not model.output.weight.any()
