@@ -19,6 +19,7 @@ from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
 from bench.trials import trials
+from bench.vectors import vectors
 from tfm.pipeline.errors import TfmError
 
 app = typer.Typer(
@@ -45,7 +46,10 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
     return handled
 
 
-BENCHES = (train, learning, images, decode, preprocess, startup, ceilings, complexity, softmax, search, trials, noise)
+BENCHES: tuple[Callable[..., None], ...] = (
+    *(train, learning, images, vectors, decode, preprocess, startup, ceilings, complexity),
+    *(softmax, search, trials, noise),
+)
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))
 

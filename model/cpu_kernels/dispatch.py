@@ -41,23 +41,23 @@ def use_compiled_kernels(wanted: bool) -> Iterator[None]:
     more.
     """
     global _library
-    before, _library = _library, _load_library() if wanted else None
+    before, _library = _library, load_loops(LIBRARY) if wanted else None
     try:
         yield
     finally:
         _library = before
 
 
-def _load_library() -> Any:
-    """The module of the loops; None without numba, or where its libraries cannot be loaded."""
-    if sys.modules.get(LIBRARY) is None:
+def load_loops(name: str) -> Any:
+    """The module of loops of this name; None without numba, or where its libraries cannot be loaded."""
+    if sys.modules.get(name) is None:
         try:
             # Ctrl-C reaches the main thread alone: numba, interrupted while it is imported, fails at each later import
             with ThreadPoolExecutor(1) as other:
-                other.submit(import_module, LIBRARY).result()
+                other.submit(import_module, name).result()
         except (ImportError, OSError):
             return None
-    return import_module(LIBRARY)
+    return import_module(name)
 
 
 def is_enabled() -> bool:

@@ -7,7 +7,7 @@ with h the input (a word's vector, or the mean of its neighbors'), o the predict
 Legend: N tokens · n predictions · k noise words · D width · V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_texts
 from tfm.data.batching.example_keys import keys_as_uniform, row_keys, text_keys, token_keys
-from tfm.data.dataset.split import Dataset, Split
+from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
@@ -30,7 +30,7 @@ from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import SPECIALS
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
-
+ROWS_AT_ONCE = 1 << 15
 
 _KEPT, _REACH, _NOISE = 0, 1, 2
 KeysOf = Callable[[], Keys]
@@ -129,8 +129,8 @@ class WordVectorTask(PairTask):
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is no noise word to tell a word from."""
         super().check(data, model)
-        ids, _ = data.train.target.take(np.arange(len(data.train)))
-        if isinstance(self.objective, NegativeSampling) and len(np.unique(ids[ids >= len(SPECIALS)])) < 2:
+        known = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in some_at_a_time(data.train)))
+        if isinstance(self.objective, NegativeSampling) and len(known - set(range(len(SPECIALS)))) < 2:
             raise DataError(
                 "the training data has one word alone, and negative sampling tells a word from others: give more text, "
                 "or leave word_vectors.negatives out"
@@ -291,8 +291,9 @@ def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:
 
 def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
     """Return (V,) the share of each word among all words of an epoch; of control tokens 0."""
-    ids, lengths = split.target.take(np.arange(len(split)))
-    found = np.bincount(ids, weights=np.repeat(split.weights, lengths), minlength=vocab)
+    found = np.zeros(vocab)
+    for rows, ids, lengths in some_at_a_time(split):
+        found += np.bincount(ids, weights=np.repeat(split.weights[rows], lengths), minlength=vocab)
     found[: len(SPECIALS)] = 0
     shares: NDArray[np.float64] = found / found.sum()
     return shares
@@ -300,10 +301,18 @@ def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
 
 def num_words(split: Split) -> Ints:
     """Return (rows,) the number of words of each text; unknown pieces are none."""
-    ids, lengths = split.target.take(np.arange(len(split)))
-    text = np.repeat(np.arange(len(split)), lengths)
-    found: Ints = np.bincount(text[ids >= len(SPECIALS)], minlength=len(split))
+    found = np.zeros(len(split), np.int64)
+    for rows, ids, lengths in some_at_a_time(split):
+        text = np.repeat(np.arange(len(rows)), lengths)
+        found[rows] = np.bincount(text[ids >= len(SPECIALS)], minlength=len(rows))
     return found
+
+
+def some_at_a_time(split: Split) -> Iterator[tuple[Rows, Ids, Ints]]:
+    """Yield rows of a split, the ids of their targets and the length of each, so few that their size is no matter."""
+    for begin in range(0, len(split), ROWS_AT_ONCE):
+        rows = np.arange(begin, min(begin + ROWS_AT_ONCE, len(split)))
+        yield rows, *split.target.take(rows)
 
 
 def is_word(tokens: Tensor) -> Tensor:

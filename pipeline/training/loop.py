@@ -142,11 +142,11 @@ class Trainer:
         rate = self.learning_rate(progress.step + 1)
         if self._pending is None:
             self._clock = time.perf_counter()
+        set_learning_rate(self.state.optimizer, rate)
         try:
             gradient = self.gradients.begin(group, progress.step + 1, stop=bool(self.stop))
         finally:
             self.finish_pending_update()
-        set_learning_rate(self.state.optimizer, rate)
         if self._reads_later:
             step_or_skip(self.state.optimizer, gradient.should_skip())
         progress.step += 1
@@ -205,8 +205,12 @@ class Trainer:
             self.state.ema.update(begun.step)
 
     def skip_update(self, begun: PendingUpdate) -> None:
-        """Pass over an update whose loss or gradient is not finite; raise DataError after several in a row."""
+        """Pass over an update whose loss or gradient is not finite; raise DataError after several in a row, and at once
+        where the weights are changed already.
+        """
         progress = self.state.progress
+        if not self.gradients.can_skip:
+            raise DataError(f"loss is not finite at {begun.in_words()}; {self.recovery_hint()}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE:
             found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"

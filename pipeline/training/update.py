@@ -7,7 +7,7 @@ for the work that the GPU was given since.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,19 +28,19 @@ from tfm.pipeline.training_config import TrainingConfig
 class Update:
     """Sums over the predictions of an update's batches (target tokens, or the units that the task counts instead).
 
-    norm: the gradient's before clipping.
+    norm: the gradient's before clipping; None where there was a step for each prediction.
     stop: whether any process was asked to stop.
     """
 
     loss: float
     nll: float
     tokens: int
-    norm: float
+    norm: float | None
     stop: bool
 
     @property
     def is_finite(self) -> bool:
-        return math.isfinite(self.loss) and math.isfinite(self.norm)
+        return math.isfinite(self.loss) and (self.norm is None or math.isfinite(self.norm))
 
 
 def _async_copy_to_cpu(sums: Tensor) -> Callable[[], list[float]]:
@@ -64,8 +64,8 @@ ASYNC_READERS: dict[str, Callable[[Tensor], Callable[[], list[float]]]] = {"cuda
 class PendingGradient:
     """A gradient that a device may still be computing.
 
-    sums: (6,) on the device: loss, -log p, tokens, stop, failures, norm. read_sums: waits for them, and reads them.
-    problem: the message about a failure in this process; None for none.
+    sums: (6,) on the device: loss, -log p, tokens, stop, failures, norm; (5,) without a norm. read_sums: waits for
+    them, and reads them. problem: the message about a failure in this process; None for none.
     """
 
     sums: Tensor
@@ -80,10 +80,10 @@ class PendingGradient:
 
     def read(self) -> Update:
         """Return the result, read by all processes together. Raises DataError where one of them failed."""
-        loss, nll, tokens, stops, failures, norm = self.read_sums()
+        loss, nll, tokens, stops, failures, *norm = self.read_sums()
         if failures:
             raise DataError(next(each for each in self.world.all_gather_object(self.problem) if each is not None))
-        return Update(loss, nll, int(tokens), norm, stops > 0)
+        return Update(loss, nll, int(tokens), norm[0] if norm else None, stops > 0)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,10 @@ class Gradients:
 
     resegmentation: how texts get other pieces at each update; none: they keep those of the dataset. at_step: the split
     as it is at an update, whose images may be varied. helpers: processes that compute a part of each gradient.
+    can_skip: whether the weights are unchanged where a gradient is not finite.
     """
+
+    can_skip: ClassVar[bool] = True
 
     model: Any
     task: Task

@@ -146,7 +146,7 @@ def json_files(draw: Draw) -> Case:
         document = objects if kind == "array" else {**before, name: objects, **after}
         content = json.dumps(document, **how)
     config = {"format": "jsonl", "source": first, "target": second}
-    blocks = {"READ_AT_ONCE": draw(st.sampled_from([8, 64, 2**20]))} if kind == "array" else {}
+    blocks = {"READ_BLOCK_CHARACTERS": draw(st.sampled_from([8, 64, 2**20]))} if kind == "array" else {}
     mark = draw(st.sampled_from(["", "\ufeff"]))
     expected = [(one_line(a), one_line(b)) for a, b in rows]
     return Case("a.json", (mark + content).encode(), config, expected, blocks=blocks)

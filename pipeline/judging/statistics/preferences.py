@@ -15,9 +15,9 @@ from tfm.pipeline.judging.statistics.minimums import (
     MIN_SEGMENTS,
     ONE_SIDED,
     SAME_SHARE,
-    apart,
     count_problem,
-    rounded,
+    differ_from_mode,
+    round_to_digits,
 )
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentiles
 from tfm.pipeline.significance.holm import LEVEL, holm
@@ -150,7 +150,7 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     found = [ONE_SIDED.format(*each, MIN_APART) for each in sides if min(each[1:]) < MIN_APART]
     for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
         met = wins + losses > 0
-        varied = sum(apart(rounded((wins[met] / (wins + losses)[met]).tolist())))
+        varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
         found += [SAME_SHARE.format(system, varied, MIN_APART)] if varied < MIN_APART else []
     bounded = len(groups(counts.sum(0), systems, "strong")) > 1
     return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED if bounded else None)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import nn
 
 from tfm.data.batching.augmented_images import AugmentImages
 from tfm.model.build import num_parameters
@@ -16,6 +15,7 @@ from tfm.pipeline.training.assembly.parts import Session, StartingPoint, Trainin
 from tfm.pipeline.training.assembly.setup import build_setup
 from tfm.pipeline.training.assembly.starting_point import check, context_of, fresh_start, initial_state, resumed_start
 from tfm.pipeline.training.assembly.validators import make_validator
+from tfm.pipeline.training.assembly.word2vec import Word2vec, takes_step_for_each, wants_word2vec, whole_gradient_reason
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import resolve_settings, resume_message
 from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
@@ -66,6 +66,13 @@ def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> N
         f"{course.batches.num_batches(0):,} batches, at most {course.total_steps:,} updates; "
         f"{state.progress.settings.in_words()}"
     )
+    if wants_word2vec(session.model, session.config):
+        reason = whole_gradient_reason(session.model, session.config, state.progress.settings)
+        if reason is not None:
+            tell.warn(
+                "word vectors take one step an update, along its mean gradient; word2vec, which is far faster, takes "
+                f"one for each prediction: {reason}"
+            )
     if start.is_new:
         # a model that has learned already may be a large one
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
@@ -97,7 +104,7 @@ def trainer_of(
     return Trainer(
         config=config,
         state=state,
-        gradients=gradients_of(session, state.model, course),
+        gradients=gradients_of(session, state, course),
         batches=course.batches,
         validator=validator,
         checkpoints=checkpoints,
@@ -112,17 +119,22 @@ def trainer_of(
     )
 
 
-def gradients_of(session: Session, model: nn.Module, course: TrainingSetup) -> Gradients:
-    """Return the object that computes the gradients of updates; images are augmented in it, where the recipe asks for
-    that.
+def gradients_of(session: Session, state: TrainState, course: TrainingSetup) -> Gradients:
+    """Return the object that computes the gradients of updates, or that takes a step for each prediction; images are
+    augmented in it, where the recipe asks for that.
 
     Args:
         session: the settings and data of the training.
-        model: the network.
+        state: the state to train.
         course: task, batches and number of updates.
+
+    Raises:
+        RecipeError: the steps need a package that is not installed.
     """
-    data, seed = session.data, session.seed
-    found = Gradients(model, course.task, data.train, session.config, seed, session.world, course.resegmentation)
+    data, seed, config, world = session.data, session.seed, session.config, session.world
+    if takes_step_for_each(session.model, config, state.progress.settings):
+        return Word2vec(state.model, course.task, data.train, config, seed, world, state.optimizer)
+    found = Gradients(state.model, course.task, data.train, config, seed, world, course.resegmentation)
     return found if data.augmentation is None else replace(found, at_step=AugmentImages(data.augmentation, seed))
 
 

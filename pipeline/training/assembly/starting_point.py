@@ -14,6 +14,7 @@ from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint
+from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, takes_step_for_each
 from tfm.pipeline.training.batch_size_search import largest_budget
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.resume import plan_document, restore_progress
@@ -67,6 +68,8 @@ def initial_state(session: Session, settings: Settings, context: TaskContext) ->
         CannotWrite: the disk has no room for its checkpoints.
     """
     model, config = initial_model(session, settings, context.source, context.target), session.config
+    if takes_step_for_each(session.model, config, settings):
+        initialize_as_word2vec(model)
     check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     ema = None if config.ema is None else Ema(model, config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))

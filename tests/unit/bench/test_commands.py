@@ -13,7 +13,7 @@ from bench.processes import ProcessFailed, run
 
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
-    *("noise", "learning"),
+    *("noise", "learning", "vectors"),
 )
 ROOT = Path(__file__).parents[3]
 
@@ -69,6 +69,7 @@ def test_softmax_runs() -> None:
         (["decode", "model", "source", "--against", "huggingface"], "huggingface=VENV"),
         (["decode", "model", "source", "--against", "huggingface=nowhere"], "huggingface=VENV"),
         (["decode", "model", "source", "--against", "ctranslate2=nowhere"], "ctranslate2 or"),
+        (["vectors", "nowhere", "--against", "gensim=nowhere"], "gensim=PYTHON"),
         (["train", "nowhere", "--device", "abacus"], "--device"),
         (["train", "nowhere", "--set", "training.batch_tokens=512"], "training.batch_tokens"),
         (["train", "nowhere", "--device", "cuda", "--against", "eole=nowhere"], "CPU alone"),

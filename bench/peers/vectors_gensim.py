@@ -1,0 +1,36 @@
+"""gensim on a file of words: `python vectors_gensim.py < JSON` (needs: gensim). Prints JSON."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def main(asked: dict[str, Any]) -> None:
+    from gensim.models import Word2Vec
+
+    texts = [line.split() for line in Path(asked["text"]).read_text(encoding="utf-8").splitlines()]
+    words = asked["model"]["word_vectors"]
+    model = Word2Vec(
+        vector_size=asked["model"]["embedding_dim"],
+        sg=int(asked["model"]["architecture"] == "skip_gram"),
+        window=words["window"],
+        shrink_windows=words["shrink"],
+        negative=words["negatives"],
+        sample=words["subsample"] or 0,
+        alpha=asked["peak"],
+        min_count=1,
+        workers=asked["workers"],
+        seed=1,
+    )
+    model.build_vocab(texts)
+    began, began_cpu = time.perf_counter(), time.process_time()
+    model.train(texts, total_examples=model.corpus_count, epochs=asked["epochs"])
+    seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+    total = asked["epochs"] * sum(map(len, texts))
+    print(json.dumps({"rate": total / seconds, "cpu_rate": total / cpu}))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))

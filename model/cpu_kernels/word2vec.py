@@ -1,0 +1,271 @@
+"""Word vectors as word2vec learns them: stochastic gradient descent that takes a step after each prediction.
+
+A prediction has an input h, the word w_0 that is to be predicted, and noise words w_1 .. w_k. Its loss (Mikolov et al.
+2013b, eq. 4) and the step, in which all v' on the right are those before it:
+
+    loss = - log s(v'_0 . h) - sum over i of log s(- v'_i . h),   s(x) = 1 / (1 + exp(-x))
+    g_i  = rate ([i = 0] - s(v'_i . h))
+    e    = sum over i of g_i v'_i,    v'_i <- v'_i + g_i h
+
+    skip-gram   h = v of a word predicts each of its neighbors, from left to right;    v <- v + e after each of them
+    CBOW        h = mean of v of a word's neighbors predicts the word;    v <- v + e of each neighbor
+
+CBOW's step is that of word2vec: in the gradient e would be divided by the number of neighbors.
+
+Draws are splitmix64 (Steele et al. 2014): words are dropped and windows shrink by hash(key of the text, kind of draw,
+place of the word in it), and from such a hash a stream begins that gives the noise words of the word's predictions.
+Legend: N tokens · B texts · D width · V vocabulary · k noise words.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tfm.model.cpu_kernels.jit import compile_function, helper_jit, inline_jit
+from tfm.model.cpu_kernels.prefetch import prefetch
+
+KEPT, REACH, NOISE = 0, 1, 2
+"""The kinds of draws."""
+MAX_DRAWS = 1 << 20
+"""Draws of one noise word: only where all words but one are hardly ever drawn do so many give that one."""
+BESIDE = 3
+"""Rows that are multiplied side by side."""
+CACHE_LINE = 16
+"""float32 numbers that come into the cache at once."""
+GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+ONE, HALF, LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@inline_jit
+def mix(bits):  # type: ignore[no-untyped-def]
+    """Spread 64 bits."""
+    bits = (bits ^ (bits >> np.uint64(30))) * FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * SECOND
+    return bits ^ (bits >> np.uint64(31))
+
+
+@inline_jit
+def hash_pair(key, number):  # type: ignore[no-untyped-def]
+    """Return 64 bits of a key with a number."""
+    return mix(key + (np.uint64(number) + ONE) * GOLDEN)
+
+
+def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
+    """Prepare draws of a word in constant time (Walker 1977; Vose 1991).
+
+    One of V columns is drawn, then its own word with probability bar / 2^32, else its other word.
+
+    Args:
+        shares: (V,) the probability of each word, overwritten.
+        table: (V, 2), written: bar, and the other word.
+    """
+    size = len(shares)
+    small, large = np.empty(size, np.int64), np.empty(size, np.int64)
+    num_small = num_large = 0
+    for word in range(size):
+        shares[word] *= size
+        table[word, 0], table[word, 1] = LOW, word
+        if shares[word] < 1.0:
+            small[num_small] = word
+            num_small += 1
+        else:
+            large[num_large] = word
+            num_large += 1
+    while num_small > 0 and num_large > 0:
+        num_small, giver = num_small - 1, large[num_large - 1]
+        word = small[num_small]
+        table[word, 0], table[word, 1] = min(math.ceil(shares[word] * 4294967296.0), 4294967295.0), giver
+        shares[giver] -= 1.0 - shares[word]
+        if shares[giver] < 1.0:
+            num_large -= 1
+            small[num_small] = giver
+            num_small += 1
+
+
+@helper_jit
+def list_words(ids, key, keep, words, places):  # type: ignore[no-untyped-def]
+    """List the words of a text (n,) that are kept, and their places in it; return their number."""
+    of_text, count = hash_pair(key, KEPT), 0
+    for place in range(len(ids)):
+        if (hash_pair(of_text, place) >> np.uint64(11)) * 2.0**-53 < keep[ids[place]]:
+            words[count], places[count] = ids[place], place
+            count += 1
+    return count
+
+
+@helper_jit
+def draw_reach(key, place, window, shrink):  # type: ignore[no-untyped-def]
+    """Return how far the window of a word reaches."""
+    if not shrink:
+        return window
+    return 1 + np.int64(hash_pair(hash_pair(key, REACH), place) % np.uint64(window))
+
+
+@helper_jit
+def draw_noise(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
+    """Draw words after chosen[0], none of them that word; return the state of the stream. Their rows (V, D) are fetched
+    into the cache.
+    """
+    size, dim = np.uint64(len(table)), outputs.shape[1]
+    rows = outputs.reshape(-1)
+    for i in range(len(chosen)):
+        word = chosen[0]
+        for _ in range(MAX_DRAWS if i > 0 else 0):
+            state += GOLDEN
+            bits = mix(state)
+            column = np.int64(((bits >> HALF) * size) >> HALF)
+            word = column if (bits & LOW) < table[column, 0] else np.int64(table[column, 1])
+            if word != chosen[0]:
+                break
+        chosen[i] = word
+        for d in range(0, dim, CACHE_LINE):
+            prefetch(rows, word * dim + d)
+    return state
+
+
+@helper_jit
+def step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyped-def]
+    """Take a step on one prediction; return its loss.
+
+    Args:
+        hidden: (D,) h.
+        outputs: (V, D) all v', changed.
+        chosen: (k + 1,) the words w_0 .. w_k.
+        rate: the learning rate.
+        scores: (k + BESIDE,), overwritten.
+        error: (D,), written: e.
+    """
+    dim, last = len(hidden), len(chosen) - 1
+    zero, one = hidden.dtype.type(0), hidden.dtype.type(1)
+    for i in range(0, last + 1, BESIDE):
+        x, y, z = outputs[chosen[i]], outputs[chosen[min(i + 1, last)]], outputs[chosen[min(i + 2, last)]]
+        of_x = of_y = of_z = zero
+        for d in range(dim):
+            of_x += x[d] * hidden[d]
+            of_y += y[d] * hidden[d]
+            of_z += z[d] * hidden[d]
+        scores[i], scores[i + 1], scores[i + 2] = of_x, of_y, of_z
+    positive, product = 0.0, 1.0  # the loss is the sum of log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|))
+    for i in range(last + 1):
+        x = scores[i] if i > 0 else -scores[0]
+        small = math.exp(-abs(x))
+        positive, product = positive + max(x, zero), product * (1.0 + small)
+        share = (one if x >= 0 else small) / (one + small)
+        scores[i] = -rate * share if i > 0 else rate * share
+    scores[last + 1 :] = zero
+    error[:] = zero
+    for i in range(0, last + 1, BESIDE):
+        x, y, z = outputs[chosen[i]], outputs[chosen[min(i + 1, last)]], outputs[chosen[min(i + 2, last)]]
+        for d in range(dim):
+            error[d] += scores[i] * x[d] + scores[i + 1] * y[d] + scores[i + 2] * z[d]
+    for i in range(last + 1):
+        x, g = outputs[chosen[i]], scores[i]
+        for d in range(dim):
+            x[d] += g * hidden[d]
+    return positive + math.log(product)
+
+
+def skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
+    """Take a step for each neighbor of each word of some texts; return the sum of the losses and their number.
+
+    Args:
+        ids: (N,) the tokens of all texts.
+        lengths: (B,) tokens of each text.
+        keys: (B,) of the draws for each text.
+        inputs: (V, D) all v, changed.
+        outputs: (V, D) all v', changed.
+        keep: (V,) the probability that a word is kept; 0 for what is no word.
+        table: (V, 2) the alias table of noise words.
+        window: largest reach of a window.
+        shrink: whether each word's window is drawn from 1 to that.
+        negatives: k.
+        rate: the learning rate.
+    """
+    longest, dim = lengths.max(), inputs.shape[1]
+    words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    chosen = np.empty((min(2 * window, longest), negatives + 1), np.int64)
+    scores, error = np.empty(negatives + BESIDE, inputs.dtype), np.empty(dim, inputs.dtype)
+    total, count, begin = 0.0, 0, 0
+    for text in range(len(lengths)):
+        key, begin = keys[text], begin + lengths[text]
+        num_words = list_words(ids[begin - lengths[text] : begin], key, keep, words, places)
+        for i in range(num_words):
+            reach = draw_reach(key, places[i], window, shrink)
+            first, last = max(i - reach, 0), min(i + reach, num_words - 1)
+            state = hash_pair(hash_pair(key, NOISE), places[i])
+            for j in range(last - first):
+                chosen[j, 0] = words[first + j + (first + j >= i)]
+                state = draw_noise(chosen[j], table, outputs, state)
+            hidden = inputs[words[i]]
+            for j in range(last - first):
+                total += step(hidden, outputs, chosen[j], rate, scores, error)
+                for d in range(dim):
+                    hidden[d] += error[d]
+            count += last - first
+    return total, count
+
+
+def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
+    """Take a step for each word of some texts that has neighbors; return the sum of the losses and their number.
+
+    Args:
+        ids: (N,) the tokens of all texts.
+        lengths: (B,) tokens of each text.
+        keys: (B,) of the draws for each text.
+        inputs: (V, D) all v, changed.
+        outputs: (V, D) all v', changed.
+        keep: (V,) the probability that a word is kept; 0 for what is no word.
+        table: (V, 2) the alias table of noise words.
+        window: largest reach of a window.
+        shrink: whether each word's window is drawn from 1 to that.
+        negatives: k.
+        rate: the learning rate.
+    """
+    longest, dim = lengths.max(), inputs.shape[1]
+    words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    chosen = np.empty((longest, negatives + 1), np.int64)
+    scores, error = np.empty(negatives + BESIDE, inputs.dtype), np.empty(dim, inputs.dtype)
+    hidden = np.empty(dim, inputs.dtype)
+    total, count, begin = 0.0, 0, 0
+    for text in range(len(lengths)):
+        key, begin = keys[text], begin + lengths[text]
+        num_words = list_words(ids[begin - lengths[text] : begin], key, keep, words, places)
+        if num_words < 2:
+            continue
+        for i in range(num_words):
+            chosen[i, 0] = words[i]
+            draw_noise(chosen[i], table, outputs, hash_pair(hash_pair(key, NOISE), places[i]))
+        for i in range(num_words):
+            reach = draw_reach(key, places[i], window, shrink)
+            first, last = max(i - reach, 0), min(i + reach, num_words - 1)
+            part = inputs.dtype.type(1 / (last - first))
+            hidden[:] = 0
+            for j in range(first, last + 1):
+                neighbor = inputs[words[j]]
+                for d in range(dim if j != i else 0):
+                    hidden[d] += part * neighbor[d]
+            total += step(hidden, outputs, chosen[i], rate, scores, error)
+            for j in range(first, last + 1):
+                neighbor = inputs[words[j]]
+                for d in range(dim if j != i else 0):
+                    neighbor[d] += error[d]
+        count += num_words
+    return total, count
+
+
+_LOOPS = {"skip_gram": skip_gram, "cbow": cbow}
+_TYPES = "Tuple((f8, i8))(i4[::1], i8[::1], u8[::1], {0}[:,::1], {0}[:,::1], f8[::1], u4[:,::1], i8, b1, i8, {0})"
+
+
+@cache
+def loop_of(architecture: str, kind: str) -> Any:
+    """The loop of a network, "skip_gram" or "cbow", for vectors of a type: "f4" or "f8"."""
+    return compile_function(_TYPES.format(kind))(_LOOPS[architecture])
+
+
+@cache
+def alias_loop() -> Any:
+    """`fill_alias_table`, compile_function."""
+    return compile_function("void(f8[::1], u4[:,::1])")(fill_alias_table)

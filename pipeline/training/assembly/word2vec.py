@@ -1,0 +1,139 @@
+"""Training of word vectors as word2vec has it: each prediction takes a step of SGD by itself, in a compiled loop.
+
+The equations are in `model/cpu_kernels/word2vec.py`. An update is the steps of a batch, all with the update's learning
+rate; draws follow from (seed, step, row), as those of every update.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from tfm.data.batching.example_keys import count_occurrences, row_keys
+from tfm.model.config import ModelConfig
+from tfm.model.cpu_kernels.dispatch import load_loops
+from tfm.model.layers.counter_rng import counter_hash
+from tfm.model.word_vectors import PREDICTION_RULES
+from tfm.pipeline.distribution import install_command
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.tasks.task import Rows
+from tfm.pipeline.tasks.word_vectors import NOISE_POWER, keep_probability
+from tfm.pipeline.training.checkpoints.train_state import Settings
+from tfm.pipeline.training.update import Gradients, PendingGradient
+from tfm.pipeline.training_config import TrainingConfig
+from tfm.tokenizer.special import SPECIALS
+
+LOOPS = "tfm.model.cpu_kernels.word2vec"
+KINDS = {torch.float32: "f4", torch.float64: "f8"}
+
+
+def wants_word2vec(model: ModelConfig, config: TrainingConfig) -> bool:
+    """Return whether a recipe trains word vectors with noise words by SGD."""
+    has_noise = model.architecture in PREDICTION_RULES and model.word_vectors.negatives is not None
+    return has_noise and config.optimizer.name == "sgd"
+
+
+def whole_gradient_reason(model: ModelConfig, config: TrainingConfig, settings: Settings) -> str | None:
+    """Return why such a training takes one step an update, along its mean gradient; None where it takes one for each
+    prediction.
+
+    Args:
+        model: the [model] part of a recipe.
+        config: the [training] part of a recipe.
+        settings: the decisions of the first start.
+    """
+    optimizer = config.optimizer
+    needed = {
+        "training.optimizer.momentum": (optimizer.momentum, 0.0),
+        "training.optimizer.weight_decay": (optimizer.weight_decay, 0.0),
+        "training.clip_norm": (config.clip_norm, None),
+        "training.l1": (config.l1, 0.0),
+        "training.l2": (config.l2, 0.0),
+        "model.freeze_vectors": (model.freeze_vectors, False),
+    }
+    others = [
+        f"{key} = {'none' if wanted is None else wanted}" for key, (given, wanted) in needed.items() if given != wanted
+    ]
+    if others:
+        return f"set {', '.join(others)}"
+    if settings.device != "cpu":
+        return f"the loop is for CPUs, not for {settings.device}"
+    if settings.world_size > 1 or settings.helpers:
+        return "the loop is for one process"
+    return None
+
+
+def takes_step_for_each(model: ModelConfig, config: TrainingConfig, settings: Settings) -> bool:
+    """Return whether a training takes a step for each prediction.
+
+    Args:
+        model: the [model] part of a recipe.
+        config: the [training] part of a recipe.
+        settings: the decisions of the first start.
+    """
+    return wants_word2vec(model, config) and whole_gradient_reason(model, config, settings) is None
+
+
+@torch.no_grad()
+def initialize_as_word2vec(model: Any) -> None:
+    """Give word vectors such first weights as in gensim: v with the variance of numbers in (-1, 1) / D, all v' 0."""
+    model.table.weight.div_((3 * model.table.embedding_dim) ** 0.5)  # from a variance of 1 / D to 1 / 3 D^2
+    model.output.weight.zero_()
+
+
+class Word2vec(Gradients):
+    """Object that takes the steps of an update when its gradient is asked for, with the optimizer's learning rate.
+
+    Raises RecipeError where numba is not installed.
+    """
+
+    can_skip: ClassVar[bool] = False
+
+    def __init__(
+        self, model: Any, task: Any, split: Any, config: TrainingConfig, seed: int, world: World, optimizer: Any
+    ) -> None:
+        super().__init__(model, task, split, config, seed, world)
+        loops, words, self.optimizer = load_loops(LOOPS), task.config, optimizer
+        if loops is None:
+            raise RecipeError(
+                f'training.optimizer.name = "sgd": word vectors take their steps in loops of numba, which is not '
+                f"installed: {install_command('fast')}, or set another optimizer"
+            )
+        architecture = "skip_gram" if model.reading is PREDICTION_RULES["skip_gram"] else "cbow"
+        self.loop = loops.loop_of(architecture, KINDS[model.table.weight.dtype])
+        self.table, shares = np.empty((len(model.frequencies), 2), np.uint32), model.frequencies.double().numpy()
+        self.window = words.window, words.shrink, task.objective.negatives
+        noise = shares**NOISE_POWER
+        loops.alias_loop()(noise / noise.sum(), self.table)
+        self.every_word = (np.arange(len(shares)) >= len(SPECIALS)).astype(np.float64)
+        self.keep = self.every_word
+        if words.subsample is not None:
+            self.keep = self.every_word * keep_probability(model.frequencies, words.subsample).double().numpy()
+
+    def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
+        """Take the steps of an update, batch by batch.
+
+        Args:
+            group: the batches.
+            step: number of the update.
+            stop: whether this process wishes to stop.
+        """
+        total, count, update = 0.0, 0, counter_hash(self.seed, step)
+        for rows, repeats in zip(group, count_occurrences(group), strict=True):
+            keys = row_keys(update, rows, repeats)
+            loss, found = self._steps(rows, keys, self.keep)
+            if not found:  # of a batch of which nothing was left nothing would be learned: it is read whole
+                loss, found = self._steps(rows, keys, self.every_word)
+            total, count = total + loss, count + found
+        sums = torch.tensor([total, total, count, float(stop), 0.0], dtype=torch.float64)
+        return PendingGradient(sums, sums.tolist, None, self.world)
+
+    def _steps(self, rows: Rows, keys: Any, keep: Any) -> tuple[float, int]:
+        """Take the steps of the texts of a batch; return the sum of the losses and their number."""
+        ids, lengths = self.split.target.take(rows)
+        weights = (each.weight.detach().numpy() for each in (self.model.table, self.model.output))
+        rate = self.optimizer.param_groups[0]["lr"]
+        found: tuple[float, int] = self.loop(ids, lengths, keys, *weights, keep, self.table, *self.window, rate)
+        return found
