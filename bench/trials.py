@@ -31,7 +31,7 @@ class SearchResult(NamedTuple):
 
 def trials(
     file: Annotated[
-        Path, typer.Argument(metavar="DEFAULT_SEARCH", help="A search, whose limit holds for each way.")
+        Path, typer.Argument(metavar="FILE", help="A search, whose limit holds for each way.")
     ] = DEFAULT_SEARCH,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1)] = 5,
     way: Annotated[list[str] | None, typer.Option("--way", metavar="NAME", help="Only this way; repeatable.")] = None,

@@ -34,7 +34,7 @@ WordCounts = Mapping[str, int]
 
 def learn_bpe(words: WordCounts, config: TokenizerConfig) -> Model:
     """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
-    alphabet = count_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    alphabet = frequent_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
     return _learn_merges(_split_unknown(words, alphabet), alphabet, config)
 
 
@@ -48,7 +48,7 @@ def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
     """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, or as Hugging Face trains
     it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
     """
-    alphabet = count_letters(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
+    alphabet = frequent_letters(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
     learn = _learn_by_likelihood if config.criterion == "likelihood" else _learn_by_frequency
     learned = learn(_split_unknown(words, alphabet), alphabet, continuing, config)
@@ -123,7 +123,7 @@ def unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> dict[str
     Returns:
         The log probability of each piece, the most probable first.
     """
-    alphabet = count_letters(words, size, min_frequency)
+    alphabet = frequent_letters(words, size, min_frequency)
     words = _split_unknown(words, alphabet)
     trainer = trainers.UnigramTrainer(
         vocab_size=len(SPECIALS) + size + 1,  # one for ENDS
@@ -158,7 +158,7 @@ def _sort_pieces(made: Mapping[str, float]) -> dict[str, float]:
 
 def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a character: byte-pair encoding without merges."""
-    alphabet = count_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    alphabet = frequent_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
     return models.BPE(_assign_ids(alphabet), [], unk_token=UNK)
 
 
@@ -215,7 +215,7 @@ def _mark_word_ends(words: WordCounts) -> Iterator[tuple[str, int]]:
         yield word, max(count - 1, 1)
 
 
-def count_letters(words: WordCounts, size: int, min_frequency: int) -> list[str]:
+def frequent_letters(words: WordCounts, size: int, min_frequency: int) -> list[str]:
     """Return the most frequent characters, by code point.
 
     Args:

@@ -16,7 +16,7 @@ from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.labels import NORMALIZERS, split_names
-from tfm.tokenizer.learn import count_letters, make_unigram, unigram_pieces
+from tfm.tokenizer.learn import frequent_letters, make_unigram, unigram_pieces
 from tfm.tokenizer.normalization import normalizer, replace_surrogates
 from tfm.tokenizer.sentinels import add_sentinels
 from tfm.tokenizer.special import SPECIALS, UNK
@@ -126,11 +126,13 @@ class ClustersTrainer:
         min_frequency = self._config.min_frequency
         texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
         own = {
-            name: RankedPieces.from_text(each, size, min_frequency)
+            name: RankedPieces.from_trainer(each, size, min_frequency)
             for name, each in self._trainers.items()
             if each.words
         }
-        needed = allocate_vocabularies({name: partial(each.sized, step, texts) for name, each in own.items()}, size)
+        needed = allocate_vocabularies(
+            {name: partial(each.make_vocabulary, step, texts) for name, each in own.items()}, size
+        )
         alike = {name: each.first(size // len(own)) for name, each in own.items()}
         found: list[dict[str, float]] = []
         for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
@@ -149,7 +151,7 @@ class RankedPieces:
     pieces: Mapping[str, float]
 
     @classmethod
-    def from_text(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
+    def from_trainer(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
         """Learn pieces with a unigram model, and rank them.
 
         Args:
@@ -157,7 +159,7 @@ class RankedPieces:
             size: the number of pieces beside the letters, as far as the text has so many.
             min_frequency: the least number of occurrences of a letter or piece.
         """
-        letters = count_letters(text.words, size, min_frequency)
+        letters = frequent_letters(text.words, size, min_frequency)
         return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
 
     def first(self, count: int) -> dict[str, float]:
@@ -165,7 +167,7 @@ class RankedPieces:
         others = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
         return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
 
-    def sized(self, step: int, texts: int, steps: int) -> LanguageVocabulary:
+    def make_vocabulary(self, step: int, texts: int, steps: int) -> LanguageVocabulary:
         """Return the vocabulary after some steps, and its term of the sum that VoCap maximizes.
 
         Args:

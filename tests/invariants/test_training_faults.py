@@ -219,8 +219,10 @@ def test_memory_that_really_runs_out_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.promise("training")
 def test_an_epoch_without_an_example_is_named(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = task.batches
-    monkeypatch.setattr(task, "batches", lambda *given, epoch, **more: [] if epoch else real(*given, epoch=0, **more))
+    real = task.make_batches
+    monkeypatch.setattr(
+        task, "make_batches", lambda *given, epoch, **more: [] if epoch else real(*given, epoch=0, **more)
+    )
     with pytest.raises(DataError, match="no example is used in epoch 2: raise the weights"):
         run(dataset, tmp_path, training())
 

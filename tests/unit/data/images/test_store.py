@@ -40,7 +40,7 @@ def test_rows_of_texts_have_their_images(tmp_path: Path) -> None:
     assert taken.dtype == np.uint8
     assert not isinstance(taken, np.memmap)
     assert store.take([]).shape == (0, 4, 5, 3)
-    assert [store.rows_of(each).tolist() for each in (0, 1, 3)] == [[0, 1], [3], []]
+    assert [store.image_rows(each).tolist() for each in (0, 1, 3)] == [[0, 1], [3], []]
 
 
 def test_numpy_alone_reads_the_files(tmp_path: Path) -> None:

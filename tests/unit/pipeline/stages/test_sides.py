@@ -125,7 +125,7 @@ tie = "output"
 def test_a_key_that_both_sides_replace_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text(RECIPE.format(tmp_path), "utf-8")
-    assert load_recipe(file).tokenizer.of_source.normalization == "nfd"
+    assert load_recipe(file).tokenizer.source_config.normalization == "nfd"
     assert load_recipe(file).tokenizer.target_config.normalization == "nfc"
     both = ["tokenizer.target_normalization=nfc", "tokenizer.normalization=nfkc"]
     with pytest.raises(Exception, match="source and target have their own"):
