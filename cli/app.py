@@ -39,7 +39,7 @@ from tfm.cli.torchrun_output import INTERRUPTED, is_idle_rank, rank_zero_stderr,
 from tfm.cli.typed_options import with_options
 from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
-from tfm.pipeline.runtime.stop_signal import heeded
+from tfm.pipeline.runtime.stop_signal import stop_signals
 
 OUT_OF_MEMORY = (
     "memory ran out: end other programs or raise the limit (ulimit -v), or lower data.batch_tokens or "
@@ -191,7 +191,7 @@ def main() -> None:
     """Run the `tfm` command: the entry point of the console script."""
     _open_standard_streams()
     # SIGTERM and a closed terminal are treated as Ctrl-C: the same clean-up, the same exit code.
-    for number in heeded():
+    for number in stop_signals():
         signal.signal(number, signal.default_int_handler)
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)

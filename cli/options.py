@@ -57,11 +57,11 @@ Prefix = Annotated[
 Prefixes = Annotated[
     Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
 ]
-To = Annotated[
+TargetLanguage = Annotated[
     str | None,
     typer.Option("--to", metavar="LANGUAGE", help="Target language (deu), for multilingual models."),
 ]
-From = Annotated[
+SourceLanguage = Annotated[
     str | None,
     typer.Option("--from", metavar="LANGUAGE", help="Source language (eng), for models that need it."),
 ]

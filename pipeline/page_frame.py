@@ -53,7 +53,7 @@ $body
 """)
 
 
-def framed(title: str, body: str, *, style: str = "", script: str | None = None) -> str:
+def frame_page(title: str, body: str, *, style: str = "", script: str | None = None) -> str:
     """Return a whole page. Colors are var(--ink), --faint, --line, --paper, --card and --bar.
 
     Args:
@@ -85,6 +85,6 @@ def inline_svg(svg: str) -> str:
     return re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
 
 
-def in_script(value: object) -> str:
+def script_json(value: object) -> str:
     """JSON that is the same to a script and nothing to HTML, whatever text is in it."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -45,7 +45,7 @@ def rewritten(folder: Path, **changes: Any) -> None:
     document = json.loads(file.read_bytes()) | changes
     document.pop("checksum")
     try:
-        inputs = {label: Input.of_value(each["fingerprint"]) for label, each in document["inputs"].items()}
+        inputs = {label: Input.from_value(each["fingerprint"]) for label, each in document["inputs"].items()}
         entries = {name: manifest.FileEntry(**each) for name, each in document["files"].items()}
         if "fingerprint" not in changes:
             document["fingerprint"] = manifest.fingerprint(

@@ -21,4 +21,4 @@ def make_dataset(folder: Path, targets: Sequence[str], *, learned_from: Sequence
             writer.write(nothing, tokenizer.encode_flat(list(targets)), np.ones(len(targets)))
         (draft.folder / TOKENIZER_FOLDER).mkdir()
         save_pair(tokenizer, tokenizer, draft.folder / TOKENIZER_FOLDER)
-    return Input.of_artifact(folder)
+    return Input.from_artifact(folder)

@@ -9,7 +9,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import build_network
-from tfm.pipeline.model_io.loaded_model import LoadedModel, untied
+from tfm.pipeline.model_io.loaded_model import LoadedModel, remove_ties
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -40,6 +40,6 @@ def tiny_model(
 
 def numpy_of(loaded: LoadedModel) -> Transformer:
     """The network of a model in numpy."""
-    weights = {name: each.numpy() for name, each in untied(loaded.model.state_dict()).items()}
+    weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
     size = loaded.source_tokenizer.vocab_size
     return build_network(loaded.config, weights, source_vocab=size, target_vocab=size)

@@ -38,7 +38,7 @@ def make_run(
 ) -> Path:
     """A run as far as a training: its model with figures, and metrics.jsonl."""
     config = {"training": {"max_steps": 25}, "model": {"architecture": "transformer", "task": "translation", **model}}
-    plan = Plan("train", folder / "model", config, {"dataset": Input.of_value(dataset)}, seed)
+    plan = Plan("train", folder / "model", config, {"dataset": Input.from_value(dataset)}, seed)
     with publish(plan, command=["test"]) as draft:
         (draft.folder / "config.json").write_text("{}")
         validation = {"loss": loss, "perplexity": math.exp(loss), "accuracy": 0.5}
@@ -60,7 +60,7 @@ def add_scores(
     ) as draft:
         for kind, text in (("source", "x"), ("reference", reference)):
             (draft.folder / f"test.{kind}.txt").write_text(text)
-    inputs = {"model": model, "translations": Input.of_artifact(folder / "translations")}
+    inputs = {"model": model, "translations": Input.from_artifact(folder / "translations")}
     scores = {"bleu": Score(bleu, signature), **others}
     found = [Evaluation("test", 1, scores, (), "source", (), (), ())]
     with publish(Plan("evaluate", folder / "scores", {}, inputs, 1), command=["test"]) as draft:
@@ -92,7 +92,7 @@ def add_texts(
     config = EvaluationConfig(metrics=tuple(metrics), samples=0, **evaluation)  # type: ignore[arg-type]
     found = [evaluate_segments(each, config, seed=1, reporter=NullReporter(), extra=extra) for each in tests.values()]
     made = f"translations{ending}"
-    inputs = {"model": model, made: Input.of_artifact(run / made)}
+    inputs = {"model": model, made: Input.from_artifact(run / made)}
     plan = Plan("evaluate", run / f"scores{ending}", {"evaluation": config.model_dump(mode="json")}, inputs, 1)
     with publish(plan, command=["test"]) as draft:
         (draft.folder / "scores.json").write_text(json.dumps(as_json(found), ensure_ascii=False), "utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Device, From, Sets, To, config_section, reject_flags
+from tfm.cli.options import Device, Sets, SourceLanguage, TargetLanguage, config_section, reject_flags
 from tfm.cli.streams import print_data
 from tfm.pipeline.model_io.model_folder import model_folder
 
@@ -63,8 +63,8 @@ def attend(
     beam: Annotated[
         int | None, typer.Option("--beam", metavar="W", help="Beam width for the model's own translation.")
     ] = None,
-    to: To = None,
-    source_language: From = None,
+    to: TargetLanguage = None,
+    source_language: SourceLanguage = None,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
@@ -80,7 +80,7 @@ def attend(
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import as_cannot_write, check_folder_of, replace_bytes
+    from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
     from tfm.pipeline.attention_page.head_statistics import measure
     from tfm.pipeline.attention_page.image_reading import attend_to_image
     from tfm.pipeline.attention_page.picture import view_of
@@ -108,7 +108,7 @@ def attend(
         for table in report.tables():
             reporter.table(*table)
     for file, content in _files(f"Attention of {model}", read, view, report, out, png):
-        with as_cannot_write(file):
+        with raise_cannot_write(file):
             replace_bytes(file, content)
         reporter.line(f"written: {file}")
     if png is not None and read is not None and view is not None:

@@ -182,7 +182,7 @@ def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, ma
         tables[f"{tested.test}: {tested.num_segments:,} segments, differences from {found.baseline.name}"] = tests
     for number, (title, each) in enumerate(tables.items()):
         if markdown:
-            print_data("\n".join([""] * (number > 0) + in_markdown(each)))
+            print_data("\n".join([""] * (number > 0) + markdown_lines(each)))
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
@@ -200,7 +200,7 @@ def _write_page(found: "Comparison", tested: "Outcome", metrics: Sequence[str], 
     reporter.line(f"written: {file}")
 
 
-def in_markdown(columns: Sequence["Column"]) -> list[str]:
+def markdown_lines(columns: Sequence["Column"]) -> list[str]:
     """The lines of a table; figures are right-aligned."""
     from tfm.cli.console import one_line
 

@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.model_folder import model_folder
 if TYPE_CHECKING:
     from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 
-COUNT = 10
+NUM_NEIGHBOURS = 10
 Side = Literal["source", "target"]
 
 
@@ -29,7 +29,7 @@ def embed(
         typer.Option("--analogy", metavar="A B C", help="Print what is to C as B is to A."),
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", metavar="N", min=1, help=f"Number of words to print ({COUNT}).")
+        int | None, typer.Option("--count", metavar="N", min=1, help=f"Number of words to print ({NUM_NEIGHBOURS}).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,
     out: Annotated[
@@ -66,7 +66,7 @@ def embed(
     if picture is None:
         reject_flags({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import as_cannot_write, check_folder_of, replace_bytes
+    from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
     from tfm.pipeline.inference.neighbours import PICTURES, WordVectors, frequent, read_classes
     from tfm.pipeline.model_io.loaded_model import load_model
 
@@ -75,8 +75,8 @@ def embed(
     for file in filter(None, (out, picture)):
         check_folder_of(file)
     reporter = make_reporter(tables_on_stdout=True)
-    known = WordVectors.of(load_model(model_folder(model), device or "auto"), side or "target")
-    found = dict(_neighbor_lists(known, nearest or (), analogy, count or COUNT))
+    known = WordVectors.from_model(load_model(model_folder(model), device or "auto"), side or "target")
+    found = dict(_neighbor_lists(known, nearest or (), analogy, count or NUM_NEIGHBOURS))
     shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
     files = list(_files(known, out, picture, shown))
     if as_json:
@@ -85,7 +85,7 @@ def embed(
         for title, rows in found.items():
             reporter.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])
     for file, content in files:
-        with as_cannot_write(file):
+        with raise_cannot_write(file):
             replace_bytes(file, content)
         reporter.line(f"written: {file}")
     if picture is not None and shown is not None:

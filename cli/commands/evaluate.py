@@ -11,14 +11,14 @@ import typer
 from tfm.cli.options import (
     Device,
     Forced,
-    From,
     Out,
     Prefix,
     Prefixes,
     RecipeFile,
     Seed,
     Sets,
-    To,
+    SourceLanguage,
+    TargetLanguage,
     argv,
     config_section,
     reject_flags,
@@ -89,8 +89,8 @@ class EvaluateOptions:
     forced: Forced = None
     prefix: Prefix = None
     prefixes: Prefixes = None
-    to: To = None
-    source_language: From = None
+    to: TargetLanguage = None
+    source_language: SourceLanguage = None
     noise: Annotated[
         float | None,
         typer.Option(

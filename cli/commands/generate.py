@@ -109,7 +109,7 @@ def generate(
     )
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
-    for each, words in _with_words(_prompts(prompt), forced):
+    for each, words in _pair_with_forced_words(_prompts(prompt), forced):
         if streams:
             _stream(writer, each, apart=num_texts > 0)
             num_texts += 1
@@ -122,7 +122,7 @@ def generate(
         for text in texts:
             if num_texts and writer.through_ends:
                 _print(SEPARATOR)
-            _print(writer.shown(each) + text.text)
+            _print(writer.prompt_text(each) + text.text)
             num_texts += 1
 
 
@@ -150,7 +150,7 @@ def _score(
             print_json({"prompt": prompt, "choices": [asdict(each) for each in found]})
             sys.stdout.flush()
         else:
-            _print("\n".join(f"{each.log_prob:.6f}\t{each.per_token:.6f}\t{each.text}" for each in found))
+            _print("\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in found))
 
 
 def _prompts(prompt: str | None) -> Iterable[str]:
@@ -164,7 +164,7 @@ def _prompts(prompt: str | None) -> Iterable[str]:
     return stream_lines(sys.stdin.buffer, "stdin")
 
 
-def _with_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str, list[str]]]:
+def _pair_with_forced_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str, list[str]]]:
     """Yield each prompt with the forced words and phrases of its continuation."""
     if file is None:
         yield from zip(prompts, repeat([]))

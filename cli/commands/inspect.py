@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tfm.cli.streams import print_data, print_json
-from tfm.pipeline.artifacts.canonical_json import flattened
+from tfm.pipeline.artifacts.canonical_json import flatten
 
 SHOWN_OF_FINGERPRINT = 12
 MAX_SHOWN = 60
@@ -104,7 +104,7 @@ def _named_values(label: str, value: object) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield f"  {label:<11}  {value}"
         return
-    for number, (key, each) in enumerate(flattened(value)):
+    for number, (key, each) in enumerate(flatten(value)):
         yield f"  {'' if number else label:<11}  {key} {f'{each:.6g}' if isinstance(each, float) else each}"
 
 

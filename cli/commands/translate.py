@@ -19,15 +19,15 @@ from tfm.cli.options import (
     DrawSeed,
     Forbidden,
     Forced,
-    From,
     NoRepeat,
     Out,
     Prefix,
     Prefixes,
     RecipeFile,
     Sets,
+    SourceLanguage,
+    TargetLanguage,
     Temperature,
-    To,
     TopK,
     TopP,
     argv,
@@ -114,8 +114,8 @@ class TranslateOptions:
     ] = None
     prefix: Prefix = None
     prefixes: Prefixes = None
-    to: To = None
-    source_language: From = None
+    to: TargetLanguage = None
+    source_language: SourceLanguage = None
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False
@@ -179,7 +179,7 @@ def translate(options: TranslateOptions) -> None:
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
         text = text_file(options.file, first, held)
         if options.out is not None:
-            _into_folder(options, text, decoding, options.out)
+            _translate_into_folder(options, text, decoding, options.out)
             return
         constraints = _constraints(options)
         translated = partial(_lines_by_torch, load, decoding, *constraints)
@@ -187,7 +187,7 @@ def translate(options: TranslateOptions) -> None:
         if is_plain and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
             translated = partial(_few_lines_by_numpy, options.folders[0], load, decoding, *languages)
-        _to_stdout(translated, text, decoding, options.jsonl)
+        _translate_to_stdout(translated, text, decoding, options.jsonl)
 
 
 def _tests(options: TranslateOptions, recipe: Path) -> None:
@@ -240,7 +240,7 @@ def _load(options: TranslateOptions) -> "LoadedModel":
     return loaded.for_languages(options.to, options.source_language)
 
 
-def _into_folder(options: TranslateOptions, file: Path, config: "DecodingConfig", out: Path) -> None:
+def _translate_into_folder(options: TranslateOptions, file: Path, config: "DecodingConfig", out: Path) -> None:
     """Translate one text into an artifact."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_file
@@ -298,7 +298,7 @@ def _few_lines_by_numpy(
     return translate_as_they_come(small, load, lines, config, reporter=reporter, ready=ready)
 
 
-def _to_stdout(
+def _translate_to_stdout(
     translated: "Callable[[Iterable[str], Reporter, Callable[[], bool] | None], Iterable[list[Translation]]]",
     file: Path,
     config: "DecodingConfig",

@@ -8,7 +8,7 @@ import numpy as np
 from tfm.pipeline.errors import RecipeError
 
 
-def listed(texts: str | Iterable[str], what: str = "text") -> list[str]:
+def as_list(texts: str | Iterable[str], what: str = "text") -> list[str]:
     """Return the texts as a list; one given alone is a list of one.
 
     Raises TypeError, with the number of the item, for one that is no text.
@@ -51,7 +51,7 @@ def several(texts: object, what: str, of: str) -> list[str]:
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {of}")
-    return listed(texts, what)
+    return as_list(texts, what)
 
 
 def phrases_of_each(forced: Iterable[Sequence[str]]) -> list[str]:

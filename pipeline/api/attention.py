@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.artifacts.files import as_cannot_write, replace_text
+from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Kind
 from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import view_of
@@ -63,7 +63,7 @@ class Attention:
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
-        with as_cannot_write(Path(file)):
+        with raise_cannot_write(Path(file)):
             replace_text(Path(file), self.html())
 
     def _repr_html_(self) -> str:

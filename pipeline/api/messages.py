@@ -22,14 +22,14 @@ def names_parameters(method: Callable[P, T]) -> Callable[P, T]:
         try:
             return method(*args, **kwargs)
         except (DataError, RecipeError) as error:
-            if (text := in_python(str(error))) == str(error):
+            if (text := replace_flags(str(error))) == str(error):
                 raise
             raise type(error)(text) from error
 
     return asked
 
 
-def in_python(text: str) -> str:
+def replace_flags(text: str) -> str:
     """Return the text of a command's error, with parameters in place of flags."""
     named = _FLAG.sub(lambda flag: f"`{_PARAMETERS.get(flag[1], flag[1].replace('-', '_'))}`", text)
     return named.removeprefix("flags: ")

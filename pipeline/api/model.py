@@ -54,7 +54,7 @@ class Model:
     def __init__(self, loaded: LoadedModel, reporter: Reporter) -> None:
         prepare_for_forks()
         self._loaded, self._reporter, self._address = loaded, reporter, enter(loaded)
-        self._words = cache(partial(WordVectors.of, loaded))
+        self._words = cache(partial(WordVectors.from_model, loaded))
 
     @property
     def folder(self) -> Path:
@@ -198,7 +198,7 @@ class Model:
         """
         with one_at_a_time():
             writer = self._writer(beam, through_ends, decoding)
-            return writer.shown(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
+            return writer.prompt_text(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
     @names_parameters
     def generations(
@@ -253,7 +253,7 @@ class Model:
             RecipeError: targets or a stride do not fit the model's task.
         """
         check_has(self._loaded, "score")
-        lines, reporter = arguments.listed(sources), self._reporter
+        lines, reporter = arguments.as_list(sources), self._reporter
         stride = None if stride is None else arguments.whole_number(stride, "stride", 1)
         if ABILITIES[self.task].generates:
             if targets is not None:
@@ -261,12 +261,12 @@ class Model:
             return self._score_texts(lines, stride)
         if targets is None or stride is not None:
             raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-        others = arguments.listed(targets)
+        others = arguments.as_list(targets)
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
         with one_at_a_time():
             loaded = self._loaded.for_languages(*arguments.languages(to, source_language))
-            return TextScores.of(*perplexity(loaded, lines, [others], reporter=reporter))
+            return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
 
     @names_parameters
     def embed(self, words: str | Iterable[str], *, side: Side = "target") -> NDArray[np.float32]:
@@ -275,7 +275,7 @@ class Model:
         side: of a model with two embeddings. Raises RecipeError, with words like it, for a word that has no vector.
         """
         known = self._words(arguments.one_of(side, SIDES, "side"))
-        rows = [known[word] for word in arguments.listed(words, "word")]
+        rows = [known[word] for word in arguments.as_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
     @names_parameters
@@ -338,7 +338,7 @@ class Model:
         prefixes: Iterable[str] | None = None,
         forced: Iterable[str] | None = None,
     ) -> list[list[Translation]]:
-        lines, images = arguments.listed(texts), loaded.images
+        lines, images = arguments.as_list(texts), loaded.images
         with one_at_a_time(), self._reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
             if images is None:
                 found = translate_lines(
@@ -369,7 +369,7 @@ class Model:
                 self._loaded, "texts", split, DataConfig().batch_tokens, self._reporter, stride=stride
             )
         assert found.likelihoods is not None
-        return TextScores.of(found.scores, found.likelihoods)
+        return TextScores.from_likelihoods(found.scores, found.likelihoods)
 
 
 def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:

@@ -43,6 +43,6 @@ def look_up(address: Address, shown: Path) -> LoadedModel:
 def _read_again(address: Address) -> LoadedModel:
     path, fingerprint, device = address
     try:
-        return load_model(Path(path), device, known=Input.of_value(fingerprint))
+        return load_model(Path(path), device, known=Input.from_value(fingerprint))
     except DataError as error:
         raise DataError(f"{error}; a process sends a model by its folder, which must stay as it is") from error

@@ -30,6 +30,6 @@ class TextScores:
         return self.figures["perplexity"].score
 
     @classmethod
-    def of(cls, figures: Mapping[str, Score], found: Likelihoods) -> "TextScores":
+    def from_likelihoods(cls, figures: Mapping[str, Score], found: Likelihoods) -> "TextScores":
         wanted = ("perplexity", "word_perplexity", "bits_per_character")
         return cls(found.log_probs, found.pieces, {name: figures[name] for name in wanted})

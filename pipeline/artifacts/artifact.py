@@ -16,7 +16,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts import provenance
 from tfm.pipeline.artifacts.canonical_json import JSON, differences, to_jsonable
-from tfm.pipeline.artifacts.files import as_cannot_write, naming_path, real_place, sha256_and_sync, sync, tree
+from tfm.pipeline.artifacts.files import naming_path, raise_cannot_write, real_place, sha256_and_sync, sync, tree
 from tfm.pipeline.artifacts.folder_lock import lock
 from tfm.pipeline.artifacts.manifest import (
     FORMAT,
@@ -32,7 +32,14 @@ from tfm.pipeline.artifacts.manifest import (
     serialize,
 )
 from tfm.pipeline.artifacts.no_symlinks import folder_below
-from tfm.pipeline.artifacts.swap import clean, is_link_of_ours, leftover_versions, new_name, replace_atomically, restore
+from tfm.pipeline.artifacts.swap import (
+    clean,
+    hidden_version_name,
+    is_link_of_ours,
+    leftover_versions,
+    replace_atomically,
+    restore,
+)
 from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -166,11 +173,11 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
     _refuse_here(plan)
     with lock(plan.folder):
         place = real_place(plan.folder)
-        with as_cannot_write(plan.folder):
+        with raise_cannot_write(plan.folder):
             restore(place)
         _refuse_foreign(plan, place)
-        version = new_name(place)
-        with as_cannot_write(plan.folder):
+        version = hidden_version_name(place)
+        with raise_cannot_write(plan.folder):
             clean(place)
             version.mkdir()
         yield place, version

@@ -28,11 +28,11 @@ def to_jsonable(value: object) -> JSON:
     raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
 
 
-def flattened(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def flatten(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """The values of nested objects that are not objects, by dotted key."""
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from flattened(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

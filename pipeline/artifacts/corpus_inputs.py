@@ -14,7 +14,7 @@ def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> di
     for name, corpora in splits.items():
         for corpus in corpora:
             for label, path, fingerprint in content_fingerprints(corpus, online=online):
-                made = Input.of_value(fingerprint, None if path is None else str(path))
+                made = Input.from_value(fingerprint, None if path is None else str(path))
                 key, number = f"{name}: {label}", 1
                 while found.setdefault(key, made) != made:
                     number += 1

@@ -27,7 +27,7 @@ UNWRITABLE_ERRNOS = {
 _SWAP, _HERE = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; AT_FDCWD
 SWAP_UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
-_remembered: dict[tuple[int, int, int, int, int], str] = {}
+_hash_cache: dict[tuple[int, int, int, int, int], str] = {}
 
 
 def real_place(folder: Path) -> Path:
@@ -49,7 +49,7 @@ def naming_path(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def as_cannot_write(path: Path) -> Iterator[None]:
+def raise_cannot_write(path: Path) -> Iterator[None]:
     """Turn an OSError that says that nothing can be written at `path` into a CannotWrite while the body runs."""
     try:
         with naming_path(path):
@@ -83,7 +83,7 @@ def atomic_swap(one: Path, other: Path) -> bool:
 
 def check_folder_of(file: Path) -> None:
     """Raise CannotWrite, before any work, if a file cannot be written: its folder is missing, or it is a link."""
-    with as_cannot_write(file):
+    with raise_cannot_write(file):
         os.scandir(file.parent).close()
     check_no_symlinks(file.parent, file)
 
@@ -142,16 +142,16 @@ def sha256_of(path: Path) -> str:
         raise DataError("not a regular file, so it cannot be an input", file=path)
     key = _key(before)
     large = before.st_size >= hash_cache.LARGE
-    known = _remembered.get(key) or (hash_cache.recall(_escape_key(key)) if large else None)
+    known = _hash_cache.get(key) or (hash_cache.recall(_escape_key(key)) if large else None)
     if known is not None:
-        _remembered[key] = known
+        _hash_cache[key] = known
         return known
     now = time.time_ns()
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         unchanged = key == _key(os.fstat(file.fileno()))
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
-        _remembered[key] = digest
+        _hash_cache[key] = digest
         if large:
             hash_cache.project_memory(_escape_key(key), digest)
     return digest

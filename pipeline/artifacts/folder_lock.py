@@ -9,13 +9,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfm.data.safe_files import read_bounded
-from tfm.pipeline.artifacts.files import as_cannot_write, real_place
+from tfm.pipeline.artifacts.files import raise_cannot_write, real_place
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 
 MAX_BYTES = 4096  # of a lock's file, which has the name of its holder
 
-_held: set[int] = set()
+_held_locks: set[int] = set()
 
 
 class FolderLockedError(CannotWrite):
@@ -30,12 +30,12 @@ def lock(folder: Path) -> Iterator[None]:
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
     place = real_place(folder)
-    with as_cannot_write(folder):
+    with raise_cannot_write(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = _lock_file(place)
         check_no_symlinks(place.parent, file)  # to open a device may already have an effect
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    _held.add(descriptor)
+    _held_locks.add(descriptor)
     try:
         _acquire(descriptor, folder)
         try:
@@ -44,8 +44,8 @@ def lock(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # closing is what releases
                 os.ftruncate(descriptor, 0)
     finally:
-        if descriptor in _held:
-            _held.remove(descriptor)
+        if descriptor in _held_locks:
+            _held_locks.remove(descriptor)
             os.close(descriptor)
 
 
@@ -111,9 +111,9 @@ def _alive(process: int) -> bool:
 
 def _drop_in_child() -> None:
     # A forked child shares the lock; were it to outlive its parent, the lock would too.
-    for descriptor in _held:
+    for descriptor in _held_locks:
         os.close(descriptor)
-    _held.clear()
+    _held_locks.clear()
 
 
 os.register_at_fork(after_in_child=_drop_in_child)

@@ -40,17 +40,17 @@ class Input:
     lineage: dict[str, JSON] = field(default_factory=dict)
 
     @classmethod
-    def of_artifact(cls, folder: Path, stage: str | tuple[str, ...] | None = None) -> "Input":
+    def from_artifact(cls, folder: Path, stage: str | tuple[str, ...] | None = None) -> "Input":
         """The artifact in `folder`, verified (see open_artifact)."""
         return open_artifact(folder, stage).as_input()
 
     @classmethod
-    def of_file(cls, path: Path) -> "Input":
+    def from_file(cls, path: Path) -> "Input":
         """A file, by the sha256 of its bytes."""
         return cls(sha256_of(path), str(path))
 
     @classmethod
-    def of_value(cls, fingerprint: str, path: str | None = None) -> "Input":
+    def from_value(cls, fingerprint: str, path: str | None = None) -> "Input":
         """Return an input that is neither file nor artifact, told by a text that says all about it."""
         return cls(fingerprint, path)
 

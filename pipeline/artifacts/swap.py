@@ -38,7 +38,7 @@ def _put_by_two_steps(version: Path, path: Path) -> None:
 
     If the process is killed between the steps, `restore` undoes the first.
     """
-    aside = path.parent / f"{new_name(path).name}{BACKUP_SUFFIX}"
+    aside = path.parent / f"{hidden_version_name(path).name}{BACKUP_SUFFIX}"
     os.rename(path, aside)
     try:
         os.rename(version, path)
@@ -70,7 +70,7 @@ def restore(path: Path) -> None:
                 os.rename(aside, path)
 
 
-def new_name(path: Path) -> Path:
+def hidden_version_name(path: Path) -> Path:
     """A name for a version of an artifact, hidden beside it."""
     return path.parent / f".{path.name}.{secrets.token_hex(8)}"
 

@@ -17,7 +17,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
-from tfm.pipeline.attention_page.reading import check_attends, hypotheses, reader, reading, translates
+from tfm.pipeline.attention_page.reading import check_attends, hypotheses, reader, trace_attention, translates
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
@@ -27,7 +27,7 @@ from tfm.tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
 PLACES = {"previous": -1, "same": 0, "next": 1}
-OF_TARGET = "target"
+TARGET_PIECES = "target"
 Shares: TypeAlias = NDArray[np.float64]
 
 
@@ -95,11 +95,11 @@ class HeadReport:
         who = ("attention", "layer", "head")
         title = f"What heads do in {self.sentences:,} sentences: percent of attention, entropy in bits"
         columns = (*who, *PLACES, "separators", "entropy", "% of max")
-        tables = [Table(title, columns, [(*_who(each), *_places(each)) for each in self.measures])]
+        tables = [Table(title, columns, [(*_head_cells(each), *_places(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
-            tags = _most_first(each.tags or {} for each in tagged)
-            rows = [(*_who(each), *(_percent((each.tags or {}).get(tag, 0)) for tag in tags)) for each in tagged]
+            tags = _sort_tags(each.tags or {} for each in tagged)
+            rows = [(*_head_cells(each), *(_percent((each.tags or {}).get(tag, 0)) for tag in tags)) for each in tagged]
             tables.append(Table("Percent of attention by tag", (*who, *tags), rows))
         if frequent := head_syntax.rows(self.relations):
             title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
@@ -173,7 +173,7 @@ def _readings(
         sources = [ids for _, ids, _ in readable]
         targets = hypotheses(loaded, sources, config) if translates(loaded) else [None] * len(sources)
         for (sentence, ids, words), target in zip(readable, targets, strict=True):
-            yield reading(loaded, sentence.text, ids, target), sentence, words
+            yield trace_attention(loaded, sentence.text, ids, target), sentence, words
 
 
 def _add(found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
@@ -212,7 +212,7 @@ def tags_of_keys(axes: Axes, tags: Sequence[str]) -> list[str] | None:
     def tag(key: Token) -> str:
         if key.place is not None:
             return tags[key.place]
-        return key.text if key.text in (BOS, EOS) else OF_TARGET
+        return key.text if key.text in (BOS, EOS) else TARGET_PIECES
 
     return [tag(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
 
@@ -260,7 +260,7 @@ class Sums:
             )
 
 
-def _who(of: Measure) -> tuple[object, ...]:
+def _head_cells(of: Measure) -> tuple[object, ...]:
     return of.kind if of.layer else f"{of.kind}, evenly", of.layer or "–", of.head or "–"
 
 
@@ -274,7 +274,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _most_first(shares: Iterable[Mapping[str, float]]) -> list[str]:
+def _sort_tags(shares: Iterable[Mapping[str, float]]) -> list[str]:
     """Tags, those first to which most attention goes."""
     total: Counter[str] = Counter()
     for each in shares:

@@ -13,14 +13,14 @@ from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Ki
 from tfm.pipeline.attention_page.reading import (
     PASSES,
     check_attends,
-    checked,
+    check_length,
     device_of,
     hypotheses,
-    in_order,
+    sort_attentions,
     teacher_forced_axes,
     translates,
 )
-from tfm.pipeline.attention_page.recorder import recording
+from tfm.pipeline.attention_page.recorder import record_attentions
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.errors import RecipeError
@@ -46,15 +46,15 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     if not translates(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")
-        return _reading(loaded, file, images, None)
+        return _trace_image(loaded, file, images, None)
     if target is None:
         (found,) = hypotheses(loaded, images, config)
     else:
-        found = checked(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
-    return _reading(loaded, file, images, found)
+        found = check_length(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
+    return _trace_image(loaded, file, images, found)
 
 
-def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> AttentionTrace:
+def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> AttentionTrace:
     """One pass of the network over the image, and the weights of its attentions."""
     image = _token_image(loaded, images)
     cells = tuple(
@@ -65,7 +65,7 @@ def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[in
     axes: dict[Kind, Axes] = {"encoder": Axes(cells, cells, ("",) * len(cells), ("queries", "keys"))}
     batch = pairs_from_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
     batch = batch.to(device_of(loaded))
-    with torch.inference_mode(), recording(loaded.model) as recorder:
+    with torch.inference_mode(), record_attentions(loaded.model) as recorder:
         layout = loaded.model.source_layout(batch.source, batch.source_lengths)
         if target is None:
             loaded.model.encode(batch.source, layout)
@@ -74,7 +74,7 @@ def _reading(loaded: LoadedModel, file: Path, images: RowImages, target: list[in
                 batch.source, layout, batch.target_in, Layout.from_lengths(batch.target_lengths, batch.source.device)
             )
             axes |= teacher_forced_axes(loaded, target, cells, an_image=True)
-        found = in_order(recorder.take(), PASSES[loaded.config.architecture].kind)
+        found = sort_attentions(recorder.pop_weights(), PASSES[loaded.config.architecture].kind)
     said = None if target is None else loaded.target_tokenizer.decode(target)
     return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 

@@ -9,7 +9,7 @@ from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
 from tfm.pipeline.attention_page.picture import View
 from tfm.pipeline.attention_page.reading import SPACE
 from tfm.pipeline.attention_page.script import SCRIPT
-from tfm.pipeline.page_frame import as_html, framed, in_script
+from tfm.pipeline.page_frame import as_html, frame_page, script_json
 
 STYLE = """\
 :root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; --key: var(--cell); }
@@ -103,8 +103,8 @@ def render(title: str, read: AttentionTrace | None, view: View | None, report: H
     parts = [] if read is None else [_panel(read)]
     parts += [] if report is None else [_table(table) for table in report.tables()]
     if read is not None:
-        parts.append(f'<script type="application/json" id="data">{in_script(_data(read, view))}</script>')
-    return framed(title, "\n".join(parts), style=STYLE, script=None if read is None else SCRIPT)
+        parts.append(f'<script type="application/json" id="data">{script_json(_data(read, view))}</script>')
+    return frame_page(title, "\n".join(parts), style=STYLE, script=None if read is None else SCRIPT)
 
 
 def _panel(read: AttentionTrace) -> str:

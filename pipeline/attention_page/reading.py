@@ -17,7 +17,7 @@ from tfm.model.config import Architecture
 from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Kind, Token
-from tfm.pipeline.attention_page.recorder import attentions, recording
+from tfm.pipeline.attention_page.recorder import attentions, record_attentions
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
@@ -63,12 +63,15 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
     if not translates(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: remove it")
-        return reading(loaded, source, ids, None)
+        return trace_attention(loaded, source, ids, None)
     if target is None:
         (found,) = hypotheses(loaded, [ids], config)
-        return reading(loaded, source, ids, found)
-    return reading(
-        loaded, source, ids, checked(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
+        return trace_attention(loaded, source, ids, found)
+    return trace_attention(
+        loaded,
+        source,
+        ids,
+        check_length(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target),
     )
 
 
@@ -95,13 +98,13 @@ def reader(loaded: LoadedModel) -> Tokenizer:
 
 def encoded(loaded: LoadedModel, text: str) -> list[int]:
     """Return the ids of the model's input. Raises DataError where there are none, or more than it reads."""
-    ids = checked(loaded, reader(loaded).encode(text), text)
+    ids = check_length(loaded, reader(loaded).encode(text), text)
     if not ids:
         raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")
     return ids
 
 
-def checked(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
+def check_length(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
     """Return the ids of a text if the model reads so many.
 
     Args:
@@ -135,7 +138,9 @@ def hypotheses(
     return [list(n_best[0].ids) for n_best in found]
 
 
-def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Sequence[int] | None) -> AttentionTrace:
+def trace_attention(
+    loaded: LoadedModel, text: str, source: Sequence[int], target: Sequence[int] | None
+) -> AttentionTrace:
     """Run the network once over ids, and record the weights of its attentions.
 
     Args:
@@ -145,15 +150,15 @@ def reading(loaded: LoadedModel, text: str, source: Sequence[int], target: Seque
         target: ids that the model is made to say; None: of a model that reads one text.
     """
     how = PASSES[loaded.config.architecture]
-    with torch.inference_mode(), recording(loaded.model) as recorder:
+    with torch.inference_mode(), record_attentions(loaded.model) as recorder:
         axes = how.read(loaded, source, target)
-        found = in_order(recorder.take(), how.kind)
+        found = sort_attentions(recorder.pop_weights(), how.kind)
     there = {each.kind: axes[each.kind] for each in found}
     said = None if target is None else loaded.target_tokenizer.decode(target)
     return AttentionTrace(text, said, there, found)
 
 
-def in_order(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind]) -> tuple[Attention, ...]:
+def sort_attentions(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind]) -> tuple[Attention, ...]:
     """The attentions of one sentence, from weights (1, H, T, S) by name of module, kind by kind and layer by layer."""
     found: list[Attention] = []
     for name, weights in taken.items():
@@ -170,7 +175,7 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
     """Read with an encoder-decoder: a row of its decoder reads a token of the target and predicts the next one."""
     assert target is not None
     _run_pair(loaded, source, target)
-    read, lead = _of_source(loaded, [*source, EOS_ID]), [BOS_ID]
+    read, lead = _source_tokens(loaded, [*source, EOS_ID]), [BOS_ID]
     if isinstance(loaded.model, LanguagePrefixModel):
         numbers = torch.arange(len(read))
         told = loaded.model.split_inputs(numbers, Layout.from_lengths(torch.tensor([len(read)])))
@@ -195,7 +200,7 @@ def teacher_forced_axes(
         lead: ids that the decoder reads before the target.
         an_image: whether the source is an image.
     """
-    heard, said = _of_target(loaded, [*lead, *target]), _of_target(loaded, [*lead[1:], *target, EOS_ID])
+    heard, said = _target_tokens(loaded, [*lead, *target]), _target_tokens(loaded, [*lead[1:], *target, EOS_ID])
     return {
         "decoder": Axes(heard, heard, _notes("then says", said)),
         "cross": Axes(said, read, _notes("said after", heard), ("keys",) if an_image else ()),
@@ -206,12 +211,12 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
     """A decoder-only model: one text, or a source and after it the target."""
     if target is not None:
         _run_pair(loaded, source, target)
-        read, said = _of_source(loaded, [*source, EOS_ID]), _of_target(loaded, [*target, EOS_ID])
-        tokens = (*read, *_of_target(loaded, [BOS_ID, *target]))
+        read, said = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
+        tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
         return {"decoder": Axes(tokens, tokens, (*_notes("", read), *_notes("then says", said)))}
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
     loaded.model.read(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
-    tokens = (*_of_target(loaded, [BOS_ID]), *_of_source(loaded, source))
+    tokens = (*_target_tokens(loaded, [BOS_ID]), *_source_tokens(loaded, source))
     return {"decoder": Axes(tokens, tokens, _notes("", tokens))}
 
 
@@ -220,7 +225,7 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
     ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
     loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     begin = (token(reader(loaded), BOS_ID),) if loaded.config.begin_token else ()
-    tokens = (*begin, *_of_source(loaded, [*source, EOS_ID]))
+    tokens = (*begin, *_source_tokens(loaded, [*source, EOS_ID]))
     return {"encoder": Axes(tokens, tokens, _notes("", tokens))}
 
 
@@ -237,7 +242,7 @@ def device_of(loaded: LoadedModel) -> torch.device:
     return device
 
 
-def _of_source(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
+def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
     """Pieces of the source, numbered, maybe with its end token; of characters all of a row, without a number."""
     tokenizer, canine = reader(loaded), loaded.config.canine
     read = tuple(token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
@@ -247,7 +252,7 @@ def _of_source(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
     return tuple(Token("".join(each.text for each in some), all(each.separates for each in some)) for some in together)
 
 
-def _of_target(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
+def _target_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
     return tuple(token(loaded.target_tokenizer, each) for each in ids)
 
 

@@ -1,4 +1,4 @@
-"""Recorded attention: within `recording`, the weights of every attention are kept under the name of its module.
+"""Recorded attention: within `record_attentions`, the weights of every attention are kept under the name of its module.
 
 Legend: B sentences · H heads · T queries · S keys.
 """
@@ -24,7 +24,7 @@ class Recorder:
         """Keep the weights (B, H, T, S) of the attention in a module."""
         self._weights[name].append(weights.detach())
 
-    def take(self) -> dict[str, Tensor]:
+    def pop_weights(self) -> dict[str, Tensor]:
         """The weights (B, H, T, S) kept since they were last taken, by the name of the module, in the order of use.
 
         Queries that a network asks one after the other, as a recurrent decoder does, are joined along T.
@@ -47,7 +47,7 @@ class _RecordingDropout(nn.Module):
 
 
 @contextmanager
-def recording(network: nn.Module) -> Iterator[Recorder]:
+def record_attentions(network: nn.Module) -> Iterator[Recorder]:
     """Compute every attention of a network by the equation written out, and record it, while the body runs.
 
     The network must be in eval mode, and is as before afterwards. Raises ValueError for one in training, whose weights

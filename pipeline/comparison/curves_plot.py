@@ -5,11 +5,11 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import as_cannot_write, replace_bytes
+from tfm.pipeline.artifacts.files import raise_cannot_write, replace_bytes
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.reports.run_summary import RunSummary
-from tfm.pipeline.reports.training_curves import STYLE, as_label
+from tfm.pipeline.reports.training_curves import STYLE, escape_label
 
 FORMATS = ("svg", "png")
 LINES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
@@ -26,7 +26,7 @@ def draw(runs: Sequence[RunSummary], file: Path) -> None:
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
     content = picture(runs, kind)
-    with as_cannot_write(file):
+    with raise_cannot_write(file):
         replace_bytes(file, content)
 
 
@@ -46,7 +46,7 @@ def picture(runs: Sequence[RunSummary], kind: str) -> bytes:
             if curve is None:
                 continue
             look = {"color": f"C{number % 10}", "linestyle": LINES[number // 10 % len(LINES)]}
-            by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=as_label(name), **look)
+            by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=escape_label(name), **look)
             by_second.plot(curve.seconds, curve.losses, marker=".", linewidth=1.3, **look)
         for axes, under in ((by_step, "updates"), (by_second, "seconds of updates")):
             axes.set_xlabel(under)

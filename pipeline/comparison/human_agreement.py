@@ -6,7 +6,7 @@ from tfm.pipeline.scoring.metrics.external import CUT
 from tfm.pipeline.significance.human_agreement_table import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"
-OF_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {
+TABLE_DEFINITIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "bleu": {
         "nrefs": ("1",),
         "case": ("mixed",),
@@ -21,7 +21,7 @@ OF_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {
 The definitions are sacrebleu's settings, with its choice of tokenizers for the languages of the table, beside one
 reference.
 """
-OF_TEXTS = ("version", "source", "reference", "texts")
+TEXT_PARTS = ("version", "source", "reference", "texts")
 """Parts of a signature that name the texts, or the program, but not the definition."""
 OTHER_SOURCES = ("noise", "noise-seed")
 """Parts of a signature that name texts with typing errors, of which the table knows nothing."""
@@ -56,8 +56,8 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
 
 def _is_of_the_table(metric: str, signature: str) -> bool:
     """Whether a metric was computed as for the table: by sacrebleu's settings, of the text as it is."""
-    wanted = OF_TABLE.get(metric)
-    parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in OF_TEXTS]
+    wanted = TABLE_DEFINITIONS.get(metric)
+    parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS]
     if wanted is None:
         return False
     mecab = ("ja-mecab-", "ko-mecab-")  # before their versions

@@ -25,7 +25,7 @@ UNITS: Mapping[str, Callable[[SegmentFigures], int | None]] = {
 """The unit of each perplexity: predictions, or words."""
 NO_TEXTS = "no interval: the output for each segment is missing"
 NO_FIGURES = "no interval: scores/ has no figures per segment. Delete it and run `tfm evaluate` again"
-NOT_BY_SEGMENT = "no interval: this metric has no figures per segment"
+NO_SEGMENT_FIGURES_REASON = "no interval: this metric has no figures per segment"
 ANOTHER_VALUE = (
     "not tested: {:.4f} in scores/, but {:.4f} from the segments; remove scores/ and run `tfm evaluate` again"
 )
@@ -118,7 +118,7 @@ def _statistics(
         if _is_equal(value, score):
             counted[run.name] = statistics
         else:
-            why = NOT_BY_SEGMENT if metric == BITS else ANOTHER_VALUE.format(score, value)
+            why = NO_SEGMENT_FIGURES_REASON if metric == BITS else ANOTHER_VALUE.format(score, value)
             missing.append(MetricNote(run.name, metric, why))
     return (counted if runs[0].name in counted else {}), missing
 
@@ -135,12 +135,12 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
         return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
     segments, num = system.segment_figures, len(baseline.segment_figures)
     if metric == BITS and (system.texts is None or len(system.texts.references) > 1):
-        return NOT_BY_SEGMENT  # which of several references were left out is not known
+        return NO_SEGMENT_FIGURES_REASON  # which of several references were left out is not known
     if metric in (*UNITS, BITS):
         if not any(each.log_prob is not None for each in segments):
-            return NOT_BY_SEGMENT if segments else NO_FIGURES
+            return NO_SEGMENT_FIGURES_REASON if segments else NO_FIGURES
     elif not segments or not all(metric in each.external for each in segments):
-        return NOT_BY_SEGMENT
+        return NO_SEGMENT_FIGURES_REASON
     return f"{len(segments):,} segments, not {num:,}" if num and len(segments) != num else None
 
 

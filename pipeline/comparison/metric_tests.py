@@ -17,7 +17,7 @@ from tfm.pipeline.significance.seeds import MIN_SEGMENTS, SEVERAL_SEEDS, RecipeR
 
 MAX_SEGMENTS_IN_MEMORY = 10_000
 """The most segments for sacrebleu's own tests, which hold all draws in memory; above, the same draws come in blocks."""
-NOT_ALL_SEEDS = "not tested: not all of its seeds have this score"
+MISSING_SEEDS_REASON = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
 ONE_SEGMENT = "not tested: there is one segment alone"
@@ -48,12 +48,12 @@ class ScoreEstimate:
     no_interval_reason: str | None = None
 
     @classmethod
-    def of_run(cls, result: Result) -> "ScoreEstimate":
+    def from_run(cls, result: Result) -> "ScoreEstimate":
         spread, reason = None if result.low is None else result.half_width, result.no_interval_reason
         return cls(result.value, spread, result.low, result.high, result.versus, reason)
 
     @classmethod
-    def of_seeds(cls, result: RecipeResult) -> "ScoreEstimate":
+    def from_seeds(cls, result: RecipeResult) -> "ScoreEstimate":
         reason = result.no_interval_reason
         return cls(result.mean, result.deviation, result.low, result.high, result.versus, reason)
 
@@ -123,16 +123,16 @@ def run_tests(
             counted = count(metric, found, runs, systems)
             remarks += counted.missing
             if each_run:
-                by_run[metric] = _by_run(counted, partial(bar.advance, 1, metric))
-            by_row[metric], without = _by_row(found, metric, counted, by_run.get(metric, {}))
+                by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))
+            by_row[metric], without = _estimate_rows(found, metric, counted, by_run.get(metric, {}))
             remarks += [*without, *_contradictions(metric, by_row[metric])]
-            without_interval += _without_interval(metric, by_row[metric])
+            without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
     notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
-    said = [*notes, *_in_words(remarks)], _in_words(without_interval)
+    said = [*notes, *_format_notes(remarks)], _format_notes(without_interval)
     return Outcome(test, num_segments, by_run, by_row, systems, looks, *said)
 
 
@@ -141,7 +141,7 @@ def settings_of_tests() -> dict[str, int | float | None]:
     return {"resamples": RESAMPLES, "trials": TRIALS, "seed": seed_of_tests(), "level": LEVEL}
 
 
-def _by_run(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
+def _estimate_runs(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
     """The score of each run, and its test over segments against the first of the baseline where they compare."""
     groups = [counted.beside_baseline, *({name: each} for name, each in counted.alone.items())]
     found = {}
@@ -150,11 +150,11 @@ def _by_run(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str,
             replace(each, sacrebleu=None) if len(each) > MAX_SEGMENTS_IN_MEMORY else each for each in group.values()
         ]
         results = compare_systems(systems, on_done=on_done) if systems else []
-        found.update({name: ScoreEstimate.of_run(result) for name, result in zip(group, results, strict=True)})
+        found.update({name: ScoreEstimate.from_run(result) for name, result in zip(group, results, strict=True)})
     return found
 
 
-def _by_row(
+def _estimate_rows(
     found: Comparison, metric: str, counted: MetricStatistics, by_run: Mapping[str, ScoreEstimate]
 ) -> tuple[dict[str, ScoreEstimate], list[MetricNote]]:
     """The score of each row, and its test against the baseline where all its runs compare.
@@ -167,7 +167,7 @@ def _by_row(
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
         measured = {name: replace(each, versus=None) for name, each in measured.items()}
     rows = [base, *(row for row in found.rows if row is not base)]
-    remarks = [MetricNote(row.name, metric, NOT_ALL_SEEDS) for row in rows if row.runs_without(f"test.{metric}")]
+    remarks = [MetricNote(row.name, metric, MISSING_SEEDS_REASON) for row in rows if row.runs_without(f"test.{metric}")]
     complete = [row for row in rows if all(run.name in known for run in row.runs)]
     others = [row.name for row in complete if row is not base]
     if any(len(each) == 1 for each in known.values()):
@@ -181,7 +181,7 @@ def _by_row(
         results = compare_recipes([[known[run.name] for run in row.runs] for row in complete])
         for row, result in zip(complete, results, strict=True):
             if len(row.runs) > 1:
-                measured[row.name] = ScoreEstimate.of_seeds(result)
+                measured[row.name] = ScoreEstimate.from_seeds(result)
         few = len(next(iter(known.values()))) < MIN_SEGMENTS
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
         why = {name: ONE_SEED if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
@@ -197,7 +197,7 @@ def _correct(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
     return {name: replace(each, versus=versus.get(name)) for name, each in measured.items()}
 
 
-def _without_interval(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
+def _no_interval_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """The reasons why scores, and differences, have no interval."""
     found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
     found = [each for each in found if each[1] != SEVERAL_SEEDS]  # ± is their deviation, and no interval
@@ -224,7 +224,7 @@ def _contradictions(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[
     ]
 
 
-def _in_words(remarks: Sequence[MetricNote]) -> list[str]:
+def _format_notes(remarks: Sequence[MetricNote]) -> list[str]:
     """The notes on metrics that are not tested, or not sure, in words: for each reason the metrics and the systems."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in remarks:

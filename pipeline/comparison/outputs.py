@@ -19,15 +19,15 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import aligned, texts_of
+from tfm.pipeline.scoring.aligned_files import read_aligned_files, texts_of
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, fingerprint, looker_of_files, looks, of_texts
+from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, fingerprint, looker_of_files, looks, select_texts
 from tfm.pipeline.scoring.metrics.external import external_scores
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 
-OF_NO_RUN: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
+PLACEHOLDER_SETTINGS: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
 """Settings of outputs of unknown origin: no column shows them."""
 
 
@@ -158,7 +158,7 @@ def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter)
     looked = []
     for root, entries in roots.items():
         append_entries(root, entries, reporter)
-        known = tuple(of_texts(looks(root) or entries, entries[0].texts))
+        known = tuple(select_texts(looks(root) or entries, entries[0].texts))
         looked.append(TestSetUsage(entries[0].test, root, known or tuple(entries)))
     return looked
 
@@ -184,9 +184,9 @@ def _scored_files(
     given = {} if source is None else {"source": source}
     given |= {f"reference {number}": file for number, file in enumerate(references, 1)}
     files = {each.name: _hypotheses_of(each) for each in outputs}
-    lines = aligned({**{f"output {name}": file for name, file in files.items()}, **given})
+    lines = read_aligned_files({**{f"output {name}": file for name, file in files.items()}, **given})
     columns = [lines[name] for name in given if name.startswith("reference ")]
-    texts = "|".join(f"{_label(name)}:{Input.of_file(file).fingerprint[:12]}" for name, file in given.items())
+    texts = "|".join(f"{_label(name)}:{Input.from_file(file).fingerprint[:12]}" for name, file in given.items())
     name = references[0].name
     found = []
     for each in outputs:
@@ -207,8 +207,8 @@ def _scored_files(
             )
             for row in range(len(segments.hypotheses) if others.numbers else 0)
         ]
-        made = _manifest_of(each.path, Input.of_file(files[each.name]).fingerprint)
-        run = RunSummary(each.name, made, dict(OF_NO_RUN), figures, notes=notes)
+        made = _manifest_of(each.path, Input.from_file(files[each.name]).fingerprint)
+        run = RunSummary(each.name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
         known = fingerprint(columns[0])
         system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
         found.append((run, system))
@@ -249,7 +249,7 @@ def _scored_folder(output: Output) -> tuple[RunSummary, System]:
     except ValidationError:
         problem = "another version of tfm made it: remove the folder and run `tfm evaluate` again"
         raise DataError(problem, file=output.path) from None
-    run = RunSummary(output.name, made, dict(OF_NO_RUN), scores)
+    run = RunSummary(output.name, made, dict(PLACEHOLDER_SETTINGS), scores)
     return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
 
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.errors import format_names
-from tfm.pipeline.artifacts.files import as_cannot_write, replace_text
-from tfm.pipeline.comparison.differences.html import as_list, cell, head, on_test, table_box
+from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
+from tfm.pipeline.comparison.differences.html import as_list, cell, head, table_box, test_section
 from tfm.pipeline.comparison.differences.overview import Differences, differences
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, interval, name_of, shown_as
 from tfm.pipeline.comparison.tables.columns import differences as differences_from_baseline
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
-from tfm.pipeline.page_frame import as_html, framed
+from tfm.pipeline.page_frame import as_html, frame_page
 from tfm.pipeline.runtime.progress import Reporter
 
 STYLE = """\
@@ -42,7 +42,7 @@ NOTHING_SAID = "where systems differ is not shown: {} has no translations or lab
 
 def write_page(file: Path, page: str) -> None:
     """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
-    with as_cannot_write(file):
+    with raise_cannot_write(file):
         replace_text(file, page)
 
 
@@ -97,8 +97,8 @@ def render(
         parts += [f"<h2>{as_html(name)}</h2>", _columns(name, columns)]
     parts += [as_list(sentences), "<h2>Notes</h2>" if notes else "", as_list(notes)]
     for each in found:
-        parts += on_test(each)
-    return framed(title, "\n".join(part for part in parts if part), style=STYLE)
+        parts += test_section(each)
+    return frame_page(title, "\n".join(part for part in parts if part), style=STYLE)
 
 
 def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tfm.data.errors import format_names
 from tfm.pipeline.comparison.seeds import Row, group_by_seed, same_seed_reasons
-from tfm.pipeline.comparison.signatures import apart_in
-from tfm.pipeline.comparison.signatures import parts_that_matter as parts_that_matter
+from tfm.pipeline.comparison.signatures import comparable_parts, describe_difference
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import VALID, RunSummary, name_of, read_run
 from tfm.pipeline.scoring.ledger import NAME as LEDGER
@@ -88,7 +87,7 @@ class Comparison:
             for name in run.figures:
                 if not self.is_comparable(run, name):
                     other = self.beside[name]
-                    why = apart_in(_matters(name, run), _matters(name, other))
+                    why = describe_difference(_matters(name, run), _matters(name, other))
                     reasons.setdefault((other.name, why), []).append(name)
             found += [f"{run.name}: {', '.join(n)}: not comparable with {o}: {why}" for (o, why), n in reasons.items()]
         return found
@@ -182,4 +181,4 @@ def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
 
 
 def _matters(name: str, run: RunSummary) -> tuple[str, ...]:
-    return parts_that_matter(name.partition(".")[2], run.figures[name].signature)
+    return comparable_parts(name.partition(".")[2], run.figures[name].signature)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
-from tfm.pipeline.comparison.signatures import apart_in, parts_that_matter
+from tfm.pipeline.comparison.signatures import comparable_parts, describe_difference
 from tfm.pipeline.reports.run_summary import RunSummary
 
 SCORES = ("valid", "test")
@@ -40,9 +40,9 @@ class Row:
             return None
         known = [(run, run.figures[figure].signature) for run in self.runs if figure in run.figures]
         for run, signature in known[1:]:
-            mine, first = (parts_that_matter(name, each) for each in (signature, known[0][1]))
+            mine, first = (comparable_parts(name, each) for each in (signature, known[0][1]))
             if mine != first:
-                return f"no mean, as {run.name} has {apart_in(mine, first)} of {known[0][0].name}"
+                return f"no mean, as {run.name} has {describe_difference(mine, first)} of {known[0][0].name}"
         return None
 
     def mean(self, figure: str) -> float | None:

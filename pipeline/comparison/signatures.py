@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-OF_TEXT = ("bits_per_character", "word_perplexity")
+TEXT_FIGURES = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
-OF_HYPOTHESES = {"accuracy": "count", "macro_f1": "labels"}
+HYPOTHESIS_FIGURES = {"accuracy": "count", "macro_f1": "labels"}
 """Parts of signatures that depend on the output; figures that differ in them compare: labels that one system alone
 gives, or gives too many of."""
 
 
-def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
+def comparable_parts(figure: str, signature: str) -> tuple[str, ...]:
     """The parts of a figure's signature that must agree where it is compared."""
-    said = OF_HYPOTHESES.get(figure)
+    said = HYPOTHESIS_FIGURES.get(figure)
     parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
-    if figure not in OF_TEXT:
+    if figure not in TEXT_FIGURES:
         return parts
     by_key: dict[str, str] = {}
     for part in parts:
@@ -23,7 +23,7 @@ def parts_that_matter(figure: str, signature: str) -> tuple[str, ...]:
     return tuple(by_key.values())
 
 
-def apart_in(mine: Sequence[str], theirs: Sequence[str]) -> str:
+def describe_difference(mine: Sequence[str], theirs: Sequence[str]) -> str:
     """Return the parts in which two signatures differ, in words."""
     return f"{_list_differences(mine, theirs)} instead of {_list_differences(theirs, mine)}"
 

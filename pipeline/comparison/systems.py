@@ -18,7 +18,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation import IMAGES, reference_file
 from tfm.pipeline.reports.run_summary import kept_beside
-from tfm.pipeline.scoring.aligned_files import aligned
+from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import fingerprint
@@ -169,7 +169,7 @@ def _segments(manifest: Manifest, name: str) -> Segments:
     number = 1
     while (file := reference_file(name, number)) in manifest.files:
         files[f"reference {number}"], number = file, number + 1
-    lines = aligned({kind: manifest.folder / file for kind, file in files.items()})
+    lines = read_aligned_files({kind: manifest.folder / file for kind, file in files.items()})
     references = [lines[f"reference {each}"] for each in range(1, number)]
     named = IMAGES in manifest.figures.get(name, {})
     return Segments(name, lines["source"], lines["hypotheses"], references, sources_are_names=named)

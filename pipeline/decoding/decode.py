@@ -86,7 +86,7 @@ def decode(
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
         rows = shares[number]
         starts = None if prefixes is None else [prefixes[row] for row in rows]
-        rules = LogitsProcessor.of(
+        rules = LogitsProcessor.from_config(
             reads.lengths(rows),
             config,
             stepper.max_length,

@@ -102,7 +102,7 @@ def generate_stream(
         device: device of the model.
     """
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
-    rules = LogitsProcessor.of([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
+    rules = LogitsProcessor.from_config([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _chooser(config, prompt), torch.arange(config.n_best)
     pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
     shown = truncate_context(pieces, context)

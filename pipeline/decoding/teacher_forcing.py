@@ -171,7 +171,7 @@ def forced_text_log_probs(
         for rows in ordered_batches(lengths, lengths, budget=TOKENS):
             batch = make_windows(whole, begins[rows], lengths[rows]).to(device)
             hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
-            tokens = _in_parts(model.output, hidden, batch.tokens_out)
+            tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
             texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
             places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
             tokens[places < firsts[rows][texts_of]] = 0
@@ -206,12 +206,14 @@ def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
     source = model.source_layout(batch.source, batch.source_lengths)
     target = Layout.from_lengths(batch.target_lengths, batch.source.device)
     hidden = model(batch.source, source, batch.target_in, target)
-    tokens = torch.from_numpy(_in_parts(model.output, hidden, batch.target_out))
+    tokens = torch.from_numpy(_log_probs_in_chunks(model.output, hidden, batch.target_out))
     sentences = torch.repeat_interleave(batch.target_lengths.cpu())
     return torch.zeros(len(batch.target_lengths), dtype=torch.float64).index_add_(0, sentences, tokens)
 
 
-def _in_parts(output: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor) -> npt.NDArray[np.float64]:
+def _log_probs_in_chunks(
+    output: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor
+) -> npt.NDArray[np.float64]:
     """Log-probability of each wanted token (N,); logits (N, V) of a whole batch need not fit into memory."""
     parts = zip(torch.split(hidden, ROWS), torch.split(targets, ROWS), strict=True)
     found: npt.NDArray[np.float64] = torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()

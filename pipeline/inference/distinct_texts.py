@@ -51,11 +51,14 @@ def distinct_texts(
         for row, more in zip(short, search(short, wider), strict=True):
             best = kept[row][0]  # stays what it is without a list
             lower = [each for each in more if each.score <= best.score]
-            kept[row] = [best, *_once([each for each in _by_score([*kept[row][1:], *lower]) if each.text != best.text])]
+            kept[row] = [
+                best,
+                *_once([each for each in _sort_by_score([*kept[row][1:], *lower]) if each.text != best.text]),
+            ]
     return [texts[: config.n_best] for texts in kept]
 
 
-def _by_score(hypotheses: Sequence[T]) -> list[T]:
+def _sort_by_score(hypotheses: Sequence[T]) -> list[T]:
     return sorted(hypotheses, key=lambda each: -each.score)
 
 

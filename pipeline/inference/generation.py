@@ -29,7 +29,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 TOKENS = 256
 """The most pieces of a text, where `decoding.max_length` is not set."""
-AT_ONCE = 64
+PROMPTS_PER_BATCH = 64
 PARTIAL = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
 BYTE = re.compile("<0x[0-9A-F]{2}>")
 """Pieces of SentencePiece that are a byte: how a run of them is read is known at its end."""
@@ -67,7 +67,7 @@ class Continuation:
     num_tokens: int
 
     @property
-    def per_token(self) -> float:
+    def log_prob_per_token(self) -> float:
         """The mean log-probability of its tokens."""
         return self.log_prob / self.num_tokens
 
@@ -119,7 +119,7 @@ class TextGenerator:
 
     def __init__(self, reader: PromptEncoder, config: DecodingConfig, reporter: Reporter) -> None:
         self._reader, self._config, self._reporter = reader, config, reporter
-        self._phrases = Phrases.of(reader.tokenizer, config, 1)
+        self._phrases = Phrases.from_config(reader.tokenizer, config, 1)
         self.through_ends = reader.through_ends
         self.searches = config.strategy == "search" and config.beam > 1
         if (reason := config.n_best_problem()) is not None:
@@ -130,7 +130,7 @@ class TextGenerator:
                 '(decoding.strategy = "sample"), or --no-through-ends'
             )
 
-    def shown(self, prompt: str) -> str:
+    def prompt_text(self, prompt: str) -> str:
         """The prompt as the model reads it."""
         return self._reader.decode(self._reader.encode(prompt))
 
@@ -224,7 +224,7 @@ class TextGenerator:
 
     def _search(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
         reader, longest = self._reader, self._longest(prompt)
-        wanted = Phrases.of(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
+        wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
             raise DataError(f"the forced words have {needed} pieces, which do not fit after the prompt")
@@ -283,8 +283,8 @@ def score_continuations(
     found: dict[int, list[float]] = {}
     for start, same in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
         numbers = list(same)
-        for first in range(0, len(numbers), AT_ONCE):
-            some = numbers[first : first + AT_ONCE]
+        for first in range(0, len(numbers), PROMPTS_PER_BATCH):
+            some = numbers[first : first + PROMPTS_PER_BATCH]
             shown = [BOS_ID, *wholes[some[0]][too_many:start]]
             found.update(zip(some, _score_targets(reader, shown, [wholes[each][start:] for each in some]), strict=True))
     scored = [Continuation(choice, sum(found[number]), len(found[number])) for number, choice in enumerate(choices)]

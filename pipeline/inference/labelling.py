@@ -55,7 +55,7 @@ class Source:
     ids: list[int]
     sizes: list[int] | None = None
 
-    def cut(self, limit: int) -> "Source":
+    def truncate(self, limit: int) -> "Source":
         """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
         if self.sizes is None:
             return Source(self.ids[:limit])
@@ -148,7 +148,7 @@ def _read(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> li
     else:
         sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
     cuts.count_unknown(tokenizer, lines, [source.ids for source in sources])
-    found = [source.cut(limit) for source in sources]
+    found = [source.truncate(limit) for source in sources]
     cuts.lines += len(lines)
     cuts.cut += sum(len(source.ids) > limit for source in sources)
     cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))

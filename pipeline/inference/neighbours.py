@@ -44,7 +44,7 @@ class WordVectors:
     vectors: Matrix
 
     @classmethod
-    def of(cls, loaded: LoadedModel, side: str) -> "WordVectors":
+    def from_model(cls, loaded: LoadedModel, side: str) -> "WordVectors":
         """Return the vectors of a side, or of the only side. Raises DataError where no piece spells a word."""
         rows, vectors = vectors_of(loaded, side)
         if not rows:
@@ -54,11 +54,11 @@ class WordVectors:
     def __getitem__(self, word: str) -> Matrix:
         """The vector of a word. Raises RecipeError, which names words like it, where it has none."""
         if word not in self.rows:
-            raise RecipeError(self.unknown(word))
+            raise RecipeError(self.unknown_word_message(word))
         vector: Matrix = self.vectors[self.rows[word]]
         return vector
 
-    def unknown(self, word: str) -> str:
+    def unknown_word_message(self, word: str) -> str:
         """The message on a word that has no vector."""
         like = difflib.get_close_matches(word, self.rows, n=5)
         return f"the model has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
@@ -111,7 +111,7 @@ def read_classes(file: Path, words: WordVectors) -> dict[str, str]:
         if len(fields) > 2:
             raise DataError(f"has {len(fields)} columns: a word, and its class", file=file, line=number)
         if fields and fields[0] not in words.rows:
-            raise DataError(words.unknown(fields[0]), file=file, line=number)
+            raise DataError(words.unknown_word_message(fields[0]), file=file, line=number)
         if fields:
             found[fields[0]] = fields[1] if len(fields) == 2 else ""
     if len(found) < 2:

@@ -22,7 +22,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.numpy_beam_search import is_plain, search_one
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import NOTHING, Translation, one_line, translate_lines
+from tfm.pipeline.inference.translation import EMPTY_TRANSLATION, Translation, one_line, translate_lines
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
@@ -73,7 +73,7 @@ class NumpyModel:
         for ids in encoded:
             cuts.count([len(ids) > most])
             if not ids:
-                yield [NOTHING]
+                yield [EMPTY_TRANSLATION]
                 continue
             yield self._best([*ids[:most], EOS_ID], config)
 
@@ -159,13 +159,13 @@ def translate_as_they_come(
         The translations of each line, the best first.
     """
     lines, cuts = iter(lines), SourceProblems()
-    rows = _waiting(lines, None) if ready is None else []
+    rows = _read_waiting_lines(lines, None) if ready is None else []
     model = small() if not rows or _are_few(rows) else None
     if model is not None and ready is not None:
-        rows = _waiting(lines, ready)
+        rows = _read_waiting_lines(lines, ready)
     while model is not None and _are_few(rows):
         yield from model.translate(rows, config, cuts)
-        rows = _waiting(lines, ready)
+        rows = _read_waiting_lines(lines, ready)
     if model is None or rows:
         read = deque(rows)
         their = None if ready is None else lambda: bool(read) or ready()
@@ -186,7 +186,7 @@ def _pop_rows(rows: deque[str]) -> Iterator[str]:
         yield rows.popleft()
 
 
-def _waiting(lines: Iterator[str], ready: Callable[[], bool] | None) -> list[str]:
+def _read_waiting_lines(lines: Iterator[str], ready: Callable[[], bool] | None) -> list[str]:
     """The lines that can be read at once, as long as they are few."""
     rows = list(islice(lines, 1))
     while _are_few(rows) and (ready is None or ready()):

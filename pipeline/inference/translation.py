@@ -44,7 +44,7 @@ class Translation:
     num_tokens: int
 
 
-NOTHING = Translation("", 0.0, 0.0, 0)
+EMPTY_TRANSLATION = Translation("", 0.0, 0.0, 0)
 """The translation of an empty line."""
 
 
@@ -96,18 +96,18 @@ def translate_lines(
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
-                yield _as_labels(best)
+                yield _label_translations(best)
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
-    search = _Search.of(loaded, config, prefixes, forced, on_done)
+    search = _Search.from_config(loaded, config, prefixes, forced, on_done)
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
         cuts.count_unknown(loaded.source_tokenizer, texts, sources)
         cuts.count(is_too_long(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources), strict=True):
-            yield translations if source else [NOTHING]
-    search.check_none_left()
+            yield translations if source else [EMPTY_TRANSLATION]
+    search.check_no_unused_constraints()
     cuts.warn(reporter, loaded.model.max_length - 1)
 
 
@@ -142,12 +142,12 @@ def translate_images(
     if labels_instead(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for some in images:
-            yield from map(_as_labels, label_images(loaded, some, on_done, n_best=config.n_best))
+            yield from map(_label_translations, label_images(loaded, some, on_done, n_best=config.n_best))
         return
-    search = _Search.of(loaded, config, prefixes, forced, on_done)
+    search = _Search.from_config(loaded, config, prefixes, forced, on_done)
     for some in images:
         yield from search(some)
-    search.check_none_left()
+    search.check_no_unused_constraints()
 
 
 def _check_asked_of_labels(
@@ -164,7 +164,7 @@ def _check_asked_of_labels(
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
-def _as_labels(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+def _label_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
     return [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
 
 
@@ -182,7 +182,7 @@ class _Search:
     on_done: Callable[[int], None] | None
 
     @classmethod
-    def of(
+    def from_config(
         cls,
         loaded: "LoadedModel",
         config: DecodingConfig,
@@ -210,7 +210,7 @@ class _Search:
         loaded, model, count = self.loaded, self.loaded.model, len(sources)
         targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
         beside = None if self.words is None else _split_words(list(islice(self.words, count)), count)
-        phrases = Phrases.of(loaded.target_tokenizer, self.config, count, forced=beside)
+        phrases = Phrases.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
         _check_room(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
 
@@ -231,15 +231,15 @@ class _Search:
             translations = distinct_texts(translations, self.config, again)
         yield from translations
 
-    def check_none_left(self) -> None:
+    def check_no_unused_constraints(self) -> None:
         """Raise DataError where there are prefixes or forced words of more sources than there were."""
-        if _is_left(self.starts):
+        if _has_line(self.starts):
             raise DataError("there are more prefixes than lines: give one for each line")
-        if _is_left(self.words):
+        if _has_line(self.words):
             raise DataError("there are more lines of forced words than lines: give one for each line")
 
 
-def _is_left(lines: Iterator[str] | None) -> bool:
+def _has_line(lines: Iterator[str] | None) -> bool:
     return lines is not None and not isinstance(lines, repeat) and next(lines, None) is not None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answers import Answer, answer_of, quoted, ties_of, unanswered
+from tfm.pipeline.judging.answers import Answer, answer_of, missing_items, quote_value, ties_of
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_num_values
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import read_table
@@ -30,7 +30,7 @@ def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = F
                 raise DataError(f"answers for {name}, for whom {came_from[name]} answers too", file=file)
             came_from[name] = file
         answers += found
-    left = {} if partial else unanswered(campaign, answers)
+    left = {} if partial else missing_items(campaign, answers)
     for name, items in left.items():
         more = f" and {len(items) - 1} more" if items[1:] else ""
         raise DataError(f"{name} has not answered item {items[0]}{more}", file=came_from[name])
@@ -59,12 +59,18 @@ def _reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
     try:
         content = parse_json(text.encode())
     except ValueError:
-        return read_pearmut if '"annotation"' in text else _of_page  # of the two only Pearmut's has several lines
+        return (
+            read_pearmut if '"annotation"' in text else _read_page_answers
+        )  # of the two only Pearmut's has several lines
     lists = all(isinstance(each, list) for each in content.values())
-    return read_pearmut if "annotation" in content or (content and lists and "answers" not in content) else _of_page
+    return (
+        read_pearmut
+        if "annotation" in content or (content and lists and "answers" not in content)
+        else _read_page_answers
+    )
 
 
-def _of_page(campaign: Campaign, text: str) -> Iterator[Answer]:
+def _read_page_answers(campaign: Campaign, text: str) -> Iterator[Answer]:
     """The answers of the file that the page gives at its end."""
     content = parse_json(text.encode())
     if content.get("format") is True or content.get("format") != 1 or not isinstance(content.get("answers"), list):
@@ -72,7 +78,9 @@ def _of_page(campaign: Campaign, text: str) -> Iterator[Answer]:
     campaign.check_fingerprint(content.get("campaign"))
     judge = campaign.judge(content.get("judge"))
     if judge is None:
-        raise ValueError(f"{quoted(content.get('judge'))} is not one of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(
+            f"{quote_value(content.get('judge'))} is not one of the campaign's {len(campaign.judges)} judges"
+        )
     seen: set[object] = set()
     for number, each in enumerate(content["answers"], 1):
         if not isinstance(each, dict) or not {"item", "answer"} <= each.keys():

@@ -9,7 +9,7 @@ from zlib import crc32
 from tfm.pipeline.judging.answers import Answer, Rating
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
 from tfm.pipeline.judging.statistics.careless import JudgeStats
-from tfm.pipeline.judging.statistics.preferences import Preference, of_best
+from tfm.pipeline.judging.statistics.preferences import Preference, preferences_from_best
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 Value = Callable[[Rating], float]
@@ -62,11 +62,13 @@ def preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[Prefe
         preference
         for answer in answers
         if answer.item.counts
-        for preference in of_best(answer.judge, segment_of(answer.item), *_by_system(answer, systems))
+        for preference in preferences_from_best(
+            answer.judge, segment_of(answer.item), *_systems_of_answer(answer, systems)
+        )
     ]
 
 
-def _by_system(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[str]]:
+def _systems_of_answer(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[str]]:
     """The systems shown, in the order of `systems`, and those preferred."""
     shown = {each.system: each.label for each in answer.item.shown}
     ordered = [system for system in systems if system in shown]
@@ -77,7 +79,7 @@ PAIR = "\t"
 """Between the two systems of a pair, in the name of what was judged."""
 
 
-def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
+def pair_judgments(given: Sequence[Preference]) -> list[Judgment]:
     """Preferences as numbers: 1, 0.5 (a tie) or 0 for the first system of the pair.
 
     Which system of a pair comes first is a coin for each segment, the same for all judges (a hash). In one fixed order
@@ -94,14 +96,14 @@ def of_pairs(given: Sequence[Preference]) -> list[Judgment]:
 def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
     """The values by which judges of preferences are compared, of items that were shown.
 
-    For pairs these are `of_pairs`; for the best, 1 for a system that is among them, 0 for another.
+    For pairs these are `pair_judgments`; for the best, 1 for a system that is among them, 0 for another.
     """
     seen = [answer for answer in answers if answer.shown and answer.item.counts]
     if kind == "pairwise":
-        return of_pairs(preferences(seen, systems))
+        return pair_judgments(preferences(seen, systems))
     found = []
     for answer in seen:
-        shown, best = _by_system(answer, systems)
+        shown, best = _systems_of_answer(answer, systems)
         segment = segment_of(answer.item)
         found += [Judgment(answer.judge, segment, system, float(system in best)) for system in shown]
     return found
@@ -121,7 +123,7 @@ def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStat
                     checks=[answer.passed for answer in own.values() if answer.passed is not None],
                     repeats=list(_repeats(campaign.kind, own)),
                     seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
-                    answers=[text for answer in own.values() if answer.item.counts for text in _on_screen(answer)],
+                    answers=[text for answer in own.values() if answer.item.counts for text in _clicks(answer)],
                     num_ties=len(judge.ties),
                 )
             )
@@ -147,7 +149,7 @@ def _preferred_labels(answer: Answer) -> set[str | None]:
     return {answer.item.by_label[label].system for label in answer.best}
 
 
-def _on_screen(answer: Answer) -> list[str]:
+def _clicks(answer: Answer) -> list[str]:
     """The clicks, without the authors of the texts: the labels preferred, or each text's ratings."""
     if answer.best:
         return [" ".join(sorted(answer.best))]

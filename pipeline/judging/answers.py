@@ -92,7 +92,7 @@ def ties_of(campaign: Campaign, judge: Judge) -> list[Answer]:
     return [Answer(judge.name, item, best=frozenset(item.by_label), shown=False) for item in items]
 
 
-def unanswered(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
+def missing_items(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The items that each judge who answered anything has left out, in the order shown; only judges with any."""
     given = {(answer.judge, answer.item.id) for answer in answers}
     names = {answer.judge for answer in answers}
@@ -104,7 +104,7 @@ def unanswered(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[
     return {name: items for name, items in left.items() if items}
 
 
-def in_campaign_order(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
+def sort_answers(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
     """The answers by the places of judges and items in the campaign: draws of segments depend on their order."""
     judges = {judge.name: place for place, judge in enumerate(campaign.judges)}
     items = {item.id: place for place, item in enumerate(campaign.items)}
@@ -124,7 +124,7 @@ def _rating(campaign: Campaign, content: object, label: str, text: str) -> Ratin
     whole = campaign.kind == "likert"
     scores = {name: _number(given[name], f"{label}: {name}", *ends, whole=whole) for name, ends in scales.items()}
     if not isinstance(spans, list):
-        raise ValueError(f"{label}: spans: {quoted(spans)} is no list")
+        raise ValueError(f"{label}: spans: {quote_value(spans)} is no list")
     if len(spans) > MAX_SPANS:
         raise ValueError(f"{label}: spans: {len(spans):,} errors are marked; at most {MAX_SPANS:,} can be")
     return Rating(scores, tuple(sorted((_span(each, label, len(text)) for each in spans), key=lambda s: s.start)))
@@ -139,7 +139,7 @@ def _span(content: object, label: str, length: int) -> Span:
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
     severity = next((each for each in SEVERITIES if each == given["severity"]), None)
     if severity is None:
-        raise ValueError(f"{label}: severity {quoted(given['severity'])} is neither minor nor major")
+        raise ValueError(f"{label}: severity {quote_value(given['severity'])} is neither minor nor major")
     return Span(start, end, severity)
 
 
@@ -150,21 +150,21 @@ def _best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
     check_names(given, (key,), "key")
     labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE else [given[key]]
     if not isinstance(labels, list) or not labels:
-        raise ValueError(f"{key}: {quoted(given[key])} is no list of labels")
+        raise ValueError(f"{key}: {quote_value(given[key])} is no list of labels")
     for label in labels:
         if not isinstance(label, str) or label not in item.by_label:
-            raise ValueError(f"{key}: {quoted(label)} is not one of {', '.join(item.by_label)}")
+            raise ValueError(f"{key}: {quote_value(label)} is not one of {', '.join(item.by_label)}")
     texts = {item.by_label[label].text for label in labels}
     return frozenset(each.label for each in item.shown if each.text in texts)
 
 
 def _object(content: object, what: str) -> Mapping[str, Any]:
     if not isinstance(content, dict):
-        raise ValueError(f"{what}: {quoted(content)} is no object")
+        raise ValueError(f"{what}: {quote_value(content)} is no object")
     return content
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value of somebody's file as a message shows it."""
     return f"{value!r:.60}"
 
@@ -176,12 +176,12 @@ def check_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequ
             raise ValueError(f"{what} {name} is missing")
     for name in given:
         if name not in wanted:
-            raise ValueError(f"{what} {quoted(name)} is not one of {', '.join(wanted)}")
+            raise ValueError(f"{what} {quote_value(name)} is not one of {', '.join(wanted)}")
 
 
 def _number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise ValueError(f"{what}: {quoted(value)} is no number from {low:,} to {high:,}")
+        raise ValueError(f"{what}: {quote_value(value)} is no number from {low:,} to {high:,}")
     if whole and value != int(value):
-        raise ValueError(f"{what}: {quoted(value)} is no whole number")
+        raise ValueError(f"{what}: {quote_value(value)} is no whole number")
     return float(value)

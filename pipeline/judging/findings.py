@@ -15,11 +15,11 @@ from tfm.pipeline.judging.answer_tables import (
     judgments,
     mean_scale,
     num_errors,
-    of_pairs,
+    pair_judgments,
     preferences,
     scale_value,
 )
-from tfm.pipeline.judging.answers import Answer, in_campaign_order
+from tfm.pipeline.judging.answers import Answer, sort_answers
 from tfm.pipeline.judging.campaign import SCALES, Campaign
 from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
 from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
@@ -177,7 +177,7 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
     The order of the answers changes nothing. Raises RecipeError where `without` names a judge who did not answer, or
     leaves nobody.
     """
-    answers = in_campaign_order(campaign, answers)
+    answers = sort_answers(campaign, answers)
     names = list(dict.fromkeys(answer.judge for answer in answers))
     for name in without:
         if name not in names:
@@ -194,7 +194,7 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
         if campaign.kind == "esa"
     }
     preferred = None if scales else _choices(campaign, used)
-    notes = [*_of_judges(judges, without), *_of_scales(scales)]
+    notes = [*_judge_warnings(judges, without), *_scale_warnings(scales)]
     if preferred is not None:
         order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
         tested = "the sign test, by the majority of each segment,"
@@ -242,11 +242,11 @@ def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
     places = ranks(order, significant(tests))
     chosen = choices(campaign.kind, answers, campaign.systems)
     preferred = [SystemPreference(rank, each) for rank, each in zip(places, found, strict=True)]
-    pairs = of_pairs(preferences([answer for answer in answers if answer.shown], campaign.systems))
+    pairs = pair_judgments(preferences([answer for answer in answers if answer.shown], campaign.systems))
     return Choices(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
 
 
-def _of_judges(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
+def _judge_warnings(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
     """Who is left out, who stopped early, and who seems careless."""
     found = []
     for verdict in judges:
@@ -266,7 +266,7 @@ def _of_judges(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
     return found
 
 
-def _of_scales(scales: Sequence[Scale]) -> list[str]:
+def _scale_warnings(scales: Sequence[Scale]) -> list[str]:
     found = [
         f"{scale.name}: {judge} gave one value only, and has no z-score: not in z, tests and correlations"
         for scale in scales

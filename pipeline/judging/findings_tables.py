@@ -13,7 +13,7 @@ from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.significance.holm import format_p
 
-NOTHING = "–"
+EMPTY_CELL = "–"
 
 
 class Table(NamedTuple):
@@ -27,11 +27,11 @@ class Table(NamedTuple):
 def tables(findings: Findings) -> Iterator[Table]:
     """All tables: systems, tests, judges, agreement, metrics beside the judges, intervals that are not given."""
     for scale in findings.scales:
-        yield _of_scale(findings, scale)
+        yield _scale_table(findings, scale)
         if scale.tests:
             yield _tests_of_scale(scale)
     if findings.choices is not None:
-        yield _of_choices(findings.choices)
+        yield _choices_table(findings.choices)
         yield _tests_of_choices(findings.choices)
     yield _judges(findings)
     yield _agreement(findings)
@@ -42,7 +42,7 @@ def tables(findings: Findings) -> Iterator[Table]:
         yield missing
 
 
-def _of_scale(findings: Findings, scale: Scale) -> Table:
+def _scale_table(findings: Findings, scale: Scale) -> Table:
     """Systems on a scale; of the errors of ESA also how many there are."""
     more = findings.errors if scale.lower_is_better else {}
     columns = ["rank", "system", "mean", "95 %", "z", "95 % of z", *more, "segments", "ratings"]
@@ -84,12 +84,12 @@ def _tests_of_scale(scale: Scale) -> Table:
     return Table(f"{scale.name}: differences (approximate randomisation; unpaired: permutation test)", columns, rows)
 
 
-def _of_choices(choices: Choices) -> Table:
+def _choices_table(choices: Choices) -> Table:
     columns = ("rank", "system", "strength", "95 %", "preferred", "won", "tied", "lost")
     rows = []
     for rank, each in ((each.rank, each.strength) for each in choices.systems):
         num = each.won + each.tied + each.lost
-        share = f"{100 * (each.won + each.tied / 2) / num:.1f} %" if num else NOTHING
+        share = f"{100 * (each.won + each.tied / 2) / num:.1f} %" if num else EMPTY_CELL
         counts = (str(count) for count in (each.won, each.tied, each.lost))
         rows.append(
             [str(rank), each.system, _number(each.value), _format_interval(each.low, each.high), share, *counts]
@@ -129,7 +129,7 @@ def _judges(findings: Findings) -> Table:
                 _share(conduct.checks),
                 _share(conduct.repeats),
                 _number(verdict.correlation),
-                NOTHING if conduct.median_seconds is None else f"{conduct.median_seconds:.1f}",
+                EMPTY_CELL if conduct.median_seconds is None else f"{conduct.median_seconds:.1f}",
                 left_out,
             ]
         )
@@ -205,16 +205,16 @@ def _reasons(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
 
 
 def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
+    return EMPTY_CELL if value is None else f"{value:.2f}"
 
 
 def _interval(mean: Mean | Estimate | Alpha | None) -> str:
-    return NOTHING if mean is None else _format_interval(mean.low, mean.high)
+    return EMPTY_CELL if mean is None else _format_interval(mean.low, mean.high)
 
 
 def _format_interval(low: float | None, high: float | None) -> str:
-    return NOTHING if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    return EMPTY_CELL if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
 def _share(passed: Sequence[bool]) -> str:
-    return f"{passed.count(True)} of {len(passed)}" if passed else NOTHING
+    return f"{passed.count(True)} of {len(passed)}" if passed else EMPTY_CELL

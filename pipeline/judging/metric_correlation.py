@@ -17,17 +17,17 @@ from tfm.pipeline.judging.statistics.correlation import (
     columns,
     correlate,
     metric_scores,
-    of_pairs,
+    pair_differences,
 )
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, by_segment
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, segment_means
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 
 METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),
     *("rouge1", "rouge2", "rougeL", "meteor", "cider_d", "exact_match"),
 )
-WITHOUT_REFERENCES = "the campaign has no references, so there are no{} metrics beside the judges: give --reference"
+NO_REFERENCES_WARNING = "the campaign has no references, so there are no{} metrics beside the judges: give --reference"
 MIN_SYSTEMS = 5
 PREFERENCE = "preference"
 
@@ -50,7 +50,7 @@ def references_from(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
     return {segment_of(item): [lines[item.line - 1]] for item in items}
 
 
-def with_correlations(
+def add_correlations(
     findings: Findings,
     references: Mapping[str, Sequence[str]],
     config: EvaluationConfig,
@@ -63,9 +63,11 @@ def with_correlations(
     The metrics are those of `config`, where there are references by segment, and those in `noted`.
     """
     texts = {unit: text for unit, text in texts_of(findings).items() if unit[0] in references}
-    notes = list(findings.notes) if texts else [*findings.notes, WITHOUT_REFERENCES.format(" other" if noted else "")]
+    notes = (
+        list(findings.notes) if texts else [*findings.notes, NO_REFERENCES_WARNING.format(" other" if noted else "")]
+    )
     wanted = columns([references[segment] for segment, _ in texts])
-    config = resolved(config, wanted)
+    config = resolve_tokenizer(config, wanted)
     line_of = {segment_of(answer.item): answer.item.line for answer in findings.answers}
     missing = inapplicable_metrics(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
     notes += [f"{metric}: {why}" for metric, why in missing.items()]
@@ -74,7 +76,7 @@ def with_correlations(
         if metric not in missing:
             scores = noted[metric] if metric in noted else metric_scores(metric, texts, references, config)
             for name, human, systems, pairs in _people(findings):
-                of_units = replace(scores, by_unit=of_pairs(scores.by_unit, pairs)) if pairs else scores
+                of_units = replace(scores, by_unit=pair_differences(scores.by_unit, pairs)) if pairs else scores
                 found.setdefault(name, []).append(correlate(metric, of_units, human, systems, num_draws))
         on_done(metric)
     num = len(findings.campaign.systems)
@@ -103,18 +105,18 @@ def _people(findings: Findings) -> list[People]:
     for scale in findings.scales:
         sign = -1 if scale.lower_is_better else 1
         systems = {each.system: sign * each.z.value for each in scale.systems if each.z is not None}
-        found.append((scale.name, _by_unit(scale.z_scores, sign), systems, {}))
+        found.append((scale.name, _unit_means(scale.z_scores, sign), systems, {}))
     if findings.choices is not None:
         names = findings.campaign.systems
         pairs = {PAIR.join(pair): pair for pair in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
-        found.append((PREFERENCE, _by_unit(findings.choices.pairs, 1), strengths, pairs))
+        found.append((PREFERENCE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
     return found
 
 
-def _by_unit(judgments: Sequence[Judgment], sign: int) -> dict[Unit, float]:
+def _unit_means(judgments: Sequence[Judgment], sign: int) -> dict[Unit, float]:
     return {
         (segment, system): sign * value
-        for system, segments in by_segment(judgments).items()
+        for system, segments in segment_means(judgments).items()
         for segment, value in segments.items()
     }

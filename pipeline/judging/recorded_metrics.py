@@ -35,7 +35,7 @@ def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict
             raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {', '.join(judged)}")
         if name in found:
             raise RecipeError(f"--run {run}: another run is given of the system {name}; remove one of them")
-        found[name] = _of_run(run, name, texts)
+        found[name] = _read_run_metrics(run, name, texts)
     names = list(dict.fromkeys(metric for noted in found.values() for metric in noted))
     scores, notes = {}, []
     for metric in names:
@@ -54,7 +54,7 @@ def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict
     return scores, notes
 
 
-def _of_run(run: Path, name: str, texts: Mapping[Unit, str]) -> RecordedMetrics:
+def _read_run_metrics(run: Path, name: str, texts: Mapping[Unit, str]) -> RecordedMetrics:
     folder = run.parent if run.name == "model" else run
     judged = {unit: text for unit, text in texts.items() if unit[1] == name}
     trained, system = read_run(run, name), read_system(folder, name)

@@ -43,7 +43,7 @@ def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettin
     (folder / ABOUT).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def with_adapter_in(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
+def add_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
     """Return the weights of a model, with the adapter that lies in its folder, where one does.
 
     Args:

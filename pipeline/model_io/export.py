@@ -63,7 +63,7 @@ def export(
     """
     wanted = wanted or ExportOptions()
     config: dict[str, JSON] = {"to": to, **wanted.as_json()}
-    plan = Plan("export", out, config, {"model": Input.of_artifact(model, "train")}, 0)
+    plan = Plan("export", out, config, {"model": Input.from_artifact(model, "train")}, 0)
     if is_fresh(plan, reporter):
         return
     loaded = load_model(model, "cpu")

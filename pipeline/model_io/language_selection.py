@@ -39,7 +39,7 @@ def tokenizer_for_languages(
     lacks = "--to" if to is None else "--from"
     if to is None or (tokenizer.names_texts and source_language is None):
         several = "is told the languages of source and target" if tokenizer.names_texts else TRANSLATES
-        raise DataError(f"{several}: say which, {lacks} {shown(known, ' or ')}", file=folder)
+        raise DataError(f"{several}: say which, {lacks} {format_codes(known, ' or ')}", file=folder)
     target = one_of(to, known, "into", folder)
     if source_language is None:
         return tokenizer.for_target_language(target)
@@ -62,12 +62,12 @@ def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], fo
     if len(found) == 1:
         return found[0]
     if found:
-        raise DataError(f"has {len(found)} languages {asked}: say which, {shown(found, ' or ')}", file=folder)
+        raise DataError(f"has {len(found)} languages {asked}: say which, {format_codes(found, ' or ')}", file=folder)
     like = get_close_matches(asked, known, SHOWN, 0) if len(known) > SHOWN else known
-    raise DataError(f"does not translate {side} {asked}; it translates {side} {shown(like, ', ')}", file=folder)
+    raise DataError(f"does not translate {side} {asked}; it translates {side} {format_codes(like, ', ')}", file=folder)
 
 
-def shown(codes: Collection[str], between: str) -> str:
+def format_codes(codes: Collection[str], between: str) -> str:
     """Return some of the codes, and the number of the others, in words."""
     some, more = [*codes][:SHOWN], len(codes) - SHOWN
     return between.join(some) + (f" (and {more} more)" if more > 0 else "")

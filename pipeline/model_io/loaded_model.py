@@ -22,7 +22,7 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
-from tfm.pipeline.model_io.adapter import with_adapter_in
+from tfm.pipeline.model_io.adapter import add_adapter
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import Shapes, shapes_in
 from tfm.pipeline.runtime.devices import resolve_device
@@ -104,7 +104,9 @@ def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) 
         weights: by name.
     """
     (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(save(untied(weights)))  # save_file has errors of its own for a full disk
+    (folder / "model.safetensors").write_bytes(
+        save(remove_ties(weights))
+    )  # save_file has errors of its own for a full disk
 
 
 def copy_tokenizer(source: Path, target: Path) -> None:
@@ -195,7 +197,7 @@ def _parts(
         images = read_images(config, folder, shown)
         wanted = shapes_of(config, **sizes, image=image_shape(images))
         check_fit(wanted, shapes_in(folder / "model.safetensors"), shown)
-        weights = with_adapter_in(folder, load_file(folder / "model.safetensors"), shown)
+        weights = add_adapter(folder, load_file(folder / "model.safetensors"), shown)
         return config, (source, target), weights, images
     except ValidationError as error:
         raise DataError(f"not a model: {validation_problem(error)}", file=shown / "config.json") from error
@@ -204,7 +206,7 @@ def _parts(
         raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error
 
 
-def untied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def remove_ties(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
     seen: set[int] = set()
     kept = {}
@@ -274,7 +276,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     Raises:
         DataError: the weights do not fit.
     """
-    own = untied(model.state_dict())
+    own = remove_ties(model.state_dict())
     shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
     check_fit(shapes, found, path)
     with torch.no_grad():

@@ -28,14 +28,14 @@ def places_of(model: ModelConfig) -> dict[str, Path]:
 
 def vectors_as_inputs(model: ModelConfig) -> dict[str, Input]:
     """The vectors that embeddings start from, as inputs of a training. Raises DataError where there are none."""
-    return {VECTORS[side]: _as_input(place) for side, place in places_of(model).items()}
+    return {VECTORS[side]: _vectors_input(place) for side, place in places_of(model).items()}
 
 
-def _as_input(path: Path) -> Input:
+def _vectors_input(path: Path) -> Input:
     if path.is_dir():
-        return Input.of_artifact(path, "train")
+        return Input.from_artifact(path, "train")
     try:
-        return Input.of_file(path)
+        return Input.from_file(path)
     except FileNotFoundError:
         raise DataError("no such file", file=path) from None
 

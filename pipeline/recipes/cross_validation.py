@@ -90,7 +90,7 @@ def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:
     return f"{figure} has no mean, as it is {apart}{remedy}"
 
 
-def without_fold(recipe: Recipe, number: int, num_folds: int) -> Recipe:
+def leave_fold_out(recipe: Recipe, number: int, num_folds: int) -> Recipe:
     """Return a recipe, called NAME-fold-NUMBER, that trains without a fold of its training data and validates on it.
 
     Args:
@@ -129,7 +129,7 @@ def load_folds(
         if (problem := empty_fold_problem(data, num_folds)) is not None:
             raise DataError(problem)
     return {
-        recipe.name: [without_fold(recipe, number, num_folds) for number in range(1, num_folds + 1)]
+        recipe.name: [leave_fold_out(recipe, number, num_folds) for number in range(1, num_folds + 1)]
         for recipe in loaded
     }
 

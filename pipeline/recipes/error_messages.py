@@ -103,13 +103,13 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, 
     if kind == "missing":
         return f"{name} is missing"
     if kind == "literal_error":
-        return f"{name} = {shown(error['input'])} is not allowed; it may be {context['expected']}"
+        return f"{name} = {format_value(error['input'])} is not allowed; it may be {context['expected']}"
     if kind in BOUNDS:
         words, limit = BOUNDS[kind]
-        return f"{name} = {shown(error['input'])} must be {words} {context[limit]}"
+        return f"{name} = {format_value(error['input'])} must be {words} {context[limit]}"
     if kind in KINDS:
-        return f"{name} = {shown(error['input'])} must be {KINDS[kind]}"
-    return f"{name} = {shown(error['input'])}: {error['msg']}"
+        return f"{name} = {format_value(error['input'])} must be {KINDS[kind]}"
+    return f"{name} = {format_value(error['input'])}: {error['msg']}"
 
 
 def _nearest(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
@@ -161,7 +161,7 @@ def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
             yield from _keys(below, (*key, name) if item is None else (*key, name, item))
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as it would be written in a message: short."""
     if isinstance(value, int) and abs(value) >= 10**60:
         return "a number of more than 60 digits"  # to spell it may take long, and Python refuses 4,300

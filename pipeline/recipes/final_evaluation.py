@@ -17,8 +17,8 @@ from typing import Any
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale_reason
 from tfm.pipeline.artifacts.compatibility import check_made_from, task_of
-from tfm.pipeline.comparison.runs import parts_that_matter
 from tfm.pipeline.comparison.seeds import group_by_seed
+from tfm.pipeline.comparison.signatures import comparable_parts
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages
@@ -29,13 +29,13 @@ from tfm.pipeline.reports.run_summary import VALID, read_run
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.evaluation.allowlist import check_allowed
-from tfm.pipeline.scoring.evaluation.evaluation import NOT_AVERAGED, Evaluation
+from tfm.pipeline.scoring.evaluation.evaluation import LIKELIHOOD_FIGURES, Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
 from tfm.pipeline.tasks.abilities import ABILITIES
 
-HOW_TO_GET_SCORES = 'run `tfm run` with evaluation.tests = "final"'
+GET_SCORES_ADVICE = 'run `tfm run` with evaluation.tests = "final"'
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def read_candidate(folder: Path) -> Candidate:
     if not folder.is_dir():
         raise DataError("there is no such folder", file=folder)
     if not run.scores.exists():
-        raise DataError(f"there are no scores of the validation split here: {HOW_TO_GET_SCORES}", file=run.scores)
+        raise DataError(f"there are no scores of the validation split here: {GET_SCORES_ADVICE}", file=run.scores)
     model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")
     check_made_from(scores, model=model)
     task = task_of(model)
@@ -235,7 +235,7 @@ def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str |
     for each in candidates:
         if figure not in each.validation.scores:
             return f"{each.folder} has no {figure} of its validation split; it has {', '.join(each.validation.scores)}"
-        mine, theirs = (parts_that_matter(figure, one.validation.scores[figure].signature) for one in (each, first))
+        mine, theirs = (comparable_parts(figure, one.validation.scores[figure].signature) for one in (each, first))
         if not ledger.are_same_texts(each.validation.texts, first.validation.texts):
             return f"{first.folder} and {each.folder} have other validation texts"
         if mine != theirs:
@@ -268,7 +268,7 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
     looker = ledger.looker_of(run.model, "", ledger.FINAL)
     entries = [] if looker is None else ledger.looks(looker.root)
     for name, texts in texts_of_tests(run).items():
-        looked = (each for each in ledger.of_texts(entries, texts) if each.chosen.startswith(ledger.FINAL))
+        looked = (each for each in ledger.select_texts(entries, texts) if each.chosen.startswith(ledger.FINAL))
         before = [each for each in looked if each.model != own]
         if before and not again:
             times = "once" if len(before) == 1 else f"{len(before)} times"
@@ -281,10 +281,10 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
 def _validation(manifest: Manifest) -> Evaluation:
     shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):
-        return with_means(from_json(read_json(manifest.folder / "scores.json", shown=shown)))
+        return add_means(from_json(read_json(manifest.folder / "scores.json", shown=shown)))
 
 
-def with_means(found: Sequence[Evaluation]) -> Evaluation:
+def add_means(found: Sequence[Evaluation]) -> Evaluation:
     """The evaluation of a validation split; of several directions its scores are the means over them, where each
     direction has one, beside those that have no mean."""
     whole, *parts = found
@@ -295,6 +295,8 @@ def with_means(found: Sequence[Evaluation]) -> Evaluation:
     means = {
         metric: mean_of_directions({name: each.scores[metric] for name, each in named.items()})
         for metric in shared
-        if metric not in NOT_AVERAGED
+        if metric not in LIKELIHOOD_FIGURES
     }
-    return replace(whole, scores={name: each for name, each in whole.scores.items() if name in NOT_AVERAGED} | means)
+    return replace(
+        whole, scores={name: each for name, each in whole.scores.items() if name in LIKELIHOOD_FIGURES} | means
+    )

@@ -39,7 +39,7 @@ def check_names(task: str, tokenizer: TokenizerConfig) -> None:
     )
 
 
-OF_LABELS = ("macro_f1", "entity_f1", "exact_match")
+LABEL_METRICS = ("macro_f1", "entity_f1", "exact_match")
 """Scores of labels that validation can compute."""
 
 
@@ -54,6 +54,8 @@ def no_score_reason(task: str, training: TrainingConfig) -> str | None:
     for said, name in asked.items():
         if abilities.labels is None or name == "bleu":
             return f'{said}: there are no translations with model.task = "{task}"'
-        if name not in OF_LABELS:
-            return f'{said} is of texts, and model.task = "{task}" gives labels: {" or ".join(OF_LABELS)} is of labels'
+        if name not in LABEL_METRICS:
+            return (
+                f'{said} is of texts, and model.task = "{task}" gives labels: {" or ".join(LABEL_METRICS)} is of labels'
+            )
     return None

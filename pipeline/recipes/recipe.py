@@ -22,7 +22,16 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.credentials import credential_problem
-from tfm.pipeline.recipes.error_messages import Key, Origin, Origins, field_at, model_of, place_of, recipe_error, shown
+from tfm.pipeline.recipes.error_messages import (
+    Key,
+    Origin,
+    Origins,
+    field_at,
+    format_value,
+    model_of,
+    place_of,
+    recipe_error,
+)
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names, no_score_reason
 from tfm.pipeline.recipes.overrides import Setting, set_value, settings_of
@@ -185,16 +194,16 @@ def schema() -> dict[str, Any]:
         "description": "another recipe to start from, relative to this file",
     }
     content["required"] = []  # the rest may come from the recipe it extends
-    return {key: _without_null(each) for key, each in content.items()}
+    return {key: _remove_null(each) for key, each in content.items()}
 
 
-def _without_null(node: Any) -> Any:
+def _remove_null(node: Any) -> Any:
     # TOML has no null; we write the text "none" for it.
     if isinstance(node, dict):
         if node.get("type") == "null":
             return {"const": "none"}
-        return {key: _without_null(each) for key, each in node.items() if (key, each) != ("default", None)}
-    return [_without_null(each) for each in node] if isinstance(node, list) else node
+        return {key: _remove_null(each) for key, each in node.items() if (key, each) != ("default", None)}
+    return [_remove_null(each) for each in node] if isinstance(node, list) else node
 
 
 def _resolve(
@@ -229,7 +238,7 @@ def _resolve(
     content = content_with(settings)
     origins.update({setting.key: Origin(setting.label, COMMAND_LINE) for setting in settings})
     try:
-        found = section.model_validate_json(_as_json(section, content), strict=True)
+        found = section.model_validate_json(_section_json(section, content), strict=True)
     except ValidationError as error:
         raise recipe_error(error.errors(include_url=False), section, prefix, origins, to_blame) from None
     except ValueError as error:  # a number that is not finite, or what no file says
@@ -248,19 +257,19 @@ def _resolve(
 def _has_error(section: type[BaseModel], content: Any, error: Any) -> bool:
     """Return whether such an error comes up in this content."""
     try:
-        section.model_validate_json(_as_json(section, content), strict=True)
+        section.model_validate_json(_section_json(section, content), strict=True)
     except ValidationError as found:
-        return _without_values(error) in map(_without_values, found.errors())
+        return _error_kind(error) in map(_error_kind, found.errors())
     except ValueError:
         return True
     return False
 
 
-def _without_values(error: Any) -> tuple[object, ...]:
+def _error_kind(error: Any) -> tuple[object, ...]:
     return error["type"], error["loc"], re.sub(r'\d+|"[^"]*"', "", error["msg"])
 
 
-def _as_json(section: type[BaseModel], content: Any) -> str:
+def _section_json(section: type[BaseModel], content: Any) -> str:
     """Return the values as JSON, for validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError
     for a number that is not finite.
     """
@@ -279,7 +288,7 @@ def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]
 def _number_problem(name: str, number: int | float, field: FieldInfo | None) -> str:
     """The problem with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
     if isinstance(number, int):
-        return f"{name} must be a number below 2^63, and is {shown(number)}"
+        return f"{name} must be a number below 2^63, and is {format_value(number)}"
     if field is not None and str in (field.annotation, *get_args(field.annotation)):
         return (
             f"{name} = {number} is a number in TOML; a text stands in quotation marks: "

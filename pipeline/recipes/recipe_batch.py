@@ -112,13 +112,13 @@ def run_recipes(
         except (TfmError, OSError) as error:
             if not keep_going:
                 raise
-            reporter.warn(f"{recipe.name} failed: {in_words(error)}")
+            reporter.warn(f"{recipe.name} failed: {error_text(error)}")
             failed[recipe.name] = error
         earlier.append(place)
     return failed
 
 
-def in_words(error: TfmError | OSError) -> str:
+def error_text(error: TfmError | OSError) -> str:
     """The text of an error that is caught here and not where a command ends."""
     if isinstance(error, OSError):
         return f"{error.filename2 or error.filename or 'a stream'}: {error.strerror or error}"

@@ -9,7 +9,7 @@ from typing import Any
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
-from tfm.pipeline.comparison.runs import parts_that_matter
+from tfm.pipeline.comparison.signatures import comparable_parts
 from tfm.pipeline.recipes.chain import RunPaths
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.runtime.progress import Reporter
@@ -38,7 +38,7 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
     if looker is None:
         return
     seen = sha256_of_json([model, to_jsonable(settings)])
-    names = ledger.BETWEEN_RUNS.join(each.resolve().name for each in folders)
+    names = ledger.RUN_SEPARATOR.join(each.resolve().name for each in folders)
     new = [
         ledger.LedgerEntry(texts, name, model, names, chosen, seen=seen)
         for name, texts in texts_of_tests(first).items()
@@ -49,7 +49,7 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
         looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter
     )
     for each in new:
-        words = ledger.in_words(ledger.of_texts([*before, each], each.texts))
+        words = ledger.describe_looks(ledger.select_texts([*before, each], each.texts))
         reporter.line(f"{each.test}: this test set was scored {words}")
 
 
@@ -72,7 +72,7 @@ def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: R
     """
     found: dict[str, Any] = {}
     for evaluations in zip(*(from_json(each) for each in contents.values()), strict=True):
-        figures = _over_seeds(evaluations)
+        figures = _summarize_seeds(evaluations)
         found[evaluations[0].name] = figures
         rows = [
             (
@@ -87,13 +87,13 @@ def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: R
     return {"name": name, "tests": found, "runs": dict(contents)}
 
 
-def _over_seeds(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:
+def _summarize_seeds(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:
     """Mean, deviation and values of each score that all seeds have, finite and by one definition."""
     found = {}
     for metric in evaluations[0].scores:
         scores = [each.scores[metric] for each in evaluations if metric in each.scores]
         values = [each.score for each in scores]
-        definitions = {parts_that_matter(metric, each.signature) for each in scores}
+        definitions = {comparable_parts(metric, each.signature) for each in scores}
         if len(scores) == len(evaluations) and len(definitions) == 1 and all(map(math.isfinite, values)):
             summary = {"mean": fmean(values), "deviation": stdev(values), "values": values}
             found[metric] = {**summary, "signature": scores[0].signature}

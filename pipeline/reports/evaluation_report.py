@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.page_frame import as_html, framed, inline_svg, text_as_html
+from tfm.pipeline.page_frame import as_html, frame_page, inline_svg, text_as_html
 from tfm.pipeline.reports.evaluation_tables import tables_of
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
-from tfm.pipeline.scoring.metrics.meteor import WITHOUT_WORDNET
+from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, Score, lower_is_better
 
 NAMES: Mapping[str, str] = {
@@ -51,13 +51,13 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     rows = []
     for name, score in evaluation.scores.items():
         named = label(name, score.signature)
-        rows.append((named, shown(name, score), score.signature))
+        rows.append((named, format_score(name, score), score.signature))
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("-f1*100", "-recall*100")))
     return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
 
 
-def shown(name: str, score: Score) -> str:
+def format_score(name: str, score: Score) -> str:
     """A score with its digits: many external ones lie between 0 and 1."""
     places = 4 if name in FOUR_DIGITS or "external:" in score.signature else 2
     return f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞"
@@ -66,7 +66,7 @@ def shown(name: str, score: Score) -> str:
 def mean_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Means of the scores of test sets in several languages: a title, and names with numbers."""
     for name, scores in means_of(evaluations).items():
-        rows = [(label(metric, score.signature), shown(metric, score)) for metric, score in scores.items()]
+        rows = [(label(metric, score.signature), format_score(metric, score)) for metric, score in scores.items()]
         yield f"mean of {name} directions", rows
 
 
@@ -75,7 +75,7 @@ def label(name: str, signature: str = "") -> str:
 
     A METEOR without synonyms has a name of its own, which its signature decides.
     """
-    if name == "meteor" and f"|{WITHOUT_WORDNET}" in signature:
+    if name == "meteor" and f"|{NO_WORDNET_SIGNATURE}" in signature:
         return "METEOR exact+stem"
     return NAMES.get(name, name) + (" ↓" if lower_is_better(name, signature) else "")
 
@@ -112,7 +112,7 @@ def render(
     if inputs:
         inner = "".join(_lineage(name, inputs[name].as_json()) for name in sorted(inputs))
         parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')
-    return framed(title, "\n".join(part for part in parts if part), style=LINEAGE)
+    return frame_page(title, "\n".join(part for part in parts if part), style=LINEAGE)
 
 
 def _scores(evaluation: Evaluation, looks: str) -> str:

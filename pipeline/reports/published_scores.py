@@ -13,9 +13,9 @@ from tfm.pipeline.reports.evaluation_tables import tables_of
 from tfm.pipeline.reports.training_curves import read_metrics, svg
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
-from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, by_segment
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, segment_scores
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
-from tfm.pipeline.scoring.ledger import EvaluatedModel, LedgerEntry, append_entries, in_words, looks, of_texts
+from tfm.pipeline.scoring.ledger import EvaluatedModel, LedgerEntry, append_entries, describe_looks, looks, select_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
@@ -59,7 +59,7 @@ def published_scores(
                 evaluations, looker, reporter
             )  # first: no kill hides a look whose scores are published
             _write(draft, content, _page(plan, evaluations, metrics, seen))
-            write_segments(draft.folder / SEGMENTS, map(by_segment, evaluations))
+            write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
         show(evaluations, reporter)
         _tell(seen, reporter)
     reporter.line(f"report: {plan.folder / 'report.html'}")
@@ -126,7 +126,7 @@ def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -
         return {}
     before = looks(looker.root)
     return {
-        look.test: f"this test set was scored {in_words(of_texts([*before, look], look.texts))}"
+        look.test: f"this test set was scored {describe_looks(select_texts([*before, look], look.texts))}"
         for look in _looks(evaluations, looker)
     }
 

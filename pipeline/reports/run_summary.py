@@ -17,7 +17,7 @@ from typing import Any
 from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
-from tfm.pipeline.artifacts.canonical_json import flattened
+from tfm.pipeline.artifacts.canonical_json import flatten
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.training_curves import points, read_metrics
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
@@ -27,7 +27,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
 
 VALID = "valid"  # no test set may have this name
 SHORT = 12  # digits of a fingerprint
-OF_SPEED = ("device", "threads", "parallel", "world_size")
+SPEED_FIELDS = ("device", "threads", "parallel", "world_size")
 """Settings of a training that name the machine and precision by which it was computed."""
 
 
@@ -109,7 +109,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
         if metrics := metrics_of(run, model, notes):
             figures |= _speed(metrics, model)
             curve = _curve(metrics, model)
-    return RunSummary(name, model, dict(flattened(config)), figures, curve, notes, run)
+    return RunSummary(name, model, dict(flatten(config)), figures, curve, notes, run)
 
 
 def _changed_settings(model: Manifest) -> list[str]:
@@ -206,7 +206,7 @@ def _format_parts(parts: Mapping[str, object]) -> str:
 def _machine(model: Manifest) -> str:
     """The machine on which a model was trained, as far as speed goes."""
     hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
-    settings = {name: value for name, value in _settings(model).items() if name in OF_SPEED}
+    settings = {name: value for name, value in _settings(model).items() if name in SPEED_FIELDS}
     return _format_parts({**hardware, **settings, "torch": versions.get("torch")})
 
 

@@ -41,7 +41,7 @@ STYLE = {
 }
 
 
-def as_label(text: str) -> str:
+def escape_label(text: str) -> str:
     """A name as the label of a plot: nothing of it is an equation, or a character that an SVG cannot hold."""
     return spell_controls(text, keep="").replace("$", r"\$")
 

@@ -12,7 +12,7 @@ RELEVANT_FLAGS = (
     "asimd", "asimddp", "bf16", "i8mm", "sve", "sve2",
 )  # fmt: skip
 """Instruction sets by their names in Linux; those from asimd on are ARM's."""
-ON_MACOS = {
+MACOS_FEATURES = {
     "hw.optional.avx2_0": "avx2",
     "hw.optional.fma": "fma",
     "hw.optional.avx512f": "avx512f",
@@ -32,14 +32,14 @@ def processor() -> dict[str, str | None]:
     """The name of the CPU (cpu), and those of `RELEVANT_FLAGS` that it has (instructions); None if unknown."""
     try:
         if platform.system() == "Darwin":
-            return of_sysctl(_sysctl("machdep.cpu.brand_string", "hw.optional"))
+            return describe_sysctl(_sysctl("machdep.cpu.brand_string", "hw.optional"))
         with CPUINFO.open(encoding="utf-8", errors="replace") as lines:
-            return of_cpuinfo(lines)
+            return describe_cpuinfo(lines)
     except (OSError, subprocess.SubprocessError):
         return {"cpu": None, "instructions": None}
 
 
-def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
+def describe_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
     """Description of the first processor by Linux; ARM's have numbers instead of a name."""
     found: dict[str, str] = {}
     for line in lines:
@@ -52,9 +52,9 @@ def of_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
     return _run_lscpu(found.get("model name") or " ".join(numbers), flags)
 
 
-def of_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
+def describe_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
     """Description of the processor by macOS."""
-    flags = [ON_MACOS[name] for name, value in found.items() if value == "1" and name in ON_MACOS]
+    flags = [MACOS_FEATURES[name] for name, value in found.items() if value == "1" and name in MACOS_FEATURES]
     return _run_lscpu(found.get("machdep.cpu.brand_string", ""), flags)
 
 

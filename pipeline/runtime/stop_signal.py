@@ -27,7 +27,7 @@ class Stop:
         return self.signal is not None
 
 
-def heeded() -> list[signal.Signals]:
+def stop_signals() -> list[signal.Signals]:
     """The signals that ask this process to stop, but for those that it was started to ignore."""
     return [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]
 
@@ -48,7 +48,7 @@ def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop
     def handle_signal(number: int, frame: FrameType | None) -> None:
         stop.signal = stop.signal or signal.Signals(number).name
 
-    before = {number: signal.signal(number, handle_signal) for number in heeded()}
+    before = {number: signal.signal(number, handle_signal) for number in stop_signals()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     watcher = threading.Thread(target=_watch, args=(reader, echo, talk), daemon=True)

@@ -13,7 +13,7 @@ from tfm.pipeline.inference.translation import reference_file
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
-def aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
+def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     """The lines of each file. Raises DataError where one is empty or the counts differ, naming both files."""
     lines = {name: list(open_lines(file)) for name, file in files.items()}
     last = list(files)[-1]
@@ -58,7 +58,7 @@ def texts_of(made: Manifest) -> dict[str, list[str]]:
         number += 1
     if "hypotheses.txt" not in made.files or number == 1:
         raise DataError("has no texts: remove the folder and run `tfm evaluate` again", file=made.path)
-    return aligned({name: made.folder / f"{name}.txt" for name in names})
+    return read_aligned_files({name: made.folder / f"{name}.txt" for name in names})
 
 
 def _reference(number: int) -> str:
@@ -80,7 +80,7 @@ def splits_scored(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
     return {"valid": data.valid.group_by_image()}
 
 
-def translated(dataset: Path, translations: Path, scored: EvalSplit) -> list[Segments]:
+def read_translations(dataset: Path, translations: Path, scored: EvalSplit) -> list[Segments]:
     """Read every test set of a dataset, or its validation split, beside its translations, the main one first.
 
     Args:
@@ -94,7 +94,7 @@ def translated(dataset: Path, translations: Path, scored: EvalSplit) -> list[Seg
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
         files |= {f"reference {number}": reference_file(name, number) for number in numbers}
-        lines = aligned({kind: translations / file for kind, file in files.items()})
+        lines = read_aligned_files({kind: translations / file for kind, file in files.items()})
         references = [lines[f"reference {number}"] for number in numbers]
         directions = data.directions.get(name, ())
         tests.append(

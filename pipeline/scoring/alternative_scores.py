@@ -21,7 +21,7 @@ LEVEL = 0.95
 MIN_WILSON = 5  # of fewer the exact interval is given
 COMPARED = {"sum": "log-p", "mean": "log-p-a-piece", "difference": "log-p-less-log-p-alone"}
 LABELS = {"sum": "sum", "mean": "mean a piece", "difference": "difference from log p alone"}
-NOT_ALONE = "a translation has no probability without its source"
+NO_UNCONDITIONAL_REASON = "a translation has no probability without its source"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: 
     return {
         "name": of.name,
         **_part(scored, rules, kind, told),
-        "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NOT_ALONE},
+        "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NO_UNCONDITIONAL_REASON},
         "cut": told.cut,
         "unknown": told.unknown,
         "categories": {name: _part(each, rules, kind, told) for name, each in by_category.items()},

@@ -92,7 +92,7 @@ def _requests_of(
     if ABILITIES[loaded.config.task].translates:
         return _Seq2SeqRequests(loaded, items.name, told).requests
     reader = _CausalRequests(PromptEncoder(loaded), items.name, told)
-    return reader.after_context if _joins(loaded, kind) else reader.whole
+    return reader.requests_after_context if _joins(loaded, kind) else reader.whole
 
 
 class _Seq2SeqRequests:
@@ -129,7 +129,7 @@ class _CausalRequests:
         _note(self._told, item, cut=False, texts=texts)
         return [((), (*text, EOS_ID)) for text in texts]
 
-    def after_context(self, item: Item) -> list[Request]:
+    def requests_after_context(self, item: Item) -> list[Request]:
         """The pieces that each choice adds to the context; then each choice by itself."""
         own = self._reader.encode(item.context)
         wholes = [self._reader.encode(item.context + text) for text in item.alternatives]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from tfm.data.scripts import num_words
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.labels import accuracy, line_accuracy
 from tfm.pipeline.scoring.metrics.references import non_blank
 from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_effective_order, chrf, sentence_chrf
 
-BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_order, "chrf": chrf}
+LENGTH_METRICS: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_order, "chrf": chrf}
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def scores_labels(config: EvaluationConfig) -> bool:
     return not {"accuracy", "macro_f1", "entity_f1"}.isdisjoint(config.metrics)
 
 
-def by_length(
+def breakdown_by_length(
     texts: Sequence[str],
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
@@ -88,13 +88,13 @@ def by_length(
     """
     unit, lengths = _lengths(texts)
     names = [name for name in (("accuracy",) if scores_labels(config) else ("bleu", "chrf")) if name not in without]
-    config = resolved(config, references)
+    config = resolve_tokenizer(config, references)
     bins = []
     for shortest, longest in _ranges(lengths, num_bins) if names else []:
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
         segments = [hypotheses[row] for row in rows], [[reference[row] for row in rows] for reference in references]
         has_words = any(text.strip() for column in segments[1] for text in column)
-        scores = {name: BY_LENGTH[name](*segments, config) for name in names if has_words}
+        scores = {name: LENGTH_METRICS[name](*segments, config) for name in names if has_words}
         bins.append(LengthBin(shortest, longest, len(rows), scores, unit))
     return bins
 

@@ -23,7 +23,7 @@ from tfm.pipeline.runtime.progress import Reporter
 NAME = "ledger.jsonl"
 FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
 JOINT = "+"  # between the digests of a fingerprint
-BETWEEN_RUNS = ", "  # seeds of one recipe, which look together
+RUN_SEPARATOR = ", "  # seeds of one recipe, which look together
 MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
 _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
 
@@ -171,7 +171,7 @@ def looks(root: Path) -> list[LedgerEntry]:
         return []
 
 
-def of_texts(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
+def select_texts(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
     """The looks at just these test texts."""
     return [look for look in entries if are_same_texts(look.texts, texts)]
 
@@ -185,7 +185,7 @@ def is_listed(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
         run: the name of its run.
     """
     return any(
-        look.model == model or (BETWEEN_RUNS in look.run and run in look.run.split(BETWEEN_RUNS)) for look in entries
+        look.model == model or (RUN_SEPARATOR in look.run and run in look.run.split(RUN_SEPARATOR)) for look in entries
     )
 
 
@@ -194,7 +194,7 @@ def num_looks(entries: Sequence[LedgerEntry]) -> int:
     return len({(look.model, look.seen or str(number)) for number, look in enumerate(entries)})
 
 
-def in_words(entries: Sequence[LedgerEntry]) -> str:
+def describe_looks(entries: Sequence[LedgerEntry]) -> str:
     """The number of looks at one test set, as in "14 times, by 9 models of this folder"; empty where there is none."""
     times, models = num_looks(entries), len({look.model for look in entries})
     if not times:

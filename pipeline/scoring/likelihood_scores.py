@@ -64,10 +64,10 @@ def score_likelihood(
         RecipeError: `stride` is longer than a window.
     """
     if ABILITIES[loaded.config.task].generates:
-        return _of_language_model(loaded, name, split, batch_tokens, reporter, stride)
+        return _score_language_model(loaded, name, split, batch_tokens, reporter, stride)
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
     task = task_of(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
-    split, num_long = _cut(split, loaded, name, reporter)
+    split, num_long = _drop_long_texts(split, loaded, name, reporter)
     batches, device = task.ordered(split, batch_tokens), next(loaded.model.parameters()).device
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
         validator = Validator(task, split, batches, None)
@@ -98,7 +98,7 @@ def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Spli
     return Split.from_texts(of_source, of_target, lines, lines)
 
 
-def _of_language_model(
+def _score_language_model(
     loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, stride: int | None
 ) -> Evaluation:
     config = loaded.config
@@ -119,7 +119,7 @@ def _of_language_model(
     texts = split.texts()[1]
     # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
     by_line = Likelihoods(found.sums(lines), lines, np.array([num_words(text) + 1 for text in texts]))
-    characters = Characters.of(texts, loaded.target_tokenizer, newlines=True)
+    characters = Characters.count_texts(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
     signature = _signature(config, count) + (f"|stride:{stride}" if overlap else "")
     signature += _signature_addition(config, split, num_long, name, reporter)
@@ -134,7 +134,7 @@ def _of_language_model(
     return replace(_evaluation(name, split, scores), likelihoods=by_line)
 
 
-def _cut(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
+def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
     """A split without texts longer than the model reads, if it reads texts whole; and the number of cut texts."""
     reads, abilities = loaded.model.max_length, ABILITIES[loaded.config.task]
     if abilities.by_probability.long_texts != "cut":

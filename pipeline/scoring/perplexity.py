@@ -170,17 +170,17 @@ def perplexity(
         num_tokens=sum(pair.num_pieces for pair in pairs),
         num_unknown=sum(pair.target.count(UNK_ID) for pair in pairs),
         num_words=sum(pair.num_words for pair in pairs),
-        characters=Characters.of((pair.text for pair in pairs), loaded.target_tokenizer),
+        characters=Characters.count_texts((pair.text for pair in pairs), loaded.target_tokenizer),
         num_empty=num_empty,
         num_long=num_long,
     )
     num_pieces = counts.num_tokens - counts.num_segments
     warn_of_unknown("the references", counts.num_unknown, num_pieces, reporter)
-    likelihoods = _by_segment(len(sources), _log_probs(loaded, pairs, images, reporter))
+    likelihoods = _sum_by_segment(len(sources), _log_probs(loaded, pairs, images, reporter))
     return perplexity_scores(likelihoods.total, counts, loaded.target_tokenizer.vocab_size), likelihoods
 
 
-def _by_segment(count: int, scored: Iterable[tuple[Pair, float]]) -> Likelihoods:
+def _sum_by_segment(count: int, scored: Iterable[tuple[Pair, float]]) -> Likelihoods:
     """The log probabilities of the pairs of each of `count` segments, added up."""
     found: list[list[float]] = [[] for _ in range(count)]
     pieces, words = np.zeros(count, np.int64), np.zeros(count, np.int64)

@@ -25,7 +25,7 @@ class Characters:
     kept: int
 
     @classmethod
-    def of(cls, texts: Iterable[str], tokenizer: Tokenizer, *, newlines: bool = False) -> Self:
+    def count_texts(cls, texts: Iterable[str], tokenizer: Tokenizer, *, newlines: bool = False) -> Self:
         """Count the characters of some texts, as read and as kept by a tokenizer.
 
         Args:

@@ -99,12 +99,12 @@ def token_scores(
             batch = make_windows(text, starts, lengths).to(device)
             what = f"a batch of {len(rows)} windows x {lengths.max()} tokens"
             with oom_as_data_error(lambda what=what: too_large(what, name)):  # type: ignore[misc]
-                log_probs[places], right[places] = _of_batch(model, batch, torch.from_numpy(counted).to(device))
+                log_probs[places], right[places] = _score_batch(model, batch, torch.from_numpy(counted).to(device))
             bar.advance(1)
     return TokenScores(log_probs, right)
 
 
-def _of_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _score_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Log-probability (n,) of each token of a batch that counts, and whether none is likelier (n,)."""
     hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
     log_probs, right = [], []

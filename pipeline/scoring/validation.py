@@ -20,7 +20,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.translation import one_line
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved, tokenizer_of
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer, tokenizer_of
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics, too_long_reasons
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score
 from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
@@ -44,7 +44,7 @@ class Scorer:
         self, references: Sequence[Sequence[str]], evaluation: EvaluationConfig, metrics: Sequence[ValidationScore]
     ) -> None:
         self.references = references
-        evaluation = resolved(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
+        evaluation = resolve_tokenizer(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
         for name, reason in too_long_reasons([], references, evaluation).items():
             remedy = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
             raise DataError(f"validation target: {reason} for {_metric_name(name)}; shorten it, or set {remedy}")
@@ -200,7 +200,7 @@ class Validator:
             "loss": loss,
             "perplexity": exp_or_inf(loss) if self.task.has_perplexity else None,
             "accuracy": correct / (count + unknown),
-            **_by_name(scores),
+            **_validation_figures(scores),
         }
 
     def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
@@ -258,7 +258,7 @@ class DirectionsValidator:
             "loss": loss,
             "perplexity": None if any(each["perplexity"] is None for each in found.values()) else exp_or_inf(loss),
             "accuracy": accuracy,
-            **_by_name(means),
+            **_validation_figures(means),
             "directions": found,
         }
 
@@ -268,7 +268,7 @@ def _metric_name(metric: str) -> str:
     return "BLEU" if metric == "bleu" else metric
 
 
-def _by_name(scores: Mapping[str, Score]) -> dict[str, Any]:
+def _validation_figures(scores: Mapping[str, Score]) -> dict[str, Any]:
     """Scores as figures of validation: BLEU, None where there is none, and the others."""
     others = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
     bleu = others.pop("bleu", {"score": None, "signature": None})

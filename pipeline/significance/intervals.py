@@ -20,7 +20,7 @@ MIN_OF_LABEL = 20
 """Fewest segments with the rarest label of which macro F1 has an interval: a rare label is in some draws not at all."""
 RARE_LABEL = "its rarest label is in {} segments, and it needs {}"
 ONE_SEGMENT = "one segment alone: there is nothing to resample"
-NOT_ENOUGH = "{} segments, and it needs {}"
+TOO_FEW_SEGMENTS_REASON = "{} segments, and it needs {}"
 ALL_ALIKE = "every draw of the segments gives the same"
 INFINITE = "some draws of the segments are infinite"
 TOO_FEW_DIFFERENCES = "the systems differ in {} segments, and it needs {}"
@@ -36,7 +36,7 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
     if system.is_share:
         right, count = (int(each) for each in system.rows.sum(0))
         if count < MIN_SHARED:
-            return NOT_ENOUGH.format(count, MIN_SHARED), None, None
+            return TOO_FEW_SEGMENTS_REASON.format(count, MIN_SHARED), None, None
         low, high = share_interval(right, count)
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_OF_LABEL:
@@ -56,24 +56,24 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
     if not apart.any():
         return ALL_ALIKE, None, None
     if baseline.is_share and system.is_share and (baseline.rows[:, 1] == system.rows[:, 1]).all():
-        return _of_shares(baseline, system)
+        return _interval_of_shares(baseline, system)
     if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_APART:
         return TOO_FEW_DIFFERENCES.format(int(apart.sum()), MIN_APART), None, None
     return _percentiles(len(system), drawn)
 
 
-def _of_shares(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
+def _interval_of_shares(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
     counted = system.rows[:, 1] > 0
     one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
     if len(one) < MIN_SHARED:
-        return NOT_ENOUGH.format(len(one), MIN_SHARED), None, None
+        return TOO_FEW_SEGMENTS_REASON.format(len(one), MIN_SHARED), None, None
     low, high = newcombe(*(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other)))
     return None, 100 * low, 100 * high
 
 
 def _percentiles(num_segments: int, drawn: Array) -> Interval:
     if num_segments < MIN_SEGMENTS:
-        return NOT_ENOUGH.format(num_segments, MIN_SEGMENTS), None, None
+        return TOO_FEW_SEGMENTS_REASON.format(num_segments, MIN_SEGMENTS), None, None
     if not np.isfinite(drawn).all():
         return INFINITE, None, None
     if np.ptp(drawn) <= ROUNDING * np.abs(drawn).max():

@@ -85,7 +85,7 @@ def segment_statistics(
         if not lines or len(lines) != len(references[0]):
             raise DataError(f"{len(lines)} lines beside a reference of {len(references[0])}: give one for each segment")
     if metric in SACREBLEU:
-        return [_by_sacrebleu(metric, hypotheses, references, config) for hypotheses in systems]
+        return [_sacrebleu_statistics(metric, hypotheses, references, config) for hypotheses in systems]
     if metric == "macro_f1":
         return _macro_f1(systems, references, config)
     name, _, part = metric.partition(".")
@@ -99,7 +99,7 @@ def segment_statistics(
         return [_entities(part, hypotheses, references[0], config) for hypotheses in systems]
     if metric in ERROR_RATES:
         return [_error_rate(metric, hypotheses, references, config) for hypotheses in systems]
-    return [BY_SEGMENT[metric](hypotheses, references, config) for hypotheses in systems]
+    return [SEGMENT_STATISTICS[metric](hypotheses, references, config) for hypotheses in systems]
 
 
 def means(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
@@ -142,7 +142,7 @@ def _perplexity(sums: Array) -> Array:
         return np.exp(_ratio(sums, 1.0))
 
 
-def _by_sacrebleu(
+def _sacrebleu_statistics(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     metric = sacrebleu_metric(name, references, config)
@@ -211,7 +211,9 @@ def _entities(
     return ratios(right, wholes, scale=100)
 
 
-BY_SEGMENT: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]] = {
+SEGMENT_STATISTICS: Mapping[
+    str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]
+] = {
     "meteor": _meteor,
     "cider_d": _cider_d,
     "exact_match": _exact_match,

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenize
 from tfm.pipeline.config import Device, EvalSplit, EvaluationConfig
 from tfm.pipeline.reports.published_scores import published_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import splits_scored, translated
+from tfm.pipeline.scoring.aligned_files import read_translations, splits_scored
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
@@ -129,7 +129,7 @@ def evaluate_tests(
         loaded = _load(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
             translations,
-            lambda _: translated(dataset, translations, scored),
+            lambda _: read_translations(dataset, translations, scored),
             must_match=stage_plan.inputs[input_name(scored)],
         )
         judge = partial(assess_with_model, config=config, loaded=loaded, asked=True, seed=seed, reporter=reporter)
@@ -140,7 +140,7 @@ def evaluate_tests(
         identifier = identifier_of(data.train, trained, *load_pair(data.tokenizer_folder))
         if scored == "valid":
             tests += [part for segments in tests for part in segments.by_direction()]
-        return [_in_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
+        return [_name_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
     looker = looker_of(model, stage_plan.inputs["model"].fingerprint, chosen) if scored == "tests" and chosen else None
     content = published_scores(stage_plan, work, training, command, reporter, looker)
@@ -150,7 +150,7 @@ def evaluate_tests(
     return content
 
 
-def _in_languages(found: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
+def _name_languages(found: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
     """The evaluation of a test set with its languages, where they are the same in all rows."""
     pairs = {each.pair for each in segments.directions}
     if len(pairs) != 1:

@@ -21,7 +21,14 @@ from tfm.pipeline.scoring.alternative_files import (
 )
 from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, line_of, rows, warnings
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
-from tfm.pipeline.scoring.ledger import append_entries, fingerprint, in_words, looker_of_models, looks, of_texts
+from tfm.pipeline.scoring.ledger import (
+    append_entries,
+    describe_looks,
+    fingerprint,
+    looker_of_models,
+    looks,
+    select_texts,
+)
 
 SCORES, LINES = "scores.json", "items.jsonl"
 MAX_BYTES = 2**30  # of a scores.json, which has every item that was missed
@@ -81,7 +88,7 @@ def evaluate_alternatives(
     else:
         inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
         version = f"{registry.CONTRASTS} of {registry.version(source)}" if built_in else ""
-        inputs[kind] = Input.of_value(version, source) if built_in else Input.of_file(Path(source))
+        inputs[kind] = Input.from_value(version, source) if built_in else Input.from_file(Path(source))
         # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
         languages = {"to": to, "from": source_language}
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
@@ -89,7 +96,7 @@ def evaluate_alternatives(
         found = _publish(plan, work, command, reporter)
     entries = [] if looker is None else looks(looker.root)
     for each in sets:
-        if how_often := in_words(of_texts(entries, _texts(each, kind))):
+        if how_often := describe_looks(select_texts(entries, _texts(each, kind))):
             reporter.line(f"{each.name}: this test set was scored {how_often}")
     return found
 

@@ -12,7 +12,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.translation import best_texts
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import aligned, write_texts
+from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
@@ -96,7 +96,7 @@ def evaluate_files(
         )
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
-    lines = aligned({name: file for name, file in files.items() if file is not None})
+    lines = read_aligned_files({name: file for name, file in files.items() if file is not None})
     if noise is not None:
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
@@ -125,7 +125,7 @@ def evaluate_files(
             warn_of_unseen(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
         found = assess_with_model(segments, suited, loaded, asked, seed=seed, reporter=reporter)
-        return [found if noise is None else found.signed(f"noise:{noise:g}|noise-seed:{seed}")]
+        return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
     suited = evaluation_of(task_of(members[0]), config) if members else config
@@ -136,7 +136,7 @@ def evaluate_files(
     looker = looker_of_files(members, hypotheses)
     if out is None:
         return shown_scores(work(None), reporter, looker)
-    inputs = {name: Input.of_file(file) for name, file in files.items() if file is not None}
+    inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config)
     given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}

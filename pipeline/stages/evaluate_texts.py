@@ -76,7 +76,7 @@ def evaluate_texts(
     looker = looker_of(made.path, made.fingerprint, "files")
     if out is None:
         return shown_scores(work(None), reporter, looker)
-    inputs = {"model": made.as_input(), **{f"text {name}": Input.of_file(file) for name, file in names.items()}}
+    inputs = {"model": made.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)

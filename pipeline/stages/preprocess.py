@@ -64,7 +64,7 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     Raises:
         DataError: a corpus is not there.
     """
-    of_tokenizer, splits = Input.of_artifact(tokenizer, TOKENIZER_MAKERS), resolve_splits(data)
+    of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_MAKERS), resolve_splits(data)
     inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.

@@ -29,7 +29,7 @@ from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100
-AT_ONCE = 1000
+TEXTS_PER_BATCH = 1000
 TOKENIZER_MAKERS = ("tokenize", "train")
 
 Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
@@ -50,15 +50,15 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     """
     splits = resolve_splits(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
-    if not _is_taken(config):
+    if not _learns_nothing(config):
         used = {"train": splits.train, **used}
     inputs = corpus_inputs(used, online=data.online)
     if config.source_from is not None:
-        inputs["source_from"] = Input.of_artifact(Path(config.source_from), TOKENIZER_MAKERS)
+        inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
         inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
-    if _is_taken(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
+    if _learns_nothing(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
     described = config.model_dump(mode="json", exclude=_described_without(config))
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
@@ -92,10 +92,12 @@ def tokenize(
         )
     with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
         check_splits(splits, online=data.online)
-        tokenizers = _take(config, reporter)
+        tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
-            trainers = _trainers(_with_room(config, len(data.target_languages)), _sides(config, data), data.languages)
+            trainers = _trainers(
+                _leave_room_for_languages(config, len(data.target_languages)), _sides(config, data), data.languages
+            )
             tokenizers = _learn(trainers, tokenizers, _texts(splits.train, data), config.min_frequency, reporter)
         side = next(iter(tokenizers))
         if data.target_languages and not tokenizers[side].names_texts:
@@ -136,7 +138,7 @@ def tokenize_files(
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
-        taken = _take(config, reporter)
+        taken = _read_tokenizers(config, reporter)
         unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
         tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(_report_trainers(trainers, reporter))
@@ -176,7 +178,7 @@ def _learn(
     of_columns = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
         for rows, languages in corpora:
-            for batch in chunk_rows(rows, AT_ONCE):
+            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
                 for row in batch:
                     for number, text in enumerate(row):
                         of_columns[number % len(of_columns)].add(text, languages[number])
@@ -197,13 +199,13 @@ def _learn(
     return tokenizers
 
 
-def _with_room(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
+def _leave_room_for_languages(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
     """The config for the pieces alone, where the tokens of languages count among them."""
     least = len(SPECIALS) + 4 + config.sentinels
     return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, least)})
 
 
-def _is_taken(config: TokenizerConfig) -> bool:
+def _learns_nothing(config: TokenizerConfig) -> bool:
     """Return whether nothing is learned."""
     return config.file is not None and config.shared and config.grow is None
 
@@ -212,7 +214,7 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     """Return the keys of the config that are left out of the plan: paths, settings of learning where a tokenizer is
     taken, and defaults without effect.
     """
-    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _is_taken(config) else ())}
+    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _learns_nothing(config) else ())}
     if config.grow is None:
         without |= {"grow"}
     elif config.shared:
@@ -224,7 +226,7 @@ def _described_without(config: TokenizerConfig) -> set[str]:
     return without | ({"clusters"} if config.clusters is None else set())
 
 
-def _take(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
+def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
     """The tokenizers that are there already, by side; says what they are."""
     if config.grow is not None:
         return {}
@@ -284,7 +286,7 @@ def _measure(
     measures = {side: SideMeasure() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
         for rows, languages in corpora:
-            for batch in chunk_rows(rows, AT_ONCE):
+            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
                 for column, texts in enumerate(zip(*batch, strict=True)):
                     side = list(tokenizers)[column % len(tokenizers)]
                     measures[side].add(texts, tokenizers[side], languages[column])
@@ -317,7 +319,7 @@ def _lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
 
 def _file(file: Path) -> Input:
     try:
-        return Input.of_file(file)
+        return Input.from_file(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None
 

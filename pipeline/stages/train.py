@@ -74,25 +74,25 @@ def plan(
     inputs |= vectors_as_inputs(model)
     parts: dict[str, Any] = {
         "training": config.model_dump(mode="json", exclude=NON_TRAINING_KEYS),
-        "model": model.model_dump(mode="json", exclude=_of_no_effect(model)),
+        "model": model.model_dump(mode="json", exclude=_keys_without_effect(model)),
     }
     if first is not None and keeps_statistics(first, data, config.image_statistics):
         parts["image_statistics"] = config.image_statistics
     abilities = ABILITIES[model.task]
     metrics = config.scores_of(labels=abilities.labels is not None)
     if metrics and abilities.translates:
-        parts["decoding"] = _of_validation(config, decoding)
+        parts["decoding"] = _validation_decoding(config, decoding)
     if metrics and abilities.gives_hypotheses and (scores := _scores_of_validation(evaluation, dataset, metrics)):
         parts["evaluation"] = scores
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
 
 
-def _of_no_effect(model: ModelConfig) -> set[str]:
+def _keys_without_effect(model: ModelConfig) -> set[str]:
     """Return the keys of [model] that have no effect on the training: the place of vectors, and keys of other tasks."""
     return set(VECTORS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
 
 
-def _of_validation(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
+def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
     """The part of [decoding] that validation uses: another beam for the tests is no reason to train again.
 
     Validation searches, without forced or forbidden words.

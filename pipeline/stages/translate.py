@@ -91,11 +91,11 @@ def plan_file(
         to: the target language, of a model of several.
         source_language: the source language, of a model of several.
     """
-    inputs = {"model": Input.of_artifact(model, "train"), "source": Input.of_file(source)}
-    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs = {"model": Input.from_artifact(model, "train"), "source": Input.from_file(source)}
+    inputs |= {f"model {number}": Input.from_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
     for name, file in (("prefixes", prefixes), ("forced", forced)):
         if file is not None:
-            inputs[name] = Input.of_file(file)
+            inputs[name] = Input.from_file(file)
     made = _plan(inputs, config, out, seed)
     asked = {"to": to, "from": source_language}
     return replace(made, config={**made.config, **{name: code for name, code in asked.items() if code is not None}})
@@ -150,7 +150,7 @@ def translate_tests(
                     file.writelines(one_line(reference) + "\n" for reference in column)
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 if split.images is not None:
-                    shown = partial(_of_images, loaded, split.images, config, bar.advance)
+                    shown = partial(_translate_images, loaded, split.images, config, bar.advance)
                     _write(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
@@ -158,7 +158,7 @@ def translate_tests(
                 _write(draft, name, f"{name}.source", sources, directed, reporter)
 
 
-def _of_images(
+def _translate_images(
     loaded: "LoadedModel", images: RowImages, config: DecodingConfig, on_done: Callable[[int], None], _: Iterable[str]
 ) -> Iterator[list[Translation]]:
     """The captions or labels of a split's images."""
@@ -258,11 +258,11 @@ def plan_image_files(
         forced: the file of forced phrases; None for none.
         ensemble: the folders of the other models of the ensemble.
     """
-    inputs = {"model": Input.of_artifact(model, "train")}
-    inputs |= {f"model {number}": Input.of_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
-    inputs |= {f"image {number}": Input.of_file(file) for number, file in enumerate(files, 1)}
+    inputs = {"model": Input.from_artifact(model, "train")}
+    inputs |= {f"model {number}": Input.from_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"image {number}": Input.from_file(file) for number, file in enumerate(files, 1)}
     inputs |= {
-        name: Input.of_file(file) for name, file in (("prefixes", prefixes), ("forced", forced)) if file is not None
+        name: Input.from_file(file) for name, file in (("prefixes", prefixes), ("forced", forced)) if file is not None
     }
     return _plan(inputs, config, out, 1)
 

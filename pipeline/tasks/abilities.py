@@ -83,7 +83,7 @@ class TaskSpec:
         return None
 
 
-_OF_LABELS: tuple[EvaluationMetric, ...] = ("accuracy", "macro_f1", "exact_match")
+_LABEL_METRICS: tuple[EvaluationMetric, ...] = ("accuracy", "macro_f1", "exact_match")
 
 ABILITIES: Mapping[str, TaskSpec] = {
     "translation": TaskSpec(
@@ -116,13 +116,15 @@ ABILITIES: Mapping[str, TaskSpec] = {
         by_probability=ByProbability(unit="hidden-token", unknown="unknown-in-text", long_texts="cut"),
         instead="it is for starting other trainings (--init-from)",
     ),
-    "classification": TaskSpec(reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_OF_LABELS),
+    "classification": TaskSpec(
+        reads="source", figures=("accuracy", "macro_f1"), labels="label", metrics=_LABEL_METRICS
+    ),
     "tagging": TaskSpec(
         reads="source",
         figures=("accuracy", "macro_f1"),
         labels="tags",
         of_words=True,
-        metrics=_OF_LABELS,
+        metrics=_LABEL_METRICS,
     ),
     "word_vectors": TaskSpec(
         reads="target",

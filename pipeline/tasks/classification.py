@@ -16,7 +16,7 @@ from tfm.pipeline.tasks.task import (
     PairTask,
     TaskContext,
     best_labels,
-    check_known,
+    check_known_labels,
     check_sources,
     counts_of_labels,
 )
@@ -36,11 +36,11 @@ class Classification(PairTask):
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the labels, summed."""
         labels = _labels(batch)
-        return self.criterion.loss(model.output, lambda: Predictions(_hidden(model, batch), labels, len(labels)))
+        return self.criterion.loss(model.output, lambda: Predictions(_hidden_states(model, batch), labels, len(labels)))
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the labels."""
-        return counts_of_labels(model.output(_hidden(model, batch)), _labels(batch))
+        return counts_of_labels(model.output(_hidden_states(model, batch)), _labels(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
         """Return the `n_best` likeliest labels of each source, best first.
@@ -50,7 +50,7 @@ class Classification(PairTask):
             batch: the sources.
             n_best: number of answers of each source.
         """
-        return best_labels(model.output(_hidden(model, batch)), n_best)
+        return best_labels(model.output(_hidden_states(model, batch)), n_best)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a label is not one piece."""
@@ -63,10 +63,10 @@ class Classification(PairTask):
                     f"{len(many)} {name} labels are not one piece (the first: {split.target_lengths[many[0]]} pieces, "
                     f'row {many[0]}): make tokenizer and dataset with model.task = "classification" in the recipe'
                 )
-        check_known(data.valid)
+        check_known_labels(data.valid)
 
 
-def _hidden(model: Any, batch: PairBatch) -> Tensor:
+def _hidden_states(model: Any, batch: PairBatch) -> Tensor:
     hidden: Tensor = model(batch.source, model.source_layout(batch.source, batch.source_lengths))
     return hidden
 

@@ -128,7 +128,7 @@ def output_loss(
     return LOSSES[type(output)](output, hidden, targets, smoothing, row_mask)
 
 
-def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
+def logits_factors(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
     """The weight (V, E) and hidden rows (N, E) whose product are the logits, each a column wider where there is a bias:
     W h + b = [W ; b] [h ; 1]."""
     if output.bias is None:
@@ -137,15 +137,15 @@ def as_product(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
     return weight, torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
 
 
-def _of_linear(
+def _linear_loss(
     output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    weight, hidden = as_product(output, hidden)
+    weight, hidden = logits_factors(output, hidden)
     dtype = output.compute_dtype
     return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask)
 
 
-def _of_adaptive(
+def _adaptive_loss(
     output: AdaptiveSoftmax, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return the loss of an adaptive softmax; each tail is computed only for the rows whose target lies in it.
@@ -175,7 +175,7 @@ def _of_adaptive(
 
 
 LOSSES: dict[type[nn.Module], Callable[..., tuple[Tensor, Tensor]]] = {
-    Linear: _of_linear,
-    AdaptiveSoftmax: _of_adaptive,
+    Linear: _linear_loss,
+    AdaptiveSoftmax: _adaptive_loss,
 }
 """By the kind of output layer: (output, hidden, targets, smoothing, counts) -> as `output_loss`."""

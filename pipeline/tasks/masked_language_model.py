@@ -78,7 +78,7 @@ def _predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tupl
     """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
-    changed, instead = replaced(chosen, batch.source_lengths.numpy(), vocab, keys)
+    changed, instead = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
     rows, places, pieces = (torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed, instead))
     shown = source.index_copy(0, places, pieces)
     return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
@@ -114,7 +114,7 @@ def dealt(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
     return [np.flatnonzero((turn == number) & ~is_end) for number in range(num_passes)]
 
 
-def replaced(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
+def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
     """Return the indices of the chosen tokens that are replaced (m,), and their replacements (m,).
 
     Args:

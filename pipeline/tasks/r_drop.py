@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, OutputLayer
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, pad_rows
-from tfm.pipeline.tasks.losses import CHUNK, as_product
+from tfm.pipeline.tasks.losses import CHUNK, logits_factors
 
 
 class _TwoCrossEntropies(torch.autograd.Function):
@@ -118,7 +118,7 @@ def two_pass_loss(
     if isinstance(output, AdaptiveSoftmax) and output.cutoffs:
         raise ValueError("R-Drop asks an adaptive softmax for all that it leaves out: it needs the full softmax")
     layer = output.words if isinstance(output, AdaptiveSoftmax) else output
-    (weight, first), (_, second) = (as_product(layer, each) for each in (first, second))
+    (weight, first), (_, second) = (logits_factors(layer, each) for each in (first, second))
     if counts is not None:
         first, second = (each * counts[:, None] for each in (first, second))
     dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION_DTYPES else first.dtype

@@ -25,12 +25,12 @@ from tfm.pipeline.tasks.task import (
     PairTask,
     TaskContext,
     best_label,
-    check_known,
+    check_known_labels,
     counts_of_labels,
 )
 from tfm.tokenizer.special import EOS_ID
 
-AGAIN = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
+REMAKE_ADVICE = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
 
 
 class Tagging(PairTask):
@@ -58,11 +58,13 @@ class Tagging(PairTask):
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the tags, summed."""
         tags = _tags(batch)
-        return self.criterion.loss(model.output, lambda: Predictions(self._hidden(model, batch), tags, len(tags)))
+        return self.criterion.loss(
+            model.output, lambda: Predictions(self._hidden_states(model, batch), tags, len(tags))
+        )
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the tags: a share of words."""
-        return counts_of_labels(model.output(self._hidden(model, batch)), _tags(batch))
+        return counts_of_labels(model.output(self._hidden_states(model, batch)), _tags(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
         """Return the likeliest tag of each word of each source: one tagging of each, whatever `n_best`.
@@ -72,7 +74,7 @@ class Tagging(PairTask):
             batch: the sources.
             n_best: unused.
         """
-        log_probs, tags = best_label(model.output(self._hidden(model, batch)))
+        log_probs, tags = best_label(model.output(self._hidden_states(model, batch)))
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
@@ -93,9 +95,9 @@ class Tagging(PairTask):
                 raise DataError(
                     f"{len(wrong)} {name} sentences have not a tag for each word (the first: row {row}, {words[row]} "
                     f"words, {split.target_lengths[row]} tags): tags stand between spaces as the words do; "
-                    + ("mend these lines" if split.words is not None else AGAIN)
+                    + ("mend these lines" if split.words is not None else REMAKE_ADVICE)
                 )
-        check_known(data.valid)
+        check_known_labels(data.valid)
 
     def num_words(self, split: Split) -> np.ndarray:
         """Return (rows,) the number of words of each source."""
@@ -117,7 +119,7 @@ class Tagging(PairTask):
         begins = self.begins.to(device)[source].index_fill(0, firsts, True)
         return (begins & (source != EOS_ID)).nonzero().squeeze(1)
 
-    def _hidden(self, model: Any, batch: PairBatch) -> Tensor:
+    def _hidden_states(self, model: Any, batch: PairBatch) -> Tensor:
         rows = model(batch.source, Layout.from_lengths(batch.source_lengths, batch.source.device))
         hidden: Tensor = rows.index_select(0, self._first_pieces(batch))
         return hidden

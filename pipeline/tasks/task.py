@@ -103,7 +103,7 @@ def check_sources(data: Dataset, task: str) -> None:
             )
 
 
-def check_known(valid: Split) -> None:
+def check_known_labels(valid: Split) -> None:
     """Raise DataError where training has none of the labels of the validation split."""
     ids, _ = valid.target.take(np.arange(len(valid)))
     if len(ids) and (ids == UNK_ID).all():

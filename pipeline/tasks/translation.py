@@ -42,7 +42,7 @@ class Translation(PairTask):
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""
-        return counts_of(model.output(_hidden(model, batch)), batch.target_out)
+        return counts_of(model.output(_hidden_states(model, batch)), batch.target_out)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is nothing to translate."""
@@ -50,7 +50,7 @@ class Translation(PairTask):
         check_sources(data, model.task)
 
     def _predictions(self, model: Any, batch: PairBatch) -> Predictions:
-        hidden, count, real = _hidden(model, batch, self.flat_rows), batch.num_target_tokens, None
+        hidden, count, real = _hidden_states(model, batch, self.flat_rows), batch.num_target_tokens, None
         if self.flat_rows is not None:
             real = real_rows(self.flat_rows, count, hidden)
         return Predictions(hidden, batch.target_out, count, real)
@@ -78,7 +78,7 @@ def counts_of(logits: Tensor, targets: Tensor) -> Counts:
     return Counts(nll, (logits.argmax(-1) == targets).sum(), len(targets))
 
 
-def _hidden(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tensor:
+def _hidden_states(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tensor:
     """Return the input of the output layer (N_t, E)."""
     device, sides = batch.source.device, (batch.source_lengths, batch.target_lengths)
     source: AnyLayout

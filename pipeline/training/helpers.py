@@ -188,7 +188,7 @@ def gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gradient
     with ExitStack() as stack:
         try:
             torch.set_num_threads(1)
-            lines = [stack.enter_context(fork_worker(_computing(gradients, each))) for each in shared]
+            lines = [stack.enter_context(fork_worker(_make_gradient_work(gradients, each))) for each in shared]
             yield GradientWorkers(lines, shared)
         finally:
             torch.set_num_threads(threads)
@@ -204,7 +204,7 @@ def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def _computing(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
+def _make_gradient_work(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
     """Return the work of a helper: the gradient of its shares, with the weights as they are now, written to its
     places.
     """

@@ -12,7 +12,7 @@ from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
-from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, untied
+from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, remove_ties
 from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
@@ -52,7 +52,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         num_pieces = tokenizer.vocab_size - len(SPECIALS)
         reporter.line(f"training: {num_found:,} of {num_pieces:,} {side} pieces start from {place}{kept}")
     if state.ema is not None:
-        state.ema.load(untied(state.model.state_dict()))
+        state.ema.load(remove_ties(state.model.state_dict()))
 
 
 def load_pretrained(
@@ -69,7 +69,7 @@ def load_pretrained(
         reporter: receives messages.
     """
     loaded, (own, adapters) = load_model(first, "cpu"), split_adapters(state.model.state_dict())
-    body, theirs = untied(own), untied(loaded.model.state_dict())
+    body, theirs = remove_ties(own), remove_ties(loaded.model.state_dict())
     whole = loads_all_weights(loaded.config, model)
     if not whole:
         body, theirs = encoder_weights(body), encoder_weights(theirs)
@@ -89,7 +89,7 @@ def load_pretrained(
         share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"
         reporter.line(f"training: {share}")
     if state.ema is not None:
-        state.ema.load(untied(state.model.state_dict()))
+        state.ema.load(remove_ties(state.model.state_dict()))
 
 
 def resize_embeddings(
@@ -121,11 +121,11 @@ def resize_embeddings(
     for name, weight in theirs.items():
         if name in body and body[name].shape[:1] != weight.shape[:1]:  # what has a row for each piece
             is_source = name.startswith("source_") or (only_source and name.startswith("embedding"))
-            theirs[name] = with_rows(weight.to(body[name]), new_pieces.get("source" if is_source else "target", []))
+            theirs[name] = append_rows(weight.to(body[name]), new_pieces.get("source" if is_source else "target", []))
     return max(map(len, new_pieces.values()), default=0)
 
 
-def with_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
+def append_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
     """Append to (V, ...) a row for each new piece: the mean of the rows of the pieces whose place it takes."""
     new = [table[list(ids)].double().mean(0) for ids in pieces]
     return torch.cat([table, torch.stack(new).to(table)]) if new else table

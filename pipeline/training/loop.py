@@ -311,7 +311,7 @@ class Trainer:
         repeated.
         """
         progress, began = self.state.progress, time.perf_counter()
-        with self.state.averaged(), self.gradients.helpers.using_all_threads():
+        with self.state.use_averaged_weights(), self.gradients.helpers.using_all_threads():
             figures = self.validator.figures(self.state.model, self.world, self.check_interrupt)
         seconds = time.perf_counter() - began
         progress.seconds += seconds

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.files import as_cannot_write, naming_path, replace_text
+from tfm.pipeline.artifacts.files import naming_path, raise_cannot_write, replace_text
 from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
@@ -48,7 +48,7 @@ class MetricsLog:
                         self.lines.append(line)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the rest of a line that a crash cut
-        with as_cannot_write(self.file.parent):
+        with raise_cannot_write(self.file.parent):
             make_below(self.run, self.file.parent)
             replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 
@@ -86,7 +86,7 @@ class TensorBoard:
             raise RecipeError(
                 f"training.tensorboard needs a package that is not installed: {install_command('tensorboard')}"
             ) from error
-        with as_cannot_write(folder):
+        with raise_cannot_write(folder):
             make_below(folder.parent.parent, folder)
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 

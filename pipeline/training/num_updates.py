@@ -70,7 +70,7 @@ def resolve_total_steps(
     if progress.step and config.schedule.name in NEEDS_TOTAL_STEPS:
         agreed = progress.total_steps
         if not agreed:  # a checkpoint of a version that did not write it down
-            agreed = last_step(_with_end_of(before, config), num_batches, world_size)
+            agreed = last_step(_with_planned_end(before, config), num_batches, world_size)
         if asked not in (agreed, progress.step):
             raise RecipeError(_changed_end_message(progress.step, agreed, asked, config, folder))
         progress.total_steps = agreed
@@ -79,7 +79,7 @@ def resolve_total_steps(
     return asked
 
 
-def _with_end_of(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
+def _with_planned_end(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
     """The config with the end that a plan has."""
     ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
     return TrainingConfig.model_validate({**config.model_dump(), **ends})

@@ -14,7 +14,7 @@ from tfm.pipeline.training_config import OptimizerConfig
 
 def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Kingma and Ba 2015; weight decay is L2, added to the gradient."""
-    parameters = trained(model)
+    parameters = trainable_parameters(model)
     return torch.optim.Adam(
         parameters,
         lr=0.0,
@@ -27,17 +27,19 @@ def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
 
 def adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
     """Loshchilov and Hutter 2019: weight decay apart from the gradient, and only on matrices."""
-    return _adamw(trained(model), config)
+    return _adamw(trainable_parameters(model), config)
 
 
 def sgd(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Stochastic gradient descent with momentum."""
-    return torch.optim.SGD(trained(model), lr=0.0, momentum=config.momentum, weight_decay=config.weight_decay)
+    return torch.optim.SGD(
+        trainable_parameters(model), lr=0.0, momentum=config.momentum, weight_decay=config.weight_decay
+    )
 
 
 def adagrad(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Duchi et al. 2011."""
-    return torch.optim.Adagrad(trained(model), lr=0.0, eps=config.eps, weight_decay=config.weight_decay)
+    return torch.optim.Adagrad(trainable_parameters(model), lr=0.0, eps=config.eps, weight_decay=config.weight_decay)
 
 
 class Muon(torch.optim.Optimizer):
@@ -65,7 +67,7 @@ class Muon(torch.optim.Optimizer):
             adjust_lr_fn="match_rms_adamw",
         )
         known = {id(each) for each in products}
-        others = [each for each in trained(model) if id(each) not in known]
+        others = [each for each in trainable_parameters(model) if id(each) not in known]
         self._parts = [first, _adamw(others, config)] if others else [first]
         groups = [group for part in self._parts for group in part.param_groups]
         super().__init__(groups, {"fused": _can_fuse(others)})
@@ -79,7 +81,7 @@ class Muon(torch.optim.Optimizer):
             part.step()
 
 
-def trained(model: nn.Module) -> list[nn.Parameter]:
+def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
     """The parameters that change; tied ones once."""
     return [each for each in model.parameters() if each.requires_grad]
 

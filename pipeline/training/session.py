@@ -19,7 +19,7 @@ from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
-from tfm.pipeline.artifacts.files import as_cannot_write, replace_bytes
+from tfm.pipeline.artifacts.files import raise_cannot_write, replace_bytes
 from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
@@ -81,7 +81,7 @@ def make_model(
         world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
         world.run_on_rank_zero(lambda: check_place(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
-        session = replace(session, data=as_first_model_reads(session))
+        session = replace(session, data=keep_image_statistics(session))
         world.run_on_rank_zero(lambda: keep_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with oom_as_data_error(
@@ -106,7 +106,7 @@ def read_data(dataset: Path) -> Dataset:
     return data
 
 
-def as_first_model_reads(session: Session) -> Dataset:
+def keep_image_statistics(session: Session) -> Dataset:
     """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
     if "image_statistics" not in session.todo.config:
@@ -139,7 +139,7 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
             elif wanted != there:
                 replace_bytes(kept / name, wanted, root=session.run)
 
-    with as_cannot_write(session.folder):
+    with raise_cannot_write(session.folder):
         make_below(session.run, kept)
     read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 

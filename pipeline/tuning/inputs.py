@@ -79,7 +79,9 @@ def _inputs_of(recipe: Recipe) -> dict[str, Input]:
     splits = resolve_splits(recipe.data)
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
     artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": recipe.training.init_from}
-    inputs |= {key: Input.of_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
+    inputs |= {key: Input.from_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
     if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).exists():
-        inputs |= {f"tokenizer.{name}": Input.of_file(file) for name, file in tokenizer_files(recipe.tokenizer).items()}
+        inputs |= {
+            f"tokenizer.{name}": Input.from_file(file) for name, file in tokenizer_files(recipe.tokenizer).items()
+        }
     return inputs | vectors_as_inputs(recipe.model)

@@ -17,7 +17,7 @@ from optuna.storages.journal import BaseJournalBackend
 
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import open_regular
-from tfm.pipeline.artifacts.files import as_cannot_write
+from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_below
 from tfm.pipeline.errors import DataError, TfmError
 
@@ -35,7 +35,7 @@ def waiting_for(file: Path) -> Iterator[None]:
     """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
     behind.
     """
-    with as_cannot_write(file.parent):
+    with raise_cannot_write(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = open_below(file.parent, file, "a")
     with stream:
@@ -66,7 +66,7 @@ class JournalFile(BaseJournalBackend):
                 if not line.endswith(b"\n"):
                     if len(line) == MAX_LINE:
                         self.line += 1
-                        raise self.damaged(f"has more than {MAX_LINE:,} bytes")
+                        raise self.line_error(f"has more than {MAX_LINE:,} bytes")
                     return
                 self._offset, self.line = self._offset + len(line), self.line + 1
                 yield self._operation(line)
@@ -75,26 +75,26 @@ class JournalFile(BaseJournalBackend):
         try:
             found = parse_json(line)
         except ValueError as error:
-            raise self.damaged(str(error)) from None
+            raise self.line_error(str(error)) from None
         code, name = found.get("op_code"), found.get("study_name")
         if type(code) is not int or not 0 <= code < NUM_OPERATIONS:
-            raise self.damaged(f"op_code: {code!r:.60} is no operation of Optuna's")
+            raise self.line_error(f"op_code: {code!r:.60} is no operation of Optuna's")
         if code == CREATE_STUDY:
             if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) < 1000:
-                raise self.damaged(f"study_name: {name!r:.60} is no name")
+                raise self.line_error(f"study_name: {name!r:.60} is no name")
             self._studies.add(name)
         for key, count in (("study_id", len(self._studies)), ("trial_id", self._num_trials)):
             number = found.get(key, 0)  # Optuna passes over what is about none that it knows
             if type(number) is not int or (key in found and not 0 <= number < count):
-                raise self.damaged(f"{key}: {number!r:.60} is none that stands before")
+                raise self.line_error(f"{key}: {number!r:.60} is none that stands before")
         if not isinstance(found.get("worker_id"), str):
-            raise self.damaged(f"worker_id: {found.get('worker_id')!r:.60} is no name")
+            raise self.line_error(f"worker_id: {found.get('worker_id')!r:.60} is no name")
         self._num_trials += code == CREATE_TRIAL
         if self._num_trials > MAX_TRIALS or len(self._studies) > MAX_STUDIES:
-            raise self.damaged(f"has more than {MAX_TRIALS:,} trials, or {MAX_STUDIES} studies")
+            raise self.line_error(f"has more than {MAX_TRIALS:,} trials, or {MAX_STUDIES} studies")
         return found
 
-    def damaged(self, problem: str) -> DataError:
+    def line_error(self, problem: str) -> DataError:
         """The error about the line that was read last."""
         return DataError(f"{problem}; {REMEDY}", file=self.file, line=self.line)
 
@@ -102,7 +102,7 @@ class JournalFile(BaseJournalBackend):
         """Write operations behind the last whole line: the writer of a line without its end died, or had no room."""
         text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in logs)
         with waiting_for(self.file.with_name(".trials.lock")):
-            with as_cannot_write(self.file.parent), open_below(self.file.parent, self.file, "ab"):
+            with raise_cannot_write(self.file.parent), open_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
             with open_below(self.file.parent, self.file, "r+b") as stream:
                 _cut_torn_line(stream)
@@ -134,4 +134,4 @@ class Journal(JournalStorage):
             raise
         except Exception as error:  # it checks nothing, and so fails in every way
             problem = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise self._lines.damaged(f"is not an operation that Optuna can apply ({problem:.200})") from error
+            raise self._lines.line_error(f"is not an operation that Optuna can apply ({problem:.200})") from error

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tfm.pipeline.reports.training_curves import STYLE, as_label
+from tfm.pipeline.reports.training_curves import STYLE, escape_label
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import Value
 from tfm.pipeline.tuning.results import Results, TrialResult
@@ -40,7 +40,7 @@ def best_so_far(results: Results) -> str:
 
     def draw(figure: "Figure") -> None:
         over_trials, over_seconds = figure.subplots(1, 2, sharey=True)
-        done = [(each.number, spent, each.value) for each, spent in _with_seconds(results) if each.value is not None]
+        done = [(each.number, spent, each.value) for each, spent in _trial_seconds(results) if each.value is not None]
         numbers, seconds, values = ([row[column] for row in done] for column in range(3))
         bests = list(accumulate(values, better))
         for axes, places, under in ((over_trials, numbers, "trials"), (over_seconds, seconds, "seconds of work")):
@@ -54,7 +54,7 @@ def best_so_far(results: Results) -> str:
     return _svg(draw, 10, 3.2)
 
 
-def _with_seconds(results: Results) -> list[tuple[TrialResult, float]]:
+def _trial_seconds(results: Results) -> list[tuple[TrialResult, float]]:
     """Return each trial with the seconds of work up to its end."""
     return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
 
@@ -72,7 +72,7 @@ def _ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
         shown = parameter.values if len(parameter.values) <= 8 else parameter.values[:: len(parameter.values) // 4]
         axis_set(
             [parameter.values.index(each) for each in shown],
-            [f"{each:g}" if isinstance(each, float) else as_label(str(each)) for each in shown],
+            [f"{each:g}" if isinstance(each, float) else escape_label(str(each)) for each in shown],
         )
 
 
@@ -93,7 +93,7 @@ def slices(results: Results, parameters: Sequence[Parameter]) -> str:
             if parameter.values is None and parameter.log:
                 axes.set_xscale("log")
             _ticks(axes.set_xticks, parameter)
-            axes.set_xlabel(as_label(parameter.key))
+            axes.set_xlabel(escape_label(parameter.key))
             axes.grid(alpha=0.25)
         for axes in list(grid.flat)[len(able) :]:
             axes.set_visible(False)
@@ -110,7 +110,7 @@ def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> s
         count = len(results.ranked)
         for rank, each in reversed(list(enumerate(results.ranked))):
             _line(axes, each, parameters, rank / max(1, count - 1), rank == 0)
-        axes.set_xticks(range(len(parameters)), [as_label(each.key).replace(".", ".\n") for each in parameters])
+        axes.set_xticks(range(len(parameters)), [escape_label(each.key).replace(".", ".\n") for each in parameters])
         axes.set_yticks([])
         for place, parameter in enumerate(parameters):
             axes.axvline(place, color="#999999", linewidth=0.8)
@@ -145,7 +145,8 @@ def _marks(parameter: Parameter) -> list[tuple[str, float]]:
     values: Sequence[Value] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
     shown = values if len(values) <= 8 else (values[0], values[-1])
     return [
-        (f"{each:.4g}" if isinstance(each, float) else as_label(str(each)), _height(parameter, each)) for each in shown
+        (f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)), _height(parameter, each))
+        for each in shown
     ]
 
 
@@ -155,7 +156,7 @@ def importance(results: Results) -> str:
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.barh([as_label(key) for key, _ in ordered], [100 * share for _, share in ordered], color=DOT)
+        axes.barh([escape_label(key) for key, _ in ordered], [100 * share for _, share in ordered], color=DOT)
         axes.set_xlabel("% of the variance between trials")
 
     return _svg(draw, 8, 0.6 + 0.35 * len(ordered))

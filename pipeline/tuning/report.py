@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tfm.pipeline.page_frame import as_html, framed
+from tfm.pipeline.page_frame import as_html, frame_page
 from tfm.pipeline.tuning import plots
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.results import Results, TrialResult, compared
+from tfm.pipeline.tuning.results import Results, TrialResult, comparable_trials
 from tfm.pipeline.tuning.space import Parameter
 
 METHODS = {
@@ -24,7 +24,7 @@ PRUNINGS = {
     "median": "; trials below the median of earlier ones at the same validation were ended",
     "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
 }
-NOT_TRAINED = {"impossible": "could not be trained", "waiting": "not begun"}
+UNTRAINED_LABELS = {"impossible": "could not be trained", "waiting": "not begun"}
 """The words for trials without a training, by how they ended."""
 PAIRED = (
     "the one-sided paired t-test over folds, its variance corrected as trainings share data (Nadeau and Bengio 2003; "
@@ -56,7 +56,7 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
     text += f" The best, trial {results.best.number}, had {config.metric} {results.best.value:.4f} with {best}."
     if config.repeats == 1 and config.folds is None:
         return text + " With one seed each, nothing is said about whether the next ones are worse."
-    if not (others := compared(results.ranked)):
+    if not (others := comparable_trials(results.ranked)):
         return text + " No other trial has the figures for a test of whether it is worse."
     test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED
     return f"{text} By {test}, {_verdict(others, results.not_worse[1:])} at p < 0.05."
@@ -68,8 +68,8 @@ def _counts(results: Results, seeds: str) -> str:
     for each in results.trials:
         if each.is_repeated:
             untrained["had the configuration of an earlier one"] += 1
-        elif each.ended in NOT_TRAINED:
-            untrained[NOT_TRAINED[each.ended]] += 1
+        elif each.ended in UNTRAINED_LABELS:
+            untrained[UNTRAINED_LABELS[each.ended]] += 1
         else:
             trained[each.ended] += 1
     finished = trained.pop("finished", 0)
@@ -123,7 +123,7 @@ def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results
             pictures["What matters (fANOVA)"] = plots.importance(results)
         parts += [f"<h2>{title}</h2><figure>{picture}</figure>" for title, picture in pictures.items()]
     parts.append(f"<h2>Trials</h2>{_table(parameters, results)}")
-    return framed(f"Search: {config.name}", "\n".join(parts))
+    return frame_page(f"Search: {config.name}", "\n".join(parts))
 
 
 def _table(parameters: Sequence[Parameter], results: Results) -> str:

@@ -72,9 +72,11 @@ def results(trials: Trials) -> Results:
     """The results so far."""
     found = tuple(map(_result, trials.all()))
     by_number = {each.number: each for each in found}
-    ranked = tuple(by_number[each.number] for each in trials.finished())
+    ranked = tuple(by_number[each.number] for each in trials.finished_trials())
     metric = trials.config.metric
-    return Results(metric, found, ranked, tuple(not_worse(ranked, metric, trials.config.folds)), _importances(trials))
+    return Results(
+        metric, found, ranked, tuple(equally_good_trials(ranked, metric, trials.config.folds)), _importances(trials)
+    )
 
 
 def _result(trial: FrozenTrial) -> TrialResult:
@@ -94,12 +96,12 @@ def _result(trial: FrozenTrial) -> TrialResult:
     )
 
 
-def compared(ranked: Sequence[TrialResult]) -> list[TrialResult]:
+def comparable_trials(ranked: Sequence[TrialResult]) -> list[TrialResult]:
     """The trials after the best that a test can compare with it: both have several figures."""
     return [each for each in ranked[1:] if len(each.values) > 1 and len(ranked[0].values) > 1]
 
 
-def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = None) -> list[TrialResult]:
+def equally_good_trials(ranked: Sequence[TrialResult], metric: str, folds: int | None = None) -> list[TrialResult]:
     """Return the best trial, and those after it that a one-sided t-test does not find worse at p < 0.05.
 
     The test is Welch's over seeds or, where trials share folds, the paired one over folds. With one seed a trial and
@@ -116,7 +118,11 @@ def not_worse(ranked: Sequence[TrialResult], metric: str, folds: int | None = No
     best, *_ = ranked
     return [
         best,
-        *(each for each in compared(ranked) if _p(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL),
+        *(
+            each
+            for each in comparable_trials(ranked)
+            if _p(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL
+        ),
     ]
 
 
@@ -184,7 +190,7 @@ def _importances(trials: Trials) -> dict[str, float]:
 
     The result is empty where there are fewer than four finished trials, or all have one figure.
     """
-    done = trials.finished()
+    done = trials.finished_trials()
     if len(done) < 4 or len({each.value for each in done}) < 2:
         return {}
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances

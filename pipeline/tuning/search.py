@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from tfm.data.config import DataConfig
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
-from tfm.pipeline.artifacts.files import as_cannot_write
+from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
@@ -218,7 +218,7 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         stage="search",
         folder=search.folder / "search",
         config=dict(search.about),
-        inputs={"recipe": Input.of_file(search.base)},
+        inputs={"recipe": Input.from_file(search.base)},
         seed=search.config.seed,
     )
     with waiting_for(search.folder / ".publish.lock"):  # workers that end together
@@ -279,7 +279,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if search.config.folds is None and not target.exists() and (first / "model").exists():  # else trained on all folds
         draft = target.with_name(f".{target.name}.draft")
         check_tree(first)
-        with as_cannot_write(target):
+        with raise_cannot_write(target):
             remove_below(draft.parent, draft)
             shutil.copytree(first, draft)
             draft.rename(target)

@@ -40,7 +40,7 @@ class Parameter:
         """Return whether the key has a value beside those of the keys before it."""
         return all(key in others and others[key] == value for key, value in self.only_if)
 
-    def suggested(self, trial: "Trial") -> Value:
+    def suggest(self, trial: "Trial") -> Value:
         """The value that a trial of Optuna has for this key, drawn by its sampler where it has none yet."""
         if self.values is None:
             return trial.suggest_float(self.key, self.low, self.high, log=self.log)
@@ -52,14 +52,14 @@ class Parameter:
 
     @property
     def distribution(self) -> "BaseDistribution":
-        """The distribution from which Optuna draws the key in `suggested`."""
+        """The distribution from which Optuna draws the key in `suggest`."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         if self.values is None:
             return FloatDistribution(self.low, self.high, log=self.log)
         return IntDistribution(0, len(self.values) - 1) if self.ordered else CategoricalDistribution(self.values)
 
-    def has_drawn(self, value: object) -> bool:
+    def is_drawn_value(self, value: object) -> bool:
         """Return whether a value is one that Optuna draws for the key: the place of one with an order, else the
         value.
         """
@@ -144,7 +144,7 @@ def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Co
     found: Configuration = {}
     for parameter in parameters:
         if parameter.has_value(found):
-            found[parameter.key] = parameter.suggested(trial)
+            found[parameter.key] = parameter.suggest(trial)
     return found
 
 

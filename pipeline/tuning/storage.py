@@ -34,9 +34,9 @@ def storage_at(folder: Path, url: str | None, *, create: bool = True) -> BaseSto
     try:
         return _database(url) if create or _has_tables(url) else None
     except Exception as error:  # SQLAlchemy's many, and a driver that is not installed
-        problem = without_password(str(error).partition("\n")[0], url)
+        problem = hide_password(str(error).partition("\n")[0], url)
         # the cause has the password in its text, which --debug would show
-        raise RecipeError(f"--storage {without_password(url, url)}: cannot be opened: {problem}") from None
+        raise RecipeError(f"--storage {hide_password(url, url)}: cannot be opened: {problem}") from None
 
 
 def _database(url: str) -> RDBStorage:
@@ -70,7 +70,7 @@ def _has_tables(url: str) -> bool:
         engine.dispose()
 
 
-def without_password(text: str, url: str) -> str:
+def hide_password(text: str, url: str) -> str:
     """A text about a database with *** for the password in its URL."""
     secrets = [unquote(found) for found in re.findall(r"://[^/@]*?:(.*)@", url)]
     secrets += re.findall(r"://[^/@]*?:(.*)@", url) + re.findall(r"(?i)(?:pass\w*|pwd|token|secret)=([^&]+)", url)
@@ -80,7 +80,7 @@ def without_password(text: str, url: str) -> str:
 
 
 @contextmanager
-def reading(source: str) -> Iterator[None]:
+def raise_storage_errors(source: str) -> Iterator[None]:
     """Raise DataError about the place of the trials where Optuna, or a check of ours, fails in the body."""
     try:
         yield

@@ -19,7 +19,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tfm.data.errors import format_names
-from tfm.pipeline.artifacts.files import as_cannot_write
+from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
 from tfm.pipeline.errors import CannotWrite, DataError
@@ -28,14 +28,14 @@ from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.journal import REMEDY, waiting_for
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, sampler
 from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration
-from tfm.pipeline.tuning.storage import reading, storage_at, without_password
-from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME, attributes_of, check_trials
+from tfm.pipeline.tuning.storage import hide_password, raise_storage_errors, storage_at
+from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF, attributes_of, check_trials
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 SEARCH_ATTR = "search"
 """The attribute of a study that describes its search."""
-NEW = object()
+NEW_TRIAL = object()
 """In its place, of a study that does not say it yet."""
 MAX_IDLE_TRIALS = 100
 """Trials in a row without an update, after which nothing new is to be expected."""
@@ -75,16 +75,16 @@ class Trials:
 
     def all(self) -> list[FrozenTrial]:
         """Every trial so far, in order. Raises DataError where one of them is none of this search."""
-        with reading(self.source):
+        with raise_storage_errors(self.source):
             trials = self.study.get_trials(deepcopy=False)
             check_trials(trials, self.parameters, (self.config.folds or 1) * self.config.repeats)
         return trials
 
-    def finished(self) -> list[FrozenTrial]:
+    def finished_trials(self) -> list[FrozenTrial]:
         """The trials with a figure of validation, the best first; of equals one that was trained, then the earlier."""
         done = [each for each in self.all() if each.state == TrialState.COMPLETE]
         sign = 1 if self.config.metric in LOWER_IS_BETTER else -1
-        return sorted(done, key=lambda each: (sign * (each.value or 0.0), SAME in each.user_attrs, each.number))
+        return sorted(done, key=lambda each: (sign * (each.value or 0.0), DUPLICATE_OF in each.user_attrs, each.number))
 
     def stop_reason(self) -> str | None:
         """Return the limit that the search has reached, in words; None where more trials are to begin."""
@@ -145,7 +145,7 @@ class Trials:
         place = self.place(number)
         check_no_symlinks(self.folder, place)
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
-        return here and _take(place, stack)
+        return here and _try_lock(place, stack)
 
     def _use_samplers_of(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
@@ -164,21 +164,21 @@ class Trials:
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
             return None
-        with as_cannot_write(self.folder):
+        with raise_cannot_write(self.folder):
             make_below(self.folder, self.folder / "trials")
         self._use_samplers_of(len(self.all()))
         trial = self.study.ask()
         place = self.place(trial.number)
         check_no_symlinks(self.folder, place)
-        if not _take(place, stack):
+        if not _try_lock(place, stack):
             raise CannotWrite(f"{place}: another search writes there; give this one another name")
         make_below(self.folder, place)
         trial.set_user_attr("began", time.time())
         return ClaimedTrial(trial, place, {})
 
 
-def _take(path: Path, stack: ExitStack) -> bool:
-    """Return whether this process has the lock of a folder now, until `held` ends."""
+def _try_lock(path: Path, stack: ExitStack) -> bool:
+    """Return whether this process has the lock of a folder now, until the stack ends."""
     try:
         stack.enter_context(lock(path))
     except FolderLockedError:
@@ -210,18 +210,18 @@ def open_trials(
         CannotWrite: the folder holds a link that tfm did not make, or cannot be written.
     """
     check_folder(folder)
-    source = str(folder / "trials.journal") if url is None else without_password(url, url)
-    with reading(source):
+    source = str(folder / "trials.journal") if url is None else hide_password(url, url)
+    with raise_storage_errors(source):
         storage = storage_at(folder, url, create=create)
         study = None if storage is None else _study_in(storage, config, url)
-        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW)
+        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
     said = json.loads(json.dumps(about))
-    if storage is None or (not create and (study is None or before is NEW)):
+    if storage is None or (not create and (study is None or before is NEW_TRIAL)):
         empty = optuna.create_study(direction=_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
-    if study is None or before is NEW:
-        with waiting_for(folder / ".claim.lock"), reading(source):
-            study, before = _begin(storage, config, parameters, said, url)
+    if study is None or before is NEW_TRIAL:
+        with waiting_for(folder / ".claim.lock"), raise_storage_errors(source):
+            study, before = _open_or_create(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
         raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
     changed = sorted(_differences(before, said))
@@ -257,7 +257,7 @@ def _study_in(storage: BaseStorage, config: SearchConfig, url: str | None) -> St
     return optuna.load_study(storage=storage, study_name=names[0]) if names else None
 
 
-def _begin(
+def _open_or_create(
     storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], said: Any, url: str | None
 ) -> tuple[Study, Any]:
     """The study that another worker has begun meanwhile, or a new one; with what it searches."""

@@ -15,11 +15,11 @@ from pathlib import Path
 from optuna.trial import TrialState
 
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.artifacts.files import as_cannot_write
+from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage
-from tfm.pipeline.recipes.cross_validation import no_mean_reason, without_fold
+from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_of
 from tfm.pipeline.runtime.devices import resolve_device
@@ -31,14 +31,14 @@ from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, same_as
 from tfm.pipeline.tuning.trial_log import TrialLog
-from tfm.pipeline.tuning.trial_records import CONFIGURATION, SAME
+from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF
 
 FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
 PRUNE_ATTR = "behind"
 """The attribute of a trial that is to be pruned."""
 
 
-OF_TEXTS = ("nrefs", "count", "labels", "documents", "without-words", "blank")
+TEXT_PARTS = ("nrefs", "count", "labels", "documents", "without-words", "blank")
 """Parts of signatures that say how many texts of which kind there are: they differ between folds, and between outputs,
 and by all of them trials have the same folds."""
 
@@ -81,7 +81,7 @@ def run_trial(
     claimed.trial.set_user_attr(CONFIGURATION, configuration)
     earlier = same_as(trials, claimed.number, configuration)
     if earlier is not None:
-        claimed.trial.set_user_attr(SAME, earlier.number)
+        claimed.trial.set_user_attr(DUPLICATE_OF, earlier.number)
         outcome = Outcome(FINISHED, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
         outcome = _run(trials, claimed, configuration, base, sets, command, log)
@@ -165,7 +165,7 @@ def _run(
 
 def definition(signature: str) -> str:
     """A signature without what it counts of the texts of a fold."""
-    return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in OF_TEXTS)
+    return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS)
 
 
 def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
@@ -176,7 +176,7 @@ def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
         folds: the number of folds; None for none.
         repeats: the number of seeds.
     """
-    of_folds = [recipe] if folds is None else [without_fold(recipe, number, folds) for number in range(1, folds + 1)]
+    of_folds = [recipe] if folds is None else [leave_fold_out(recipe, number, folds) for number in range(1, folds + 1)]
     if repeats == 1:
         return of_folds
     seeds = range(recipe.seed, recipe.seed + repeats)
@@ -189,7 +189,7 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
     place = RunPaths(run_folder(recipe, root))
-    with as_cannot_write(place.folder):
+    with raise_cannot_write(place.folder):
         make_below(trials.folder, place.folder)
     for stage in ("tokenize", "preprocess"):
         with waiting_for(trials.folder / ".share.lock"):
@@ -312,7 +312,7 @@ BULKY = ("tokenizer", "dataset", "model", "training/checkpoints", "training/toke
 def prune_artifacts(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
     with waiting_for(trials.folder / ".share.lock"):
-        trained = [each.number for each in trials.finished() if SAME not in each.user_attrs]
+        trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
         for each in trials.all():
             if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
                 place = trials.place(each.number)

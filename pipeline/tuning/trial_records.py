@@ -13,7 +13,7 @@ from tfm.pipeline.tuning.space import Configuration, Parameter
 
 CONFIGURATION = "configuration"
 """The attribute of a trial that has all its settings, written when all are drawn."""
-SAME = "same_as"
+DUPLICATE_OF = "same_as"
 """The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
 READ_BY_OPTUNA = ("fixed_params", "constraints", "completed_rung_")
 """Attributes of Optuna's own that its samplers and pruners read, by how they begin."""
@@ -114,7 +114,7 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
     for key, value in trial.params.items():
         if key not in known or trial.distributions[key] != known[key].distribution:
             raise ValueError(f"parameter {key!r:.80} is not one of this search, or is drawn from another space")
-        if not known[key].has_drawn(value):
+        if not known[key].is_drawn_value(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():
         if key.startswith(READ_BY_OPTUNA) and not _is_of_optuna(key, value, known):
@@ -127,7 +127,7 @@ def _is_of_optuna(key: str, value: Any, parameters: Mapping[str, Parameter]) -> 
     """
     if key == "fixed_params":
         return isinstance(value, dict) and all(
-            name in parameters and parameters[name].has_drawn(drawn) for name, drawn in value.items()
+            name in parameters and parameters[name].is_drawn_value(drawn) for name, drawn in value.items()
         )
     return key != "constraints" and _is_finite(value)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tfm.pipeline.artifacts.files import as_cannot_write
+from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.runtime.progress import Reporter
@@ -22,7 +22,7 @@ from tfm.pipeline.tuning.trial import Outcome, prune_artifacts, run_trial
 from tfm.pipeline.tuning.trial_log import TrialLog
 
 SECONDS_BETWEEN_LOOKS = 0.5
-BAR = "searching"
+PROGRESS_LABEL = "searching"
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class WorkerJob:
 def work(of: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
     done = sum(each.state.is_finished() for each in of.trials.all())
-    total = most(of.trials.config.trials, done)
-    with of.reporter.bar(BAR, total, "trials", done=done) as bar:
+    total = num_trials(of.trials.config.trials, done)
+    with of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
         while True:
             with of.trials.claim() as claimed:
                 if claimed is None:
@@ -48,11 +48,11 @@ def work(of: WorkerJob) -> None:
                     of.reporter.line(f"the search is over: {of.trials.stop_reason()}")
                     return
                 outcome = _run_trial(of, claimed)
-                of.reporter.line(in_words(of.trials, claimed, outcome))
+                of.reporter.line(describe_outcome(of.trials, claimed, outcome))
             bar.advance(1, best_in_words(of.trials))
 
 
-def most(limit: int | None, done: int) -> int | None:
+def num_trials(limit: int | None, done: int) -> int | None:
     """Return the number of trials that there will be in all; the limit may have been lowered below those that are
     done.
     """
@@ -61,13 +61,13 @@ def most(limit: int | None, done: int) -> int | None:
 
 def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
     place = claimed.folder
-    with as_cannot_write(place):
+    with raise_cannot_write(place):
         make_below(of.trials.folder, place)
         with open_below(of.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
 
 
-def in_words(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
+def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
     """Return the line about a trial that has ended.
 
     Args:
@@ -78,7 +78,7 @@ def in_words(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
     found = next(each for each in trials.all() if each.number == claimed.number)
     settings = settings_in_words(found.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
-    best = trials.finished()[:1]
+    best = trials.finished_trials()[:1]
     mark = " (best so far)" if best and best[0].number == claimed.number else ""
     why = f": {outcome.reason}" if outcome.reason else ""
     return f"trial {claimed.number}: {outcome.ended}{why}{figure}{mark}: {settings}"
@@ -92,7 +92,7 @@ def settings_in_words(configuration: Configuration) -> str:
 
 def best_in_words(trials: Trials) -> str:
     """Return as text the best figure so far and the number of running trials."""
-    done = trials.finished()
+    done = trials.finished_trials()
     running = sum(each.state.name == "RUNNING" for each in trials.all())
     best = f"best {trials.config.metric} {done[0].value:.4f} (trial {done[0].number})" if done else "none finished"
     return f"{best}, {running} running"
@@ -114,9 +114,9 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
     done = sum(each.state.is_finished() for each in of.trials.all())
-    total = most(of.trials.config.trials, done)
+    total = num_trials(of.trials.config.trials, done)
     with (
-        of.reporter.bar(BAR, total, "trials", done=done) as bar,
+        of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar,
         _processes(command, environment, num_workers, of.reporter) as all_of_them,
     ):
         while any(each.poll() is None for each in all_of_them):
@@ -179,5 +179,5 @@ def _pass_on(stream: IO[str], reporter: Reporter) -> None:
     """Show the lines of a worker, but for those of its bar, which counts the same as ours."""
     with stream:
         for line in stream:
-            if not line.startswith(f"{BAR}: "):
+            if not line.startswith(f"{PROGRESS_LABEL}: "):
                 reporter.line(line.rstrip("\n"))

@@ -286,7 +286,7 @@ def test_beam_1_is_greedy(model):
     lengths = [len(source) + 1 for source in sources]
     flat = torch.tensor([token for source in sources for token in (*source, EOS_ID)])
     with torch.inference_mode():
-        rules = LogitsProcessor.of(lengths, config, model.max_length)
+        rules = LogitsProcessor.from_config(lengths, config, model.max_length)
         searched = beam_search(
             model, flat, Layout.from_lengths(torch.tensor(lengths)), rules, beam=1, n_best=1, batch_size=5
         )

@@ -88,7 +88,7 @@ MODELS: dict[str, dict[str, Any]] = {
     },
 }
 READS_THE_LOSS = "event in update._async_copy_to_cpu.<locals>.read"
-OF_THE_TAILS = {"bincount in losses._of_adaptive", "tolist in losses._of_adaptive"}
+OF_THE_TAILS = {"bincount in losses._adaptive_loss", "tolist in losses._adaptive_loss"}
 OF_WORD_VECTORS = {
     "boolean index in word_vectors.WordVectorTask._predictions",
     "boolean index in word_vectors.neighbour_pairs",

@@ -18,7 +18,7 @@ from tests.hostile_json import VALUES, variants
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import page
-from tfm.pipeline.tuning.results import not_worse, results
+from tfm.pipeline.tuning.results import equally_good_trials, results
 from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
 from tfm.pipeline.tuning.study import Trials, open_trials
 
@@ -205,7 +205,7 @@ def test_figures_of_other_trainings_or_beyond_their_squares(tmp_path: Path) -> N
         replace(results(trials).trials[0], values=(value, 2e307, 9e306, 8e307, 1e307)) for value in (1e307, 1.7e308)
     )
     for folds in (None, 5):
-        assert not_worse([best, far], "perplexity", folds) == [best, far]
+        assert equally_good_trials([best, far], "perplexity", folds) == [best, far]
 
 
 def test_trials_of_no_search_are_refused(tmp_path: Path) -> None:

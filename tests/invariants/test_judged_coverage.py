@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from tfm.pipeline.judging.statistics.agreement import alpha, kappas
-from tfm.pipeline.judging.statistics.correlation import PEARSON, over_segments
+from tfm.pipeline.judging.statistics.correlation import PEARSON, correlate_units
 from tfm.pipeline.judging.statistics.differences import welch_interval
 from tfm.pipeline.judging.statistics.minimums import (
     MIN_APART,
@@ -96,7 +96,7 @@ def correlation_panel(r: float) -> Panel:
         x = rng.normal(0, 1, MIN_SEGMENTS)
         y = r * x + np.sqrt(1 - r * r) * rng.normal(0, 1, MIN_SEGMENTS)
         sides = [{(str(line), "s"): float(value) for line, value in enumerate(side)} for side in (x, y)]
-        found = over_segments(PEARSON, *sides)
+        found = correlate_units(PEARSON, *sides)
         return (found.low, found.high), r
 
     return drawn

@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import Kind
 from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metric_correlation import references_of, with_correlations
+from tfm.pipeline.judging.metric_correlation import add_correlations, references_of
 from tfm.pipeline.judging.statistics.careless import JudgeStats, verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
@@ -98,7 +98,7 @@ def check(folder: Path, kind: Kind, judges: list[str], segments: int, each: int 
     found = findings(folder, kind, judges, segments, each, seed)
     check_ranks(found)
     config = EvaluationConfig(metrics=("chrf", "rouge1", "exact_match"))
-    found = with_correlations(found, references_of(found.campaign), config)
+    found = add_correlations(found, references_of(found.campaign), config)
     json.dumps(found.as_json(), allow_nan=False)
     assert all(row for table in tables(found) for row in table.rows)
     for scale in found.scales:

@@ -415,7 +415,7 @@ def test_every_key_of_an_optimiser_changes_an_update_or_is_refused(base: Path, n
 def hypotheses(recipe: Recipe, loaded: Any) -> object:
     config, texts = recipe.decoding, ["two dogs and a cat", "the sea is cold !", "a dog"]
     sources = loaded.source_tokenizer.encode_batch(texts)
-    phrases = Phrases.of(loaded.target_tokenizer, config, len(texts))
+    phrases = Phrases.from_config(loaded.target_tokenizer, config, len(texts))
     return decode(loaded.model, sources, config, device=torch.device("cpu"), phrases=phrases)
 
 

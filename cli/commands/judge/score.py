@@ -46,10 +46,10 @@ def score(
     from tfm.pipeline.judging.findings_tables import tables
     from tfm.pipeline.judging.metric_correlation import (
         METRICS,
+        add_correlations,
         references_from,
         references_of,
         texts_of,
-        with_correlations,
     )
     from tfm.pipeline.judging.recorded_metrics import noted_metrics
 
@@ -61,7 +61,7 @@ def score(
     reporter, num = make_reporter(), len(noted) + (len(config.metrics) if references else 0)
     with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
-        found = with_correlations(found, references, config, noted, on_done)
+        found = add_correlations(found, references, config, noted, on_done)
     if as_json:
         print_json(found.as_json(), indent=2)
     else:

@@ -83,7 +83,7 @@ def search(
         if workers > 1:
             if storage is not None:
                 os.environ[STORAGE] = storage
-            run_workers(job, workers, _of_one_worker(sys.argv[1:]))
+            run_workers(job, workers, _worker_command(sys.argv[1:]))
         else:
             work(job)
     if final:
@@ -96,7 +96,7 @@ def search(
         reporter.table(f"{found.config.name}: {len(results.trials)} trials, the best first", columns, rows)
 
 
-def _of_one_worker(arguments: list[str]) -> list[str]:
+def _worker_command(arguments: list[str]) -> list[str]:
     """Return the same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
     kept, skip = [], False
     for each in arguments:

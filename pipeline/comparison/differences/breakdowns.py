@@ -1,6 +1,6 @@
 """Differences between systems: a figure of each by length of the source, by order of n-grams and by label.
 
-All figures are in 0..100. A column is a system; `folded` makes one of the several runs of a system.
+All figures are in 0..100. A column is a system; `merge_columns` makes one of the several runs of a system.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -10,9 +10,9 @@ from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.scoring.breakdown import by_length
+from tfm.pipeline.scoring.breakdown import breakdown_by_length
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.labels import label_scores
 from tfm.pipeline.scoring.metrics.references import references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
@@ -50,7 +50,7 @@ class Breakdown:
     rows: Sequence[Row]
 
 
-def folded(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
+def merge_columns(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
     """A column for each group of columns: the mean of those that have a value."""
 
     def mean(values: Sequence[float | None]) -> float | None:
@@ -61,7 +61,7 @@ def folded(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
     return replace(found, rows=rows)
 
 
-def by_source_length(
+def breakdown_by_source_length(
     systems: Sequence[Segments],
     config: EvaluationConfig,
     without: Collection[str] = (),
@@ -82,7 +82,7 @@ def by_source_length(
     texts, rows_are = (first.references[0], "reference") if sources is None else (sources, "source")
     found = []
     for each in systems:
-        found.append(by_length(texts, each.hypotheses, each.references, config, without))
+        found.append(breakdown_by_length(texts, each.hypotheses, each.references, config, without))
         on_done()
     names = list(dict.fromkeys(name for group in found[0] for name in group.scores))
     tables = []
@@ -99,13 +99,13 @@ def by_source_length(
     return tables
 
 
-def by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
+def breakdown_by_ngram_order(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
     """Split BLEU into its parts (Papineni et al. 2002), in percent.
 
     The parts are the precisions of 1- to 4-grams, not smoothed, the brevity penalty, and the length ratio: the
     hypotheses' length over that of the references.
     """
-    bleu = make_bleu(resolved(config, systems[0].references))
+    bleu = make_bleu(resolve_tokenizer(config, systems[0].references))
     columns: list[Any] = [references_for_sacrebleu(each.references) for each in systems]
     scores: list[Any] = [bleu.corpus_score(each.hypotheses, of) for each, of in zip(systems, columns, strict=True)]
     rows = [Row(f"{n + 1}-grams", None, [percent(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)]
@@ -119,7 +119,7 @@ def percent(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
+def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
     """F1 of each label that the references or a system have. count: the number of times that the references have it."""
     found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
     support = {name: each.support for one in found for name, each in one.items()}

@@ -9,11 +9,11 @@ from tfm.pipeline.page_frame import as_html, text_as_html
 
 MIN_SCALE = 1.0
 """The difference, in points, for which half a bar stands at least: noise shall not look large."""
-NOTHING = "–"
+EMPTY_CELL = "–"
 NUMBER = ' class="number"'
 
 
-def on_test(found: Differences) -> list[str]:
+def test_section(found: Differences) -> list[str]:
     """The section of a test set: its tables, and its sentences that changed most."""
     title = "Where they differ" if len(found.columns) > 1 else "In detail"
     parts = [f"<h2>{title}: {bdi(found.test)}</h2>", as_list(found.notes)]
@@ -54,7 +54,7 @@ def _differences_from_first(row: Row) -> list[float | None]:
 
 
 def _format_value(value: float | None, sign: str = "") -> str:
-    return NOTHING if value is None else f"{value:{sign}.2f}"
+    return EMPTY_CELL if value is None else f"{value:{sign}.2f}"
 
 
 def _bar(apart: float | None, scale: float) -> str:

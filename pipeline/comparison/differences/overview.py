@@ -8,16 +8,16 @@ from tfm.data.scripts import has_spaceless
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
-    by_label,
-    by_ngram_order,
-    by_source_length,
-    folded,
+    breakdown_by_label,
+    breakdown_by_ngram_order,
+    breakdown_by_source_length,
     largest_differences,
+    merge_columns,
 )
 from tfm.pipeline.comparison.differences.changed_sentences import Changes, changes
 from tfm.pipeline.comparison.differences.word_frequency import (
     Split,
-    by_training_frequency,
+    breakdown_by_training_frequency,
     training_counts,
     word_splitter,
     words_in,
@@ -86,7 +86,7 @@ def differences(rows: Mapping[str, Sequence[System]], baseline: RunSummary, repo
         return []
     first, notes = of_baseline[0], list[str]()
     training = None if scores_labels(first.evaluation) else _training_words(rows, baseline, notes, reporter)
-    return [_on_test(rows, test, first, training, notes, reporter) for test in first.tests]
+    return [_compare_on_test(rows, test, first, training, notes, reporter) for test in first.tests]
 
 
 def _training_words(
@@ -113,7 +113,7 @@ def _training_words(
     return TrainingWords(counts, split)
 
 
-def _on_test(
+def _compare_on_test(
     rows: Mapping[str, Sequence[System]],
     test: str,
     first: System,
@@ -133,12 +133,12 @@ def _on_test(
                 kept.setdefault(name, []).append(theirs)
     texts = [each for runs in kept.values() for each in runs]
     groups = [range(*ends) for ends in pairwise(accumulate(map(len, kept.values()), initial=0))]
-    tables = [folded(each, groups) for each in _tables(texts, config, told, test, reporter)]
+    tables = [merge_columns(each, groups) for each in _tables(texts, config, told, test, reporter)]
     long = [each for each in tables if len(each.rows) > MAX_ROWS]
     told += [f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
     tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
-    words = [] if training is None else by_training_frequency(texts, training.counts, training.split)
-    words = [folded(each, groups) for each in words]
+    words = [] if training is None else breakdown_by_training_frequency(texts, training.counts, training.split)
+    words = [merge_columns(each, groups) for each in words]
     told += [FIRST_RUNS] if any(len(runs) > 1 for runs in kept.values()) else []
     others = {name: runs[0] for name, runs in list(kept.items())[1:]}
     changed: dict[str, Changes] = {}
@@ -159,9 +159,9 @@ def _tables(
             without |= inapplicable_metrics(each.hypotheses, each.references, by_texts)
         notes += [f"{label(name)} is not shown: {why}" for name, why in without.items()]
     with reporter.bar(f"scoring {test} by length", len(texts), "runs") as bar:
-        tables = by_source_length(texts, config, without, bar.advance)
+        tables = breakdown_by_source_length(texts, config, without, bar.advance)
     if scores_labels(config):
-        tables.append(by_label(texts, config))
+        tables.append(breakdown_by_label(texts, config))
     elif "bleu" not in without:
-        tables.append(by_ngram_order(texts, config))
+        tables.append(breakdown_by_ngram_order(texts, config))
     return tables

@@ -84,7 +84,9 @@ def training_counts(
     return counts, unknown
 
 
-def by_training_frequency(systems: Sequence[Segments], counts: Mapping[str, int], split: Split) -> list[Breakdown]:
+def breakdown_by_training_frequency(
+    systems: Sequence[Segments], counts: Mapping[str, int], split: Split
+) -> list[Breakdown]:
     """Compute F1, precision and recall of the words in each bucket, in 0..100, against the first reference.
 
         precision = right / given        recall = right / wanted        F1 = 2 right / (given + wanted)

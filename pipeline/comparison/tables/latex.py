@@ -48,9 +48,9 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     """
     columns = score_columns(found, tested, metrics)
     table = [
-        " & ".join(["", *(escaped(column.heading) for column in columns)]).lstrip(),
+        " & ".join(["", *(escape_latex(column.heading) for column in columns)]).lstrip(),
         *(
-            " & ".join([escaped(name_of(row)), *(_cell(column.cells[place]) for column in columns)])
+            " & ".join([escape_latex(name_of(row)), *(_cell(column.cells[place]) for column in columns)])
             for place, row in enumerate(found.rows)
         ),
     ]
@@ -78,7 +78,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     )
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Escape a text such that LaTeX shows just the text, on one line."""
     return "".join(ESCAPED.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
 
@@ -86,11 +86,11 @@ def escaped(text: str) -> str:
 def _sentence(text: str) -> str:
     """A sentence of the caption; a mark at its beginning looks as it does in the table."""
     mark = MARKS.get(text[0])
-    return f"{escaped(text[0].upper() + text[1:]) if mark is None else mark + escaped(text[1:])}."
+    return f"{escape_latex(text[0].upper() + text[1:]) if mark is None else mark + escape_latex(text[1:])}."
 
 
 def _cell(cell: Cell) -> str:
-    value = escaped(cell.text)
-    spread = rf" $\pm$ {escaped(cell.spread)}" if cell.spread else ""
+    value = escape_latex(cell.text)
+    spread = rf" $\pm$ {escape_latex(cell.spread)}" if cell.spread else ""
     marks = MARKS[SIGNIFICANT_MARK] * cell.is_significant + MARKS[NOT_COMPARABLE] * (not cell.comparable)
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks

@@ -26,7 +26,7 @@ def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: 
         metrics: names of metrics.
         columns: of the table.
     """
-    marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_not_comparable(found, columns)]
+    marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_incomparable_notes(found, columns)]
     return [*marks, *tested.without_interval]
 
 
@@ -41,13 +41,13 @@ def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str])
     shown = (
         people_agree(metric, signature(found, metric), each.versus.difference)
         for metric in metrics
-        for each in _of(tested, metric)
+        for each in _row_estimates(tested, metric)
         if each.versus is not None
     )
     return [PEOPLE] if any(each is not None for each in shown) else []
 
 
-def _of(tested: Outcome, metric: str) -> list[ScoreEstimate]:
+def _row_estimates(tested: Outcome, metric: str) -> list[ScoreEstimate]:
     return list(tested.rows.get(metric, {}).values())
 
 
@@ -66,10 +66,17 @@ def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[s
         (Difference, f"approximate randomisation ({TRIALS:,} trials)"),
         (SeedDifference, "a t-test over seeds and segments"),
     ):
-        tests = [each.versus for metric in metrics for each in _of(tested, metric) if isinstance(each.versus, kind)]
+        tests = [
+            each.versus
+            for metric in metrics
+            for each in _row_estimates(tested, metric)
+            if isinstance(each.versus, kind)
+        ]
         if not tests:
             continue
-        sizes = sorted({sum(isinstance(each.versus, kind) for each in _of(tested, metric)) for metric in metrics} - {0})
+        sizes = sorted(
+            {sum(isinstance(each.versus, kind) for each in _row_estimates(tested, metric)) for metric in metrics} - {0}
+        )
         begin = f"{SIGNIFICANT_MARK}: differs" if any(each.is_significant for each in tests) else "none differs"
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
         corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
@@ -78,6 +85,6 @@ def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[s
     return sentences
 
 
-def _not_comparable(found: Comparison, columns: Sequence[Column]) -> list[str]:
+def _incomparable_notes(found: Comparison, columns: Sequence[Column]) -> list[str]:
     marked = any(not cell.comparable for column in columns for cell in column.cells)
     return [f"{NOT_COMPARABLE}: not comparable with {found.baseline.name}"] if marked else []

@@ -17,7 +17,7 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 WILDCARD = -1
 NO_MATCH = -2
-AFTER_WORD = -3
+AFTER_WORD_ID = -3
 Pieces = tuple[int, ...]
 
 
@@ -34,12 +34,12 @@ class BannedPieces:
     ends: Tensor
     """(P,) their last pieces."""
     after_words: Tensor
-    """The pieces that AFTER_WORD stands for."""
+    """The pieces that AFTER_WORD_ID stands for."""
     alike: Tensor
     """(V,) for each piece the first that stands for the same text, by which phrases are looked for; or none."""
 
     @classmethod
-    def of(
+    def from_config(
         cls,
         ngram: int | None,
         phrases: Sequence[Pieces] = (),
@@ -49,7 +49,7 @@ class BannedPieces:
     ) -> "BannedPieces | None":
         """Return the bans of a configuration; None where nothing is banned.
 
-        A phrase that begins with BOS is banned at the beginning of a text or line, one that begins with AFTER_WORD
+        A phrase that begins with BOS is banned at the beginning of a text or line, one that begins with AFTER_WORD_ID
         after each piece of `after_words`.
 
         Args:
@@ -66,7 +66,7 @@ class BannedPieces:
         rows = [[*[WILDCARD] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
         first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (before, after_words, alike))
-        return cls(ngram, first, _by_text(table[:, :-1], same), table[:, -1], marks, same)
+        return cls(ngram, first, _merge_equal_texts(table[:, :-1], same), table[:, -1], marks, same)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """Give -inf, in place, to every piece that would complete a ban.
@@ -105,14 +105,16 @@ class BannedPieces:
         if not (contexts == UNK_ID).any() and not (ends == UNK_ID).any():
             shown &= begun != UNK_ID  # which is in no text
         order = shown.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else begun[..., :0]
-        last = _by_text(begun.where(shown, NO_MATCH).gather(2, order), self.alike.to(history.device)).unsqueeze(2)
+        last = _merge_equal_texts(
+            begun.where(shown, NO_MATCH).gather(2, order), self.alike.to(history.device)
+        ).unsqueeze(2)
         fits = (contexts == last) | (contexts == WILDCARD)
         if len(self.after_words):
-            fits |= (contexts == AFTER_WORD) & torch.isin(last, self.after_words.to(last.device))
+            fits |= (contexts == AFTER_WORD_ID) & torch.isin(last, self.after_words.to(last.device))
         return ends.expand(*history.shape[:2], -1), fits.all(-1)
 
 
-def _by_text(pieces: Tensor, alike: Tensor) -> Tensor:
+def _merge_equal_texts(pieces: Tensor, alike: Tensor) -> Tensor:
     """The pieces, each by the first that stands for the same text; numbers that are no piece stay as they are."""
     return torch.where(pieces >= 0, alike[pieces.clamp(min=0)], pieces) if len(alike) else pieces
 
@@ -150,7 +152,9 @@ class ForcedPhrases:
     """Pieces that continue the word before them."""
 
     @classmethod
-    def of(cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()) -> "ForcedPhrases | None":
+    def from_phrases(
+        cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()
+    ) -> "ForcedPhrases | None":
         """Return the forced phrases of each sentence, each counted once; None where there are none."""
         once = [list(dict.fromkeys(each)) for each in phrases]
         most = max(map(len, once), default=0)
@@ -165,7 +169,7 @@ class ForcedPhrases:
                 lengths[row, column] = len(phrase)
         return cls(table, lengths, torch.tensor(continuing, dtype=torch.int64))
 
-    def at(self, sentences: Tensor | slice) -> "ForcedPhrases":
+    def select(self, sentences: Tensor | slice) -> "ForcedPhrases":
         """Return the phrases of some of the sentences."""
         return ForcedPhrases(self.phrases[sentences], self.lengths[sentences], self.continuing)
 

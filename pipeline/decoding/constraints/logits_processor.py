@@ -35,7 +35,7 @@ class LogitsProcessor:
     forced: ForcedPhrases | None = None
 
     @classmethod
-    def of(
+    def from_config(
         cls,
         num_source_tokens: Sequence[int],
         config: DecodingConfig,
@@ -81,13 +81,18 @@ class LogitsProcessor:
         lengths = torch.arange(max(longest, default=0) + 2, dtype=torch.float64)
         divisors = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
         return cls(
-            limits.clamp(max=config.min_length), limits, table, divisors, bans, ForcedPhrases.of(forced, continuing)
+            limits.clamp(max=config.min_length),
+            limits,
+            table,
+            divisors,
+            bans,
+            ForcedPhrases.from_phrases(forced, continuing),
         )
 
     def select(self, sentences: Tensor | slice) -> "LogitsProcessor":
         """The rules of some of the sentences; `sentences` (B',) on the CPU, or consecutive ones."""
         limits, prefixes = (self.shortest[sentences], self.longest[sentences]), self.prefixes[sentences]
-        forced = None if self.forced is None else self.forced.at(sentences)
+        forced = None if self.forced is None else self.forced.select(sentences)
         return LogitsProcessor(*limits, prefixes, self.divisors, self.bans, forced)
 
     def is_inactive(self, num_pieces: Tensor) -> bool:

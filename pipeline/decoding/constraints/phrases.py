@@ -21,7 +21,7 @@ from tfm.pipeline.decoding.constraints.spellings import first_alike, pieces_afte
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-BEFORE = "a"
+PREFIX_LETTER = "a"
 CLOSING = {"Po", "Pe", "Pf"}
 """Categories of Unicode: punctuation that stands right after a word, such as . , ! ? ) and \u3002"""
 _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
@@ -38,7 +38,7 @@ class Phrases:
 
     forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
     before them. before: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.
-    after_words: those that AFTER_WORD stands for in forbidden ones. alike: of each piece the first with the same text.
+    after_words: those that AFTER_WORD_ID stands for in forbidden ones. alike: for each piece the first of its text.
     """
 
     forbidden: Sequence[Pieces] = ()
@@ -50,10 +50,10 @@ class Phrases:
 
     def bans(self, ngram: int | None) -> BannedPieces | None:
         """The rule against these forbidden phrases, and against n-grams of pieces that occur twice."""
-        return BannedPieces.of(ngram, self.forbidden, self.before, self.after_words, self.alike)
+        return BannedPieces.from_config(ngram, self.forbidden, self.before, self.after_words, self.alike)
 
     @classmethod
-    def of(
+    def from_config(
         cls,
         tokenizer: Tokenizer,
         config: DecodingConfig,
@@ -99,10 +99,10 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
     """
     found: list[Pieces] = []
     for phrase in phrases:
-        inside, first = _cut(tokenizer, phrase)
+        inside, first = _encode_phrase(tokenizer, phrase)
         found += [inside] if inside == first else [inside, (BOS_ID, *first)]
-        if is_glued(phrase):
-            found.append(_cut(tokenizer, phrase, space="")[0])
+        if follows_letter(phrase):
+            found.append(_encode_phrase(tokenizer, phrase, space="")[0])
     return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
 
 
@@ -120,7 +120,7 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     """
     found = []
     for phrase in phrases:
-        pieces, _ = _cut(tokenizer, phrase, space="" if is_glued(phrase) else " ")
+        pieces, _ = _encode_phrase(tokenizer, phrase, space="" if follows_letter(phrase) else " ")
         if UNK_ID in pieces:
             raise DataError(
                 f"the forced {_quote_phrase(phrase)} cannot be spelled with the model's vocabulary: remove it"
@@ -131,7 +131,7 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     return found
 
 
-def is_glued(phrase: str) -> bool:
+def follows_letter(phrase: str) -> bool:
     """Return whether a text has a phrase right after a letter: in a script without spaces, and punctuation that
     closes.
     """
@@ -139,9 +139,9 @@ def is_glued(phrase: str) -> bool:
     return _SPACELESS.match(first) is not None or unicodedata.category(first or " ") in CLOSING
 
 
-def _cut(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
+def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
-    alone, before, inside = tokenizer.encode_batch([phrase, BEFORE, f"{BEFORE}{space}{phrase}"])
+    alone, before, inside = tokenizer.encode_batch([phrase, PREFIX_LETTER, f"{PREFIX_LETTER}{space}{phrase}"])
     if not alone:
         raise DataError(f"the phrase {_quote_phrase(phrase)} has no pieces: remove it")
     rest = inside[len(before) :] if inside[: len(before)] == before else []

@@ -12,7 +12,7 @@ from itertools import islice, product
 import regex
 
 from tfm.data.scripts import SPACELESS
-from tfm.pipeline.decoding.constraints.lexical import AFTER_WORD, Pieces
+from tfm.pipeline.decoding.constraints.lexical import AFTER_WORD_ID, Pieces
 from tfm.tokenizer.special import BOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -56,7 +56,7 @@ def first_alike(tokenizer: Tokenizer) -> tuple[int, ...]:
 def spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
     """The pieces that spell a phrase, wherever it stands as a whole.
 
-    AFTER_WORD stands for `pieces_after_words`, and any piece but the last for those that are `first_alike` with it.
+    AFTER_WORD_ID stands for `pieces_after_words`, and any piece but the last for those that are `first_alike` with it.
     """
     text = tokenizer.normalize(phrase).strip()
     if not text:
@@ -75,7 +75,7 @@ def _beginnings(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int
     that has to stand before the piece.
     """
     anywhere: Sequence[Pieces] = [()]
-    apart: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD,)]
+    apart: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD_ID,)]
     starts = []
     for surface, numbers in table.items():
         for place in range(len(surface)):

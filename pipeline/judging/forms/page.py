@@ -10,7 +10,7 @@ from tfm.pipeline.judging.forms.controls_script import CONTROLS
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYS, STEPS
 from tfm.pipeline.judging.forms.marking_script import MARKING
 from tfm.pipeline.judging.forms.session_script import SESSION
-from tfm.pipeline.page_frame import framed, in_script
+from tfm.pipeline.page_frame import frame_page, script_json
 
 STYLE = """
 :root { --minor: #b26a00; --major: #c62828; }
@@ -81,8 +81,8 @@ def page(campaign: Campaign, judge: Judge) -> str:
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
     body = BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYS[campaign.kind]))
-    script = f"'use strict';\nconst DATA = {in_script(data)};\n{MARKING}{CONTROLS}{SESSION}"
-    return framed("Judging translations", body, style=STYLE, script=script)
+    script = f"'use strict';\nconst DATA = {script_json(data)};\n{MARKING}{CONTROLS}{SESSION}"
+    return frame_page("Judging translations", body, style=STYLE, script=script)
 
 
 def _blind_item(campaign: Campaign, name: str) -> dict[str, object]:

@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any
 
 from tfm.data.json_documents import parse_json
-from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, quoted
+from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, quote_value
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, STEPS
 
@@ -32,7 +32,7 @@ def campaign_id(campaign: Campaign) -> str:
     return f"tfm-{campaign.fingerprint[:16]}"
 
 
-def as_pearmut(campaign: Campaign) -> str:
+def format_pearmut(campaign: Campaign) -> str:
     """The JSON file for `pearmut add`: one user a judge, each item a document of its own, in the order shown."""
     data = [[[_item(campaign, campaign.by_id[name])] for name in judge.items] for judge in campaign.judges]
     content = {"campaign_id": campaign_id(campaign), "info": _info(campaign), "data": data}
@@ -57,14 +57,14 @@ def _info(campaign: Campaign) -> dict[str, object]:
 
 
 def _item(campaign: Campaign, item: Item) -> dict[str, object]:
-    texts = {shown.label: _as_text(shown.text) for shown in item.shown}
-    found: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _as_text(item.source)}
+    texts = {shown.label: _escape_tags(shown.text) for shown in item.shown}
+    found: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _escape_tags(item.source)}
     if campaign.show_reference and item.references:
-        found["ref"] = _as_text(item.references[0])
+        found["ref"] = _escape_tags(item.references[0])
     return {**found, "tgt": texts}
 
 
-def _as_text(text: str) -> str:
+def _escape_tags(text: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", "＜", text)
 
 
@@ -103,7 +103,7 @@ def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, 
             raise ValueError(f"has no annotations of campaign {campaign_id(campaign)}, but of {', '.join(whole):.60}")
         for number, entry in enumerate(entries, 1):
             if not isinstance(entry, dict):
-                raise ValueError(f"line {number}: {quoted(entry)} is no entry of its log")
+                raise ValueError(f"line {number}: {quote_value(entry)} is no entry of its log")
             yield number, entry
         return
     for number, line in enumerate(text.split("\n"), 1):
@@ -117,14 +117,14 @@ def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, 
 def _answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
     judge = campaign.judge(user)
     if judge is None:
-        raise ValueError(f"user {quoted(user)} is not one of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"user {quote_value(user)} is not one of the campaign's {len(campaign.judges)} judges")
     if not isinstance(item, dict) or not isinstance(given, dict):
         raise ValueError("an item or its annotation is no object")
     campaign.check_fingerprint(item.get("campaign"))
     name = item.get("item_id")
     known = campaign.by_id.get(name) if isinstance(name, str) else None
     if known is None:
-        raise ValueError(f"item {quoted(name)}: no item of the campaign")
+        raise ValueError(f"item {quote_value(name)}: no item of the campaign")
     try:
         content = _content(campaign.kind, known, given)
     except ValueError as error:
@@ -137,7 +137,7 @@ def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, obje
     check_names(given, item.by_label, "label")
     for label, each in given.items():
         if not isinstance(each, dict):
-            raise ValueError(f"{label}: {quoted(each)} is no annotation")
+            raise ValueError(f"{label}: {quote_value(each)} is no annotation")
     if kind == "esa":
         return {
             label: {"score": each.get("score"), "spans": _spans(item, label, each)} for label, each in given.items()
@@ -145,13 +145,13 @@ def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, obje
     sliders = {label: each.get("sliders") for label, each in given.items()}
     for label, values in sliders.items():
         if not isinstance(values, dict):
-            raise ValueError(f"{label}: sliders: {quoted(values)} is no object")
+            raise ValueError(f"{label}: sliders: {quote_value(values)} is no object")
     if kind == "likert":
         return sliders
     numbers = {label: values.get(BEST) for label, values in sliders.items()}
     for label, number in numbers.items():
         if isinstance(number, bool) or number not in (0, 1):
-            raise ValueError(f"{label}: {BEST}: {quoted(number)} is neither 0 nor 1")
+            raise ValueError(f"{label}: {BEST}: {quote_value(number)} is neither 0 nor 1")
     best = [label for label, number in numbers.items() if number == max(numbers.values())]
     if kind == "best":
         return {"best": best}
@@ -164,10 +164,10 @@ def _spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, ob
     found: list[dict[str, object]] = []
     spans = each.get("error_spans")
     if not isinstance(spans, (list, NoneType)):
-        raise ValueError(f"{label}: error_spans: {quoted(spans)} is no list")
+        raise ValueError(f"{label}: error_spans: {quote_value(spans)} is no list")
     for span in spans or ():
         if not isinstance(span, dict):
-            raise ValueError(f"{label}: {quoted(span)} is no span")
+            raise ValueError(f"{label}: {quote_value(span)} is no span")
         first, last = span.get("start_i"), span.get("end_i")
         if type(first) is not int or type(last) is not int or not 0 <= first <= last < units[-1] + MAX_APPENDED:
             raise ValueError(f"{label}: a span from {first!r:.20} to {last!r:.20}, of {units[-1]:,} UTF-16 units")
@@ -189,7 +189,7 @@ def _seconds(entry: Mapping[str, Any]) -> float | None:
     """From the first to the last action on the document."""
     actions = entry.get("actions")
     if not isinstance(actions, (list, NoneType)):
-        raise ValueError(f"actions: {quoted(actions)} is no list")
+        raise ValueError(f"actions: {quote_value(actions)} is no list")
     times = [_time(each) for each in actions or () if not isinstance(each, dict) or "time" in each]
     return max(times) - min(times) if times else None
 
@@ -197,5 +197,5 @@ def _seconds(entry: Mapping[str, Any]) -> float | None:
 def _time(action: object) -> float:
     time = action.get("time") if isinstance(action, dict) else None
     if isinstance(time, bool) or not isinstance(time, (int, float)) or not abs(time) <= MAX_TIME:
-        raise ValueError(f"actions: {quoted(action)} has no time in seconds")
+        raise ValueError(f"actions: {quote_value(action)} has no time in seconds")
     return float(time)

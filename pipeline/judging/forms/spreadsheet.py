@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quoted
+from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quote_value
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
 
 MISSING = "[missing]"
@@ -86,12 +86,12 @@ def _item(campaign: Campaign, row: Mapping[str, str]) -> Item:
     campaign.check_fingerprint(row["campaign"])
     judge = campaign.judge(row["judge"])
     if judge is None:
-        raise ValueError(f"{quoted(row['judge'])} is not one of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(f"{quote_value(row['judge'])} is not one of the campaign's {len(campaign.judges)} judges")
     if row["item"] not in judge.item_set:
-        raise ValueError(f"item {quoted(row['item'])}: not an item that {judge.name} was asked")
+        raise ValueError(f"item {quote_value(row['item'])}: not an item that {judge.name} was asked")
     item = campaign.by_id[row["item"]]
     if row["label"] not in item.by_label:
-        raise ValueError(f"item {item.id}: label {quoted(row['label'])} is not one of {', '.join(item.by_label)}")
+        raise ValueError(f"item {item.id}: label {quote_value(row['label'])} is not one of {', '.join(item.by_label)}")
     return item
 
 
@@ -143,7 +143,7 @@ def _content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) ->
 
 def _is_crossed(label: str, cell: str) -> bool:
     if cell.lower() not in ("", "x", "×", "✓", "1"):
-        raise ValueError(f"{label}: {quoted(cell)} is no x")
+        raise ValueError(f"{label}: {quote_value(cell)} is no x")
     return bool(cell)
 
 
@@ -154,7 +154,7 @@ def _numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> dict[s
         if not cell:
             raise ValueError(f"{label}: {name} is missing")
         if not NUMBER.fullmatch(cell):
-            raise ValueError(f"{label}: {name}: {quoted(cell)} is no number")
+            raise ValueError(f"{label}: {name}: {quote_value(cell)} is no number")
         found[name] = float(cell.replace(",", "."))
     return found
 
@@ -173,7 +173,7 @@ def _spans(label: str, row: Mapping[str, str], text: str) -> list[dict[str, obje
                 start = text.find(words, taken.get(words, 0))
                 end = taken[words] = start + len(words)
             if start < 0:
-                raise ValueError(f"{label}: {severity} errors: {quoted(words)} does not stand in the translation")
+                raise ValueError(f"{label}: {severity} errors: {quote_value(words)} does not stand in the translation")
             if len(found) == MAX_SPANS:
                 raise ValueError(f"{label}: more than {MAX_SPANS:,} errors are marked")
             found.append({"start": start, "end": end, "severity": severity})

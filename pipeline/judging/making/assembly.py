@@ -119,7 +119,7 @@ class _Texts:
             **more,  # type: ignore[arg-type]
         )
 
-    def asked(self, asked: Assignment, rng: Random) -> Item:
+    def make_item(self, asked: Assignment, rng: Random) -> Item:
         """The item of a judge for a segment, its texts in random order."""
         line = self.lines[asked.segment]
         systems = [self.systems[number] for number in rng.sample(asked.systems, len(asked.systems))]
@@ -150,7 +150,7 @@ def _one_judge(
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
     order = rng.sample(range(wanted.segments), wanted.segments)
-    all_items = [texts.asked(one_round[segment], rng) for one_round in rounds for segment in order]
+    all_items = [texts.make_item(one_round[segment], rng) for one_round in rounds for segment in order]
     firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
     checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), rng)

@@ -17,13 +17,13 @@ def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
     A text without spaces goes by characters. None where that changes nothing, with whichever of the others.
     """
     for other in rng.sample(list(others), len(others)):
-        changed = _with_words_of(text, other, rng)
+        changed = _replace_words(text, other, rng)
         if changed.split() != text.split():
             return changed
     return None
 
 
-def _with_words_of(text: str, other: str, rng: Random) -> str:
+def _replace_words(text: str, other: str, rng: Random) -> str:
     by_words = len(text.split()) > 1
     words, new = (text.split(), other.split()) if by_words else (list(text), list(other))
     count = math.ceil(CORRUPTED_SHARE * len(words))

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import as_cannot_write, replace_text
+from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.judging.campaign import KEY_FILE, Campaign, read_campaign, write_campaign
 from tfm.pipeline.judging.forms.instructions import as_text
 from tfm.pipeline.judging.forms.page import page
-from tfm.pipeline.judging.forms.pearmut import as_pearmut
+from tfm.pipeline.judging.forms.pearmut import format_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import as_table
 
 
@@ -20,14 +20,14 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
     or special file: then none is written.
     """
-    with as_cannot_write(folder):
+    with raise_cannot_write(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = [(folder / name, text) for name, text in forms(campaign)]
     check_no_symlinks(folder, folder / KEY_FILE, *(file for file, _ in files))
     _refuse_another(campaign, folder)
     for file, text in files:
         _refuse_changed(file, text.encode())
-    with as_cannot_write(folder):
+    with raise_cannot_write(folder):
         write_campaign(campaign, folder / KEY_FILE)
         for file, text in files:
             replace_text(file, text)
@@ -39,7 +39,7 @@ def forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
         yield f"{judge.name}.html", page(campaign, judge)
         yield f"{judge.name}.csv", as_table(campaign, judge)
     yield "instructions.txt", as_text(campaign.kind)
-    yield "pearmut.json", as_pearmut(campaign)
+    yield "pearmut.json", format_pearmut(campaign)
 
 
 def _refuse_another(campaign: Campaign, folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system, text_mismatch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import name_of
-from tfm.pipeline.scoring.aligned_files import aligned
+from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
@@ -28,16 +28,16 @@ def systems_of(
     paths = _distinct(runs)
     names = [name_of(path) for path in paths]
     found = [
-        _of_run(path, name if names.count(name) == 1 else str(path), test)
+        _read_run(path, name if names.count(name) == 1 else str(path), test)
         for path, name in zip(paths, names, strict=True)
     ]
     if found:
         wanted = next(iter(found[0].tests))
-        found = [found[0], *(_with_test(system, wanted) for system in found[1:])]
+        found = [found[0], *(_select_test(system, wanted) for system in found[1:])]
         first = found[0].tests[wanted]
         found += [System(name, {wanted: _read_other_system(first, file)}) for name, file in files.items()]
     elif source is not None:
-        found = _of_files(files, source, references)
+        found = _read_files(files, source, references)
     names = [system.name for system in found]
     for name in names:
         if names.count(name) > 1:
@@ -63,14 +63,14 @@ def _folder(run: Path) -> Path:
     return run.parent if run.name == "model" else run
 
 
-def _of_run(path: Path, name: str, test: str | None) -> System:
+def _read_run(path: Path, name: str, test: str | None) -> System:
     system = read_system(_folder(path), name)
     if not system.tests:
         raise DataError(f"{NO_TRANSLATIONS}; `tfm translate --recipe` makes them", file=path)
-    return system if test is None else _with_test(system, test)
+    return system if test is None else _select_test(system, test)
 
 
-def _with_test(system: System, test: str) -> System:
+def _select_test(system: System, test: str) -> System:
     if test not in system.tests:
         raise DataError(f"has no translations of a test set {test}; it has {', '.join(system.tests)}", file=system.name)
     return replace(system, tests={test: system.tests[test]})
@@ -78,7 +78,7 @@ def _with_test(system: System, test: str) -> System:
 
 def _read_other_system(first: Segments, file: Path) -> Segments:
     """Another system's translations of the same sources."""
-    lines = aligned({"hypotheses": file})["hypotheses"]
+    lines = read_aligned_files({"hypotheses": file})["hypotheses"]
     if len(lines) != len(first.hypotheses):
         raise DataError(
             f"has {len(lines):,} lines, but the test set {first.name} has {len(first.hypotheses):,}", file=file
@@ -86,9 +86,9 @@ def _read_other_system(first: Segments, file: Path) -> Segments:
     return replace(first, hypotheses=lines)
 
 
-def _of_files(files: Mapping[str, Path], source: Path, references: Sequence[Path]) -> list[System]:
+def _read_files(files: Mapping[str, Path], source: Path, references: Sequence[Path]) -> list[System]:
     named = {f"reference {number}": file for number, file in enumerate(references, 1)}
-    lines = aligned({**{f"system {name}": file for name, file in files.items()}, **named, "source": source})
+    lines = read_aligned_files({**{f"system {name}": file for name, file in files.items()}, **named, "source": source})
     columns = [lines[name] for name in named]
     test = source.name
     return [System(name, {test: Segments(test, lines["source"], lines[f"system {name}"], columns)}) for name in files]

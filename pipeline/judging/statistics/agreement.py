@@ -15,7 +15,7 @@ import krippendorff
 import numpy as np
 import numpy.typing as npt
 
-from tfm.pipeline.judging.statistics.minimums import TOO_AGREED, TOO_ALIKE, apart
+from tfm.pipeline.judging.statistics.minimums import TOO_AGREED, TOO_ALIKE, differ_from_mode
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, estimate
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -49,7 +49,7 @@ class Kappa:
     no_interval_reason: str | None = None
 
 
-def by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[Unit, float]]:
+def values_by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[Unit, float]]:
     """The value that each judge gave to each unit."""
     table: dict[str, dict[Unit, float]] = {}
     for each in judgments:
@@ -76,7 +76,7 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
 
 def _masks_apart(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
     """Which units have another value than the commonest of all, and where judges differ."""
-    flags = apart([value for values in units for value in values])
+    flags = differ_from_mode([value for values in units for value in values])
     ends = list(accumulate(map(len, units), initial=0))
     varied = [any(flags[start:end]) for start, end in pairwise(ends)]
     return {TOO_ALIKE: [varied], TOO_AGREED: [[len(set(values)) > 1 for values in units]]}
@@ -87,12 +87,12 @@ def _alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
     if len(domain) < 2:
         return None
     if level == "interval":
-        return _of_squares(units)
+        return _interval_alpha(units)
     counts = np.array([[values.count(each) for each in domain] for values in units])
     return float(krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level))
 
 
-def _of_squares(units: Sequence[Sequence[float]]) -> float:
+def _interval_alpha(units: Sequence[Sequence[float]]) -> float:
     """Alpha of intervals: 1 − (n − 1) / (n S) Σ_u m_u S_u / (m_u − 1), S_u and S being sums of squares about means.
 
     The m values of a unit have Σ_ij (x_i − x_j)² = 2 m S_u, and all n values 2 n S.
@@ -110,7 +110,7 @@ def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level
     1 − (n − 1) Σ_u Σ_ck δ_ck n_uc n_uk / (m_u − 1) / Σ_ck δ_ck n_c n_k.
     """
     if level == "interval":
-        return _of_squares_of_draws(counts, units)
+        return _interval_alpha_of_draws(counts, units)
     domain = sorted({value for values in units for value in values})
     table = np.array([[list(values).count(each) for each in domain] for values in units], dtype=np.float64)
     pairs = table[:, :, None] * table[:, None, :] / (table.sum(1) - 1)[:, None, None]
@@ -125,8 +125,8 @@ def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level
     return 1 - _divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
 
 
-def _of_squares_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Array:
-    """As `_of_squares`, of draws."""
+def _interval_alpha_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Array:
+    """As `_interval_alpha`, of draws."""
     middle = float(np.mean([value for values in units for value in values]))
     rows = [np.asarray(values, dtype=np.float64) - middle for values in units]
     per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
@@ -174,7 +174,7 @@ def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float
 
 def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
     """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
-    table = by_judge(judgments)
+    table = values_by_judge(judgments)
     units = list(dict.fromkeys(unit for given in table.values() for unit in given))
     place = {unit: i for i, unit in enumerate(units)}
     found: list[Kappa] = []
@@ -187,14 +187,14 @@ def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Es
             value, differing = cohen_kappa(first, second, level), _masks_apart(list(zip(first, second, strict=True)))
             each = estimate(value, both, again, differing)
             found.append(Kappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
-            of_draws.append(partial(_of_some, [place[unit] for unit in both], again))
+            of_draws.append(partial(_statistic_of_columns, [place[unit] for unit in both], again))
     values = [each.value for each in found if each.value is not None]
     mean = fmean(values) if values else None
     differing = _masks_apart([[given[unit] for given in table.values() if unit in given] for unit in units])
     return found, estimate(mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]), differing)
 
 
-def _of_some(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:
+def _statistic_of_columns(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:
     return of_draws(counts[:, columns])
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from scipy.stats import fisher_exact, norm
 
-from tfm.pipeline.judging.statistics.agreement import by_judge
+from tfm.pipeline.judging.statistics.agreement import values_by_judge
 from tfm.pipeline.judging.statistics.correlation import pearson
 from tfm.pipeline.judging.statistics.ratings import Judgment, Unit, z_scores
 
@@ -70,14 +70,16 @@ def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> l
     for each in conducts:
         found = (_checks(each), _repeats(each, conducts), _same_answer_reason(each), _time(each, conducts))
         reasons[each.judge] = [reason for reason in found if reason]
-    table = by_judge(z_scores(judgments)[0])  # so that nobody weighs more among the others for using the whole scale
+    table = values_by_judge(
+        z_scores(judgments)[0]
+    )  # so that nobody weighs more among the others for using the whole scale
     while worst := _lowest(table, [judge for judge, some in reasons.items() if not some]):
         judge, reason = worst
         reasons[judge].append(reason)
     trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
     told = []
     for each in conducts:
-        own, others = with_others(table.get(each.judge, {}), trusted, each.judge)
+        own, others = pair_with_others(table.get(each.judge, {}), trusted, each.judge)
         told.append(Verdict(each, pearson(own, others), len(own), reasons[each.judge]))
     return told
 
@@ -85,7 +87,7 @@ def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> l
 def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
-    pairs = {judge: with_others(table[judge], trusted, judge) for judge in trusted}
+    pairs = {judge: pair_with_others(table[judge], trusted, judge) for judge in trusted}
     enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_UNITS}
     found = {judge: r for judge, pair in enough.items() if (r := pearson(*pair)) is not None}
     if len(found) < 3:
@@ -100,7 +102,7 @@ def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) ->
     return judge, f"correlation {r:.2f} with the other judges (median {typical:.2f})"
 
 
-def with_others(
+def pair_with_others(
     own: Mapping[Unit, float], table: Mapping[str, Mapping[Unit, float]], judge: str
 ) -> tuple[list[float], list[float]]:
     """A judge's values and the means of the others in `table`, over the units that the judge and another one have."""

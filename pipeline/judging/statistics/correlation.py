@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE, apart, rounded
+from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE, differ_from_mode, round_to_digits
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate
 from tfm.pipeline.scoring.metrics.references import non_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS
@@ -93,14 +93,14 @@ class Coefficient(NamedTuple):
 KENDALL, PEARSON = Coefficient(kendall, kendall_of_draws), Coefficient(pearson, pearson_of_draws)
 
 
-def over_segments(
+def correlate_units(
     coefficient: Coefficient, x: Mapping[Unit, float], y: Mapping[Unit, float], num_draws: int = NUM_DRAWS
 ) -> Estimate:
     """A coefficient over the units that both sides have, and the percentiles of it over draws of whole segments."""
     units = [unit for unit in x if unit in y]
     given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
     value = coefficient.plain(given.tolist(), beside.tolist())
-    differing = {TOO_ALIKE: [apart(rounded(side.tolist())) for side in (given, beside)]}
+    differing = {TOO_ALIKE: [differ_from_mode(round_to_digits(side.tolist())) for side in (given, beside)]}
     return estimate(value, units, lambda counts: coefficient.of_draws(counts, given, beside), differing, num_draws)
 
 
@@ -157,7 +157,7 @@ def columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
     return [list(column) for column in zip_longest(*references, fillvalue="")]
 
 
-def of_pairs(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[str, str]]) -> dict[Unit, float]:
+def pair_differences(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[str, str]]) -> dict[Unit, float]:
     """Differences of texts' scores, first less second, for units that are pairs of systems; `pairs` names the two."""
     segments = dict.fromkeys(segment for segment, _ in by_unit)
     return {
@@ -182,8 +182,8 @@ def correlate(
     return Correlation(
         metric,
         scores.signature,
-        over_segments(KENDALL, human, scores.by_unit, num_draws),
-        over_segments(PEARSON, human, scores.by_unit, num_draws),
+        correlate_units(KENDALL, human, scores.by_unit, num_draws),
+        correlate_units(PEARSON, human, scores.by_unit, num_draws),
         len(both),
         len({segment for segment, _ in both}),
         kendall(x, y),

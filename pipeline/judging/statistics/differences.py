@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, values_problem
-from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, by_segment, mean_of
+from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, mean_of, segment_means
 from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.intervals import Interval
 from tfm.pipeline.significance.paired_tests import compare_systems
@@ -56,7 +56,7 @@ def difference_tests(
 
     fewest_unpaired: segments of each of two systems that do not share them, of which the difference has an interval.
     """
-    rated, found = by_segment(judgments), []
+    rated, found = segment_means(judgments), []
     for first, second in combinations([system for system in systems if system in rated], 2):
         mine, theirs = rated[first], rated[second]
         shared = len(mine.keys() & theirs.keys())

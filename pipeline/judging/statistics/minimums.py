@@ -7,7 +7,7 @@ texts have no error (`tests/invariants/test_judged_coverage.py`).
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-from tfm.pipeline.significance.intervals import NOT_ENOUGH
+from tfm.pipeline.significance.intervals import TOO_FEW_SEGMENTS_REASON
 
 MIN_SEGMENTS = 100
 """Fewest segments of which a mean of marks, a strength, an agreement or a correlation has one; and of each system, the
@@ -27,12 +27,12 @@ DIGITS = 12  # of a value by the largest one: what differs by less does not diff
 
 def count_problem(num_segments: int, fewest: int) -> str | None:
     """Why so few segments give no interval."""
-    return NOT_ENOUGH.format(num_segments, fewest) if num_segments < fewest else None
+    return TOO_FEW_SEGMENTS_REASON.format(num_segments, fewest) if num_segments < fewest else None
 
 
 def values_problem(values: Sequence[float], fewest: int) -> str | None:
     """Why values, one a segment, give no interval: there are too few, or too few differ from the commonest."""
-    return count_problem(len(values), fewest) or alike_problem(sum(apart(rounded(values))))
+    return count_problem(len(values), fewest) or alike_problem(sum(differ_from_mode(round_to_digits(values))))
 
 
 def alike_problem(num_apart: int, reason: str = TOO_ALIKE) -> str | None:
@@ -40,13 +40,13 @@ def alike_problem(num_apart: int, reason: str = TOO_ALIKE) -> str | None:
     return reason.format(num_apart, MIN_APART) if num_apart < MIN_APART else None
 
 
-def apart(values: Sequence[Hashable]) -> list[bool]:
+def differ_from_mode(values: Sequence[Hashable]) -> list[bool]:
     """Which values are not the commonest one."""
     common = {value for value, _ in Counter(values).most_common(1)}
     return [value not in common for value in values]
 
 
-def rounded(values: Sequence[float]) -> list[float]:
+def round_to_digits(values: Sequence[float]) -> list[float]:
     """Values to twelve digits of the largest, so that what differs by rounding alone is equal."""
     largest = max(map(abs, values), default=0.0) or 1.0
     return [round(value / largest, DIGITS) for value in values]

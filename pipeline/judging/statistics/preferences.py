@@ -73,7 +73,7 @@ class SignTest:
         return self.p_holm < LEVEL
 
 
-def of_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
+def preferences_from_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
     """The preferences that a choice of the best implies: each best one beats the others, and ties with another best."""
     found = []
     for first, second in combinations(shown, 2):

@@ -105,7 +105,7 @@ def percentiles(num_segments: int) -> tuple[float, float]:
     return 100 * float(norm.cdf(-far)), 100 * float(norm.cdf(far))
 
 
-def by_segment(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
+def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
     """For each system, in order of first appearance, the mean over the judges of each segment."""
     given: dict[str, dict[str, list[float]]] = {}
     for each in judgments:
@@ -138,7 +138,7 @@ def vary(values: Sequence[float]) -> bool:
 
 def means(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, Mean]:
     """The mean of each system over its segments, each segment by the mean of its judges; intervals as `mean_of`."""
-    return {system: mean_of(list(segments.values()), fewest) for system, segments in by_segment(judgments).items()}
+    return {system: mean_of(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()}
 
 
 def z_scores(judgments: Sequence[Judgment]) -> tuple[list[Judgment], list[str]]:

@@ -65,16 +65,16 @@ class HuggingFaceClass:
     note: str = ""
     tokenizer_overrides: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
 
-    def exported(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
+    def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
         """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
         found: State = {}
         for weight in self.weights(config):
-            found |= weight.exported(state[weight.ours].detach().float())
+            found |= weight.export_tensors(state[weight.ours].detach().float())
         return self.finalize_export(config, found)
 
-    def imported(self, config: ModelConfig, found: State) -> State:
+    def import_weights(self, config: ModelConfig, found: State) -> State:
         """Return the weights of tfm, by their names, from those that `prepare_import` gives."""
-        return {weight.ours: weight.imported(found) for weight in self.weights(config)}
+        return {weight.ours: weight.import_tensor(found) for weight in self.weights(config)}
 
 
 def tfm_keys(config: ModelConfig) -> Settings:

@@ -33,7 +33,7 @@ from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, line
 from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
-NEVER = -1e4
+MASK_BIAS = -1e4
 """A logit whose probability is 0 in every precision."""
 BEGIN_PIECE_KEY = "begin_in_position"
 """The key in config.json for the piece whose vector is part of the decoder's first position."""
@@ -45,7 +45,7 @@ BIAS = "final_logits_bias"
 EMBEDS = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
 
-def held(norm_placement: str) -> SupportedConfig:
+def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
     """The part of an encoder-decoder that both classes have."""
     keys = {
         "architecture": ("transformer",),
@@ -134,7 +134,7 @@ def _layer(ours: str, theirs: str, order: Tensor, *, attends_to_memory: bool) ->
     yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.final_layer_norm", order)
 
 
-def with_positions(config: ModelConfig, found: State) -> State:
+def add_positions(config: ModelConfig, found: State) -> State:
     """Their weights and the position tables, which are no weights of ours where positions are not learned; and the
     table that both classes have besides those of encoder, decoder and output, where these are not one."""
     if config.positions != "learned":
@@ -147,24 +147,24 @@ def with_positions(config: ModelConfig, found: State) -> State:
     return found
 
 
-def as_pegasus(config: ModelConfig, found: State) -> State:
+def finish_pegasus(config: ModelConfig, found: State) -> State:
     """Convert the weights that the table gives to Pegasus."""
-    found = with_positions(config, found)
+    found = add_positions(config, found)
     return {BIAS: torch.zeros(1, len(found[SHARED])), **found}
 
 
-def as_marian(config: ModelConfig, found: State) -> State:
+def finish_marian(config: ModelConfig, found: State) -> State:
     """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
-    found = with_positions(config, found)
-    begin = found[_of_decoder(found)][BOS_ID]
+    found = add_positions(config, found)
+    begin = found[_target_table_name(found)][BOS_ID]
     found["model.decoder.embed_positions.weight"][0] += begin * _scale(config)
     for name in {*TABLES} & {*found}:
         found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
     bias = found.get(BIAS, torch.zeros(1, len(found[SHARED]) - 1))
-    return found | {BIAS: torch.cat([bias, torch.full((1, 1), NEVER)], dim=1)}
+    return found | {BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
 
 
-def _of_decoder(found: State) -> str:
+def _target_table_name(found: State) -> str:
     """The name of the table of target pieces."""
     return next(name for name in ("model.decoder.embed_tokens.weight", SHARED) if name in found)
 
@@ -243,7 +243,7 @@ def shared_tables(found: State) -> State:
     return found
 
 
-def with_shared_tables(settings: Settings, found: State) -> State:
+def prepare_shared_tables(settings: Settings, found: State) -> State:
     """Prepare the weights of an import with each table of pieces by itself, as `prepare_import` of a class."""
     return shared_tables(found)
 
@@ -266,12 +266,12 @@ PEGASUS = HuggingFaceClass(
     name="PegasusForConditionalGeneration",
     model_type="pegasus",
     pipeline="translation",
-    supports=held("pre"),
+    supports=supported_encoder_decoder("pre"),
     settings=lambda config, size: settings(config, size) | {"pad_token_id": BOS_ID, "decoder_start_token_id": BOS_ID},
     weights=weights,
-    finalize_export=as_pegasus,
+    finalize_export=finish_pegasus,
     read=partial(read, norm_placement="pre"),
-    prepare_import=with_shared_tables,
+    prepare_import=prepare_shared_tables,
     tables=TABLES,
     bias=BIAS,
 )
@@ -279,7 +279,7 @@ MARIAN = HuggingFaceClass(
     name="MarianMTModel",
     model_type="marian",
     pipeline="translation",
-    supports=held("post"),
+    supports=supported_encoder_decoder("post"),
     settings=lambda config, size: (
         settings(config, size + 1)
         | {
@@ -291,7 +291,7 @@ MARIAN = HuggingFaceClass(
         }
     ),
     weights=weights,
-    finalize_export=as_marian,
+    finalize_export=finish_marian,
     read=partial(read, norm_placement="post"),
     prepare_import=strip_begin_piece,
     tables=TABLES,

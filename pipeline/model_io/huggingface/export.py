@@ -50,10 +50,10 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     reads = target if config.architecture == "decoder_only" else source
     settings = held_by.settings(config, reads.vocab_size)
     _write(folder / "config.json", _config(held_by, settings) | _labels(config, loaded.target_tokenizer))
-    weights = held_by.exported(config, loaded.model.state_dict())
+    weights = held_by.export_weights(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
-    hidden = _hidden(reads) if ABILITIES[config.task].hides_pieces else None
+    hidden = _mask_token(reads) if ABILITIES[config.task].hides_pieces else None
     if two:
         write_two_of_marian(folder, config, source, target)
     else:
@@ -62,7 +62,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
             _write(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
     if ABILITIES[config.task].writes:
         _write(folder / "generation_config.json", _generation(config, settings))
-    how = _how(held_by, config, reads)
+    how = _usage_code(held_by, config, reads)
     made = open_artifact(loaded.folder, "train")
     text = card_text(card, made, class_name=held_by.name, task=held_by.pipeline, how=how)
     (folder / "README.md").write_text(text, encoding="utf-8")
@@ -73,7 +73,7 @@ def _config(held_by: HuggingFaceClass, settings: Settings) -> Settings:
     return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
 
 
-def _hidden(tokenizer: Tokenizer) -> str:
+def _mask_token(tokenizer: Tokenizer) -> str:
     """A name for the token of hidden pieces, that no piece has."""
     pieces = {tokenizer.piece(number) for number in range(tokenizer.vocab_size)}
     return next(name for number in count() if (name := f"<mask{number or ''}>") not in pieces)
@@ -109,12 +109,14 @@ def _generation(config: ModelConfig, settings: Settings) -> Settings:
     }
 
 
-def _how(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
+def _usage_code(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
     """Code for the card."""
     if ABILITIES[config.task].labels is not None:
         return f'from transformers import pipeline\n\nprint(pipeline("{held_by.pipeline}", "DIR")("A text."))'
     if ABILITIES[config.task].hides_pieces:
-        return f'from transformers import pipeline\n\nprint(pipeline("fill-mask", "DIR")("A {_hidden(tokenizer)}."))'
+        return (
+            f'from transformers import pipeline\n\nprint(pipeline("fill-mask", "DIR")("A {_mask_token(tokenizer)}."))'
+        )
     if ABILITIES[config.task].generates:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"

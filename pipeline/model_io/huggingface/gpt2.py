@@ -61,7 +61,7 @@ def tables(config: ModelConfig, words: str) -> Iterator[Weight]:
         yield Weight("output.bias", ("lm_head.bias",))
 
 
-def scaled(config: ModelConfig, found: State, words: str) -> State:
+def scale_input_embedding(config: ModelConfig, found: State, words: str) -> State:
     """Multiply the table of the input by the scale of embeddings, which the class does not have.
 
     Args:
@@ -111,7 +111,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     yield from norm("norm", "transformer.ln_f")
 
 
-def finished(config: ModelConfig, found: State) -> State:
+def finish_export(config: ModelConfig, found: State) -> State:
     """Add positions that are no weights of tfm, and remove those that no training has reached."""
     if config.positions == "learned":
         found[POSITIONS] = found[POSITIONS][: longest(config)].clone()
@@ -119,7 +119,7 @@ def finished(config: ModelConfig, found: State) -> State:
         found[POSITIONS] = sinusoids(config.decoder.dim, longest(config)).float()
     if config.positions == "none":
         found[POSITIONS] = torch.zeros(longest(config), config.decoder.dim)
-    return scaled(config, found, WORDS)
+    return scale_input_embedding(config, found, WORDS)
 
 
 def read(settings: Settings, found: State) -> Settings:
@@ -147,17 +147,17 @@ def read(settings: Settings, found: State) -> Settings:
     }
 
 
-def with_output(found: State, words: str) -> State:
+def add_output(found: State, words: str) -> State:
     """The weights with the table of the output, which a file leaves out where it is that of the input."""
     return {OUTPUT: found[words], **found}
 
 
-def begun(settings: Settings, found: State) -> State:
+def prepare_import(settings: Settings, found: State) -> State:
     """Rename the weights as in the whole model: some files leave out the beginning of each name."""
     prefix = "transformer."
     if not any(name.startswith(prefix) for name in found):
         found = {name if name == OUTPUT else prefix + name: each for name, each in found.items()}
-    return with_output(found, WORDS)
+    return add_output(found, WORDS)
 
 
 GPT2 = HuggingFaceClass(
@@ -167,8 +167,8 @@ GPT2 = HuggingFaceClass(
     supports=SupportedConfig(HELD, STANDARD_HEADS, ("decoder",)),
     settings=settings,
     weights=weights,
-    finalize_export=finished,
-    prepare_import=begun,
+    finalize_export=finish_export,
+    prepare_import=prepare_import,
     read=read,
     tables=(WORDS, OUTPUT),
     bias="lm_head.bias",

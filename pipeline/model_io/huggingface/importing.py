@@ -45,13 +45,13 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     """
     received = Snapshot(folder)
     settings, hf_class = _class_of(received)
-    with _refusing(received, hf_class):
+    with _raise_data_error(received, hf_class):
         settings = settings | hf_class.tokenizer_overrides(received, settings)
         check_weights(received, settings, hf_class)
     plan = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
     if is_fresh(plan, reporter):
         return
-    with _refusing(received, hf_class):
+    with _raise_data_error(received, hf_class):
         config, weights, pieces = _read(received, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         own = shapes_of(config, source_vocab=source, target_vocab=target)
@@ -74,7 +74,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 
 @contextmanager
-def _refusing(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
+def _raise_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
     """Turn every error that an unexpected value leads to into a DataError with the reason while the body runs."""
     try:
         yield
@@ -137,7 +137,7 @@ def _read(received: Snapshot, settings: Settings, hf_class: HuggingFaceClass) ->
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)
     check_places(hf_class, config, found)
-    return config, hf_class.imported(config, found), pieces
+    return config, hf_class.import_weights(config, found), pieces
 
 
 def _weights(received: Snapshot) -> State:

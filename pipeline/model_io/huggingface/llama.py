@@ -25,11 +25,11 @@ from tfm.pipeline.model_io.huggingface.gpt2 import (
     HELD,
     LANGUAGE_MODEL,
     OUTPUT,
+    add_output,
     is_tied,
     longest,
-    scaled,
+    scale_input_embedding,
     tables,
-    with_output,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear
@@ -164,9 +164,9 @@ def read(settings: Settings, found: State) -> Settings:
     }
 
 
-def begun(settings: Settings, found: State) -> State:
+def prepare_import(settings: Settings, found: State) -> State:
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
-    found = with_output(found, TOKEN_EMBEDDING)
+    found = add_output(found, TOKEN_EMBEDDING)
     for name, each in list(found.items()):
         has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
         if name.endswith("_proj.weight") and not has_bias:
@@ -185,9 +185,9 @@ LLAMA = HuggingFaceClass(
     ),
     settings=settings,
     weights=weights,
-    prepare_import=begun,
+    prepare_import=prepare_import,
     read=read,
     tables=(TOKEN_EMBEDDING, OUTPUT),
     bias="lm_head.bias",
-    finalize_export=lambda config, found: scaled(config, found, TOKEN_EMBEDDING),
+    finalize_export=lambda config, found: scale_input_embedding(config, found, TOKEN_EMBEDDING),
 )

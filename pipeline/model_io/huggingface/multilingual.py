@@ -109,7 +109,7 @@ def begun_mbart(settings: Settings, found: State) -> State:
     return found
 
 
-def _not_written(*given: object) -> Settings:
+def _refuse_export(*given: object) -> Settings:
     raise AssertionError("no model of ours is exported as one of these")
 
 
@@ -118,8 +118,8 @@ M2M100 = replace(
     name="M2M100ForConditionalGeneration",
     model_type="m2m_100",
     supports=NO_MODEL,
-    settings=_not_written,
-    finalize_export=_not_written,
+    settings=_refuse_export,
+    finalize_export=_refuse_export,
     tokenizer_overrides=detect_language_position,
     prepare_import=begun_m2m100,
     read=read_m2m100,

@@ -33,10 +33,10 @@ def write_tokenizer(
     own = TARGET if config.architecture == "decoder_only" else SOURCE
     file = model / SHARED if (model / SHARED).exists() else model / own
     document: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    document["post_processor"] = _template(before_and_after(config))
+    document["post_processor"] = _template(surrounding_tokens(config))
     goes_on = config.block is not None
     if goes_on:
-        document = with_line_breaks(document)
+        document = add_line_breaks(document)
     # a text that spells a control token is text: only tokens that are none are looked for in texts, and a language is
     # asked for in the text
     languages = {*tokenizer.languages.values()}
@@ -97,7 +97,7 @@ def num_read(config: ModelConfig) -> int:
     return length + (config.begin_token or (config.architecture == "decoder_only" and config.block is None))
 
 
-def with_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
+def add_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
     """tokenizer.json of running text, in which the token that ends lines is read and written as a line break."""
     document = _rename_token(document, EOS, LINE_BREAK)
     for token in document["added_tokens"]:
@@ -109,8 +109,8 @@ def with_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def without_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
-    """The tokenizer.json that `with_line_breaks` was given."""
+def remove_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
+    """The tokenizer.json that `add_line_breaks` was given."""
     document = _rename_token(document, LINE_BREAK, EOS)
     for token in document["added_tokens"]:
         token["special"] |= token["content"] == EOS
@@ -130,7 +130,7 @@ def _rename_token(document: dict[str, Any], old: str, new: str) -> dict[str, Any
     return {**document, "model": {**document["model"], "vocab": renamed}, "added_tokens": tokens}
 
 
-def before_and_after(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The control tokens before and after a text that the model reads."""
     if config.architecture != "decoder_only":
         return (BOS,) if config.begin_token else (), (EOS,)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
+from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
-from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, without_line_breaks
+from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, remove_line_breaks
 from tfm.tokenizer.foreign.m2m100 import append_languages
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import (
@@ -62,23 +62,23 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
         ValueError: tfm does not have such a tokenizer.
     """
     if folder.has("source.spm"):
-        return _of_marian(folder, settings, size)
+        return _read_marian(folder, settings, size)
     has_document = folder.has("tokenizer.json")
     if folder.has(M2M100) and folder.has("vocab.json") and not has_document:
-        return _of_m2m100(folder, settings, size)
+        return _read_m2m100(folder, settings, size)
     if not has_document:
         problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
         raise DataError(problem, file=folder.folder)
-    document = _as_tfm_wrote(folder.read_document("tokenizer.json"), settings)
+    document = _restore_document(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     document = add_model_type(document)
-    unknown = _unknown(_read_settings(folder)) or document["model"].get("unk_token") or UNK
+    unknown = _unknown_token(_read_settings(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _roles(settings, document_pieces(document), unknown), size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
-def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
+def _restore_document(document: Settings, settings: Settings) -> Settings:
     """tokenizer.json of a folder that tfm exported, without the changes of `tokenizer_files` for texts there."""
     about = settings.get("tfm")
     if not isinstance(about, dict):
@@ -88,26 +88,26 @@ def _as_tfm_wrote(document: Settings, settings: Settings) -> Settings:
         for each in document["added_tokens"]
     ]
     document, pieces = {**document, "added_tokens": tokens}, document_pieces(document).values()
-    return without_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
+    return remove_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
-def _of_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
     about = _read_settings(folder)
-    names = append_languages(_numbering(folder, "vocab.json"), about.get("language_codes", "m2m100"))
+    names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100))
-    roles = _roles(settings, names, _unknown(about) or UNK)
+    roles = _roles(settings, names, _unknown_token(about) or UNK)
     found = _renumber(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
-def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """Two SentencePiece models, source.spm and target.spm, that share the numbering in vocab.json, or whose target has
     one of its own in target_vocab.json."""
     if settings.get("share_encoder_decoder_embeddings") is False:
-        return _of_two_numberings(folder, settings, size)
-    names = _numbering(folder, "vocab.json")
+        return _read_two_tables(folder, settings, size)
+    names = _read_vocabulary(folder, "vocab.json")
     sides = []
     for side in "source", "target":
         model = read_model(folder.read(f"{side}.spm"))
@@ -120,7 +120,7 @@ def _of_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     return Pieces(source, target, sides[0].rows, sides[0].unmapped_ids)
 
 
-def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_two_tables(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """The same where source and target have a table each. size: of the target's.
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
@@ -128,7 +128,7 @@ def _of_two_numberings(folder: Snapshot, settings: Settings, size: int) -> Piece
     own = "target_vocab.json" if folder.has("target_vocab.json") else "vocab.json"
     sides = []
     for side, file in ("source", "vocab.json"), ("target", own):
-        names = _numbering(folder, file)
+        names = _read_vocabulary(folder, file)
         model = read_model(folder.read(f"{side}.spm"))
         of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
         if EOS not in of_source:
@@ -175,7 +175,7 @@ def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
     )
 
 
-def _numbering(folder: Snapshot, file: str) -> list[str]:
+def _read_vocabulary(folder: Snapshot, file: str) -> list[str]:
     """The pieces of a vocab.json by their ids. Raises ValueError where these are not 0, 1, 2, .."""
     numbers = folder.read_document(file)
     if not all(type(number) is int for number in numbers.values()):
@@ -199,7 +199,7 @@ def _roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown
     return {role: number for role, number in found.items() if number is not None}
 
 
-def _unknown(about: Settings) -> str | None:
+def _unknown_token(about: Settings) -> str | None:
     """The name of the unknown piece in tokenizer_config.json."""
     unknown = about.get("unk_token")
     found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
@@ -213,5 +213,5 @@ def _tokenizer(found: RenumberedTokenizer) -> Tokenizer:
 def _read_settings(folder: Snapshot) -> Settings:
     """tokenizer_config.json, whose values are checked."""
     about = folder.read_document("tokenizer_config.json")
-    check_values(about, OF_TOKENIZERS, folder.folder / "tokenizer_config.json")
+    check_values(about, TOKENIZER_CHECKS, folder.folder / "tokenizer_config.json")
     return about

@@ -32,7 +32,7 @@ class Weight:
     transposed: bool = False
     as_row: bool = False
 
-    def exported(self, tensor: Tensor) -> dict[str, Tensor]:
+    def export_tensors(self, tensor: Tensor) -> dict[str, Tensor]:
         """Return the tensors there, by name, from that of tfm."""
         if self.as_row:
             tensor = tensor.unsqueeze(0)
@@ -45,7 +45,7 @@ class Weight:
         kept = torch.contiguous_format
         return {name: part.clone(memory_format=kept) for name, part in zip(self.theirs, turned, strict=True)}
 
-    def imported(self, found: Mapping[str, Tensor]) -> Tensor:
+    def import_tensor(self, found: Mapping[str, Tensor]) -> Tensor:
         """Return the tensor of tfm from those there. Raises KeyError where one is missing."""
         parts = [found[name] for name in self.theirs]
         tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])

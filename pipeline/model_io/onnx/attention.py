@@ -50,7 +50,7 @@ class KeysValues:
         graph.output(f"{name}.key", self.key, "batch", heads.num_kv_heads, length, heads.key_dim)
         graph.output(f"{name}.value", self.value, "batch", heads.num_kv_heads, length, heads.value_dim)
 
-    def after(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
+    def append_to(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
         """Append these keys and values to those of the past."""
         if past is None:
             return self
@@ -113,7 +113,7 @@ def self_attention(
     if isinstance(module.positions, Rotary):
         frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
         query, key = (_apply_rotary(graph, each, places.own, frequencies) for each in (query, key))
-    seen = KeysValues(key, value).after(graph, past)
+    seen = KeysValues(key, value).append_to(graph, past)
     return linear(graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, places.bias)), seen
 
 

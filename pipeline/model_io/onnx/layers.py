@@ -67,12 +67,12 @@ def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
     return graph.node("Add", graph.node("Mul", normed, graph.weight(module.weight)), graph.weight(module.bias))
 
 
-def _as_it_is(graph: Graph, module: nn.Module, rows: str) -> str:
+def _identity(graph: Graph, module: nn.Module, rows: str) -> str:
     return rows
 
 
 NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
-    nn.Identity: _as_it_is,
+    nn.Identity: _identity,
     LayerNorm: _layer_norm,
     nn.RMSNorm: _rms_norm,
     BatchNorm: _batch_norm,

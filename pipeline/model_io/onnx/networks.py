@@ -123,7 +123,7 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
         return
     if config.begin_token:
         rows = graph.node("Slice", rows, graph.ints(1), graph.ints(SLICE_END), graph.ints(1))
-    logits = linear(graph, model.output, _before_output(graph, head.narrow, config, rows))
+    logits = linear(graph, model.output, _output_input(graph, head.narrow, config, rows))
     graph.output(LOGITS, logits, "batch", "source", _width(model))
 
 
@@ -169,7 +169,7 @@ def _prepend(graph: Graph, value: int, each: str) -> str:
     return graph.node("Concat", graph.node("Expand", graph.ints(value), column), each, axis=1)
 
 
-def _before_output(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
+def _output_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
     """The input of the output layer: rows, or the result of a layer before it."""
     if isinstance(module, PredictionHeadTransform):
         inner = ACTIVATIONS[config.activation](graph, linear(graph, module.dense, rows))

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 PRODUCTS, TABLES = "MatMul", "Gather"
-OF_POSITIONS = ".positions."
+POSITION_TABLES = ".positions."
 PREPARED = {"onnx.quant.pre_process": "onnxruntime.quant"}
 """The mark by which onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
 
@@ -30,7 +30,7 @@ def write_int8(model: Any, file: Path) -> None:
     others = [
         node.name
         for node in model.graph.node
-        if node.op_type == TABLES and (node.input[0] not in stored or OF_POSITIONS in node.input[0])
+        if node.op_type == TABLES and (node.input[0] not in stored or POSITION_TABLES in node.input[0])
     ]
     quantize_dynamic(
         model,

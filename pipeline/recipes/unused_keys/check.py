@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import Key, Origins, place_of, shown
+from tfm.pipeline.recipes.error_messages import Key, Origins, format_value, place_of
 from tfm.pipeline.recipes.unused_keys.row import Unused
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 
@@ -23,7 +23,7 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
     found: dict[str, str] = {}
     for key, row in _idle(recipe):
         if not _overridden_later(key, row, origins):
-            decided = " and ".join(f"{each} = {shown(_plain(value_at(recipe, each)))}" for each in row.where)
+            decided = " and ".join(f"{each} = {format_value(_plain(value_at(recipe, each)))}" for each in row.where)
             found.setdefault(key, f"has no effect with {decided}: {row.why}")
     for key, why in _idle_of_corpora(recipe):
         found.setdefault(key, f"has no effect: {why}")
@@ -31,7 +31,7 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
         place = place_of(tuple(key.split(".")), origins)
         others = [each for each in found if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
-        raise RecipeError(f"{place}: {key} = {shown(_plain(value_at(recipe, key)))} {text}. Remove it{more}")
+        raise RecipeError(f"{place}: {key} = {format_value(_plain(value_at(recipe, key)))} {text}. Remove it{more}")
 
 
 def value_at(parts: Any, key: str) -> Any:

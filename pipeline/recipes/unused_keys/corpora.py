@@ -7,7 +7,7 @@ from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.config import LEARNING_KEYS
 
 
-def _of_files(corpus: Any) -> bool:
+def _reads_files(corpus: Any) -> bool:
     return bool(corpus.format != "huggingface")
 
 
@@ -89,9 +89,9 @@ TEXT = (
     Unused(
         {
             "data.path": one_of(None),
-            "data.train": lambda corpora: all(map(_of_files, corpora)),
-            "data.valid": lambda corpora: all(map(_of_files, corpora)),
-            "data.tests": lambda corpora: all(map(_of_files, corpora.values())),
+            "data.train": lambda corpora: all(map(_reads_files, corpora)),
+            "data.valid": lambda corpora: all(map(_reads_files, corpora)),
+            "data.tests": lambda corpora: all(map(_reads_files, corpora.values())),
         },
         ("data.online",),
         'nothing could be downloaded: no corpus is of format = "huggingface"',
@@ -108,26 +108,26 @@ TEXT = (
     ),
 )
 
-OF_PICTURES = {"data.images": none_of(None)}
+WITHOUT_IMAGES_TEST = {"data.images": none_of(None)}
 """The keys that a corpus of images makes idle: it has no source text."""
 IMAGES = (
     Unused(
-        {**OF_PICTURES, "model.task": TRANSLATES},
+        {**WITHOUT_IMAGES_TEST, "model.task": TRANSLATES},
         ("tokenizer.shared", "tokenizer.source_from"),
         "an image has no pieces: the one vocabulary is that of the captions",
     ),
     Unused(
-        {**OF_PICTURES, "model.task": LABELS},
+        {**WITHOUT_IMAGES_TEST, "model.task": LABELS},
         (*(f"tokenizer.{name}" for name in LEARNING_KEYS), "tokenizer.source_from", "tokenizer.file", "tokenizer.grow"),
         "an image has no pieces, and labels are names",
     ),
     Unused(
-        {**OF_PICTURES, "model.task": LABELS},
+        {**WITHOUT_IMAGES_TEST, "model.task": LABELS},
         ("data.limits.max_length",),
         "an image has no pieces, and a label is one",
     ),
     Unused(
-        OF_PICTURES,
+        WITHOUT_IMAGES_TEST,
         ("data.limits.max_ratio", "data.limits.cut_sources", "decoding.max_ratio"),
         "an image has no pieces; decoding.max_length limits captions",
     ),

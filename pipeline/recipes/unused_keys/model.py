@@ -5,13 +5,13 @@ from tfm.pipeline.tasks.abilities import tasks_that
 
 NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
-OF_EMBEDDINGS = ("embedding_dim", "scale_embedding", "embedding_norm")
-OF_SEQUENCES = ("mixing", "window", "positions", "positions_join")
-OF_LAYERS = ("activation", "dropout.residual", "dropout.feed_forward", "dropout.depth")
+EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
+SEQUENCE_KEYS = ("mixing", "window", "positions", "positions_join")
+LAYER_KEYS = ("activation", "dropout.residual", "dropout.feed_forward", "dropout.depth")
 RECURRENT = {"model.architecture": one_of("recurrent")}
-OF_PIECES = {"model.canine": one_of(None)}
-OF_TEXT = {"model.vision": one_of(None), **OF_PIECES}
-OF_IMAGES = {"model.vision.encoder": one_of("patches", "convolution")}
+PIECES_TEST = {"model.canine": one_of(None)}
+TEXT_TEST = {"model.vision": one_of(None), **PIECES_TEST}
+IMAGES_TEST = {"model.vision.encoder": one_of("patches", "convolution")}
 
 MODEL = (
     Unused(
@@ -25,7 +25,7 @@ MODEL = (
         "its one stack is [model.encoder]",
     ),
     Unused(
-        {**RECURRENT, **OF_TEXT},
+        {**RECURRENT, **TEXT_TEST},
         (
             *("model.norm", "model.activation", "model.encoder.feed_forward_dim"),
             *("model.dropout.feed_forward", "model.dropout.depth"),
@@ -33,12 +33,12 @@ MODEL = (
         "it has no norms or feed-forward layers, as the other architectures have",
     ),
     Unused(
-        {**RECURRENT, **OF_TEXT, "model.embedding_norm": one_of(False)},
+        {**RECURRENT, **TEXT_TEST, "model.embedding_norm": one_of(False)},
         ("model.normalization", "model.norm_eps"),
         "it has no norms, but with model.embedding_norm = true",
     ),
     Unused(
-        {**RECURRENT, **OF_PIECES},
+        {**RECURRENT, **PIECES_TEST},
         ("model.positions",),
         "its decoder has no positions, as the other architectures have",
     ),
@@ -48,17 +48,17 @@ MODEL = (
         "its decoder has no feed-forward layers, as the other architectures have",
     ),
     Unused(
-        {**RECURRENT, **OF_TEXT},
+        {**RECURRENT, **TEXT_TEST},
         tuple(f"model.encoder.{name}" for name in HEADS),
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     Unused(
-        {**RECURRENT, **OF_PIECES},
+        {**RECURRENT, **PIECES_TEST},
         ("model.mixing", "model.window"),
         "it has no self-attention over texts, as the other architectures have",
     ),
     Unused(
-        {**RECURRENT, **OF_TEXT},
+        {**RECURRENT, **TEXT_TEST},
         ("model.qk_norm",),
         "it has no self-attention, as the other architectures have",
     ),
@@ -73,33 +73,33 @@ MODEL = (
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     Unused(
-        {**RECURRENT, **OF_TEXT, "model.recurrent.attention": one_of("none")},
+        {**RECURRENT, **TEXT_TEST, "model.recurrent.attention": one_of("none")},
         ("model.score", "model.dropout.attention"),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     Unused(
-        {**OF_IMAGES, "model.architecture": one_of("encoder_only")},
-        tuple(f"model.{name}" for name in (*OF_SEQUENCES, *OF_EMBEDDINGS, "max_length")),
+        {**IMAGES_TEST, "model.architecture": one_of("encoder_only")},
+        tuple(f"model.{name}" for name in (*SEQUENCE_KEYS, *EMBEDDING_KEYS, "max_length")),
         "an image's tokens all attend to one another, and where they are is said by vision.positions",
     ),
     Unused(
-        {**OF_IMAGES, "model.encoder.layers": one_of(0)},
+        {**IMAGES_TEST, "model.encoder.layers": one_of(0)},
         tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEADS)),
         "the encoder has no layers after its convolution",
     ),
     Unused(
-        {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
-        (*(f"model.{name}" for name in OF_LAYERS), *NO_ATTENTION),
+        {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
+        (*(f"model.{name}" for name in LAYER_KEYS), *NO_ATTENTION),
         "the encoder has no layers after its convolution",
     ),
     Unused(
-        {**OF_IMAGES, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
+        {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
         ("model.activation", "model.dropout.feed_forward", "model.dropout.depth", "model.qk_norm"),
         "the encoder has no layers after its convolution",
     ),
     Unused(
         {
-            **OF_IMAGES,
+            **IMAGES_TEST,
             **RECURRENT,
             "model.encoder.layers": one_of(0),
             "model.recurrent.attention": one_of("none"),
@@ -139,7 +139,7 @@ MODEL = (
         "the width of word vectors is embedding_dim, if it is given",
     ),
     Unused(
-        {**OF_TEXT, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
+        {**TEXT_TEST, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
         tuple(f"model.encoder.{name}" for name in HEADS),
         "no layer of the encoder has attention; those of the decoder still attend to the source",
     ),

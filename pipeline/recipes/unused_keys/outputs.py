@@ -3,13 +3,13 @@
 from typing import get_args
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
-from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, none_of, one_of, without
+from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, has_none_of, none_of, one_of
 from tfm.pipeline.tasks.abilities import tasks_that
 
-OF_ALL_TEXTS = ("stride", "tests")
+ALL_TEXTS_KEYS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
-OF_LABELS = ("accuracy", "macro_f1", "entity_f1")
-BY_PROBABILITY = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
+LABEL_METRICS = ("accuracy", "macro_f1", "entity_f1")
+NO_HYPOTHESES_TEST = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
 
 DECODING = (
     Unused(
@@ -18,7 +18,7 @@ DECODING = (
         "labels need no search",
     ),
     Unused(
-        BY_PROBABILITY,
+        NO_HYPOTHESES_TEST,
         ("decoding",),
         "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
     ),
@@ -35,8 +35,8 @@ DECODING = (
 
 EVALUATION = (
     Unused(
-        BY_PROBABILITY,
-        tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in OF_ALL_TEXTS),
+        NO_HYPOTHESES_TEST,
+        tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in ALL_TEXTS_KEYS),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),
     Unused(
@@ -50,40 +50,42 @@ EVALUATION = (
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
     Unused(
-        {"evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
+        {"evaluation.metrics": has_none_of(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
         ("evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "no ROUGE is among them",
     ),
     Unused(
         {
             "model.task": LABELS,
-            "evaluation.metrics": without(*(name for name in get_args(EvaluationMetric) if name not in OF_LABELS)),
+            "evaluation.metrics": has_none_of(
+                *(name for name in get_args(EvaluationMetric) if name not in LABEL_METRICS)
+            ),
         },
         ("evaluation.lowercase",),
         "accuracy, macro_f1 and entity_f1 tell labels apart by their case",
     ),
     Unused(
-        {"evaluation.metrics": without("wer"), "training.early_stopping.metric": none_of("wer")},
+        {"evaluation.metrics": has_none_of("wer"), "training.early_stopping.metric": none_of("wer")},
         ("evaluation.words",),
         "no WER is among them",
     ),
     Unused(
-        {"evaluation.metrics": without("entity_f1"), "training.early_stopping.metric": none_of("entity_f1")},
+        {"evaluation.metrics": has_none_of("entity_f1"), "training.early_stopping.metric": none_of("entity_f1")},
         ("evaluation.entities",),
         "no entity F1 is among them",
     ),
     Unused(
-        {"evaluation.metrics": without("meteor")},
+        {"evaluation.metrics": has_none_of("meteor")},
         ("evaluation.wordnet",),
         "no METEOR is among them",
     ),
     Unused(
-        {"model.task": LABELS, "evaluation.metrics": without("bleu")},
+        {"model.task": LABELS, "evaluation.metrics": has_none_of("bleu")},
         ("evaluation.bleu_tokenize",),
         "no BLEU is among them",
     ),
     Unused(
-        {"model.task": TRANSLATES, "evaluation.metrics": without("accuracy", "macro_f1")},
+        {"model.task": TRANSLATES, "evaluation.metrics": has_none_of("accuracy", "macro_f1")},
         ("evaluation.labels",),
         "it is for accuracy and macro_f1",
     ),

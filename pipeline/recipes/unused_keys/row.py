@@ -31,7 +31,7 @@ def none_of(*values: object) -> Test:
     return lambda value: value not in values
 
 
-def without(*names: str) -> Test:
+def has_none_of(*names: str) -> Test:
     """Return whether a list has none of these."""
     return lambda values: not set(values) & set(names)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
-    by_length,
+    breakdown_by_length,
     random_samples,
     scores_labels,
     worst_samples,
@@ -56,7 +56,7 @@ def evaluate_segments(
         external: numbers of external metrics, by name.
     """
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
-    config = _with_tokenizer(config, segments, reporter)
+    config = _choose_bleu_tokenizer(config, segments, reporter)
     without = inapplicable_metrics(hypotheses, references, config)
     if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
         reporter.warn(
@@ -72,7 +72,9 @@ def evaluate_segments(
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
         texts = segments.source_texts
         length_of = "reference" if texts is None else "source"
-        lengths = by_length(references[0] if texts is None else texts, hypotheses, references, config, without)
+        lengths = breakdown_by_length(
+            references[0] if texts is None else texts, hypotheses, references, config, without
+        )
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
@@ -121,7 +123,7 @@ def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> 
     return [f"{said}; remove those whose reference is missing"]
 
 
-def _with_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:
+def _choose_bleu_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:
     """The config with BLEU's tokenizer; shows one that was chosen and is not the usual one."""
     if config.bleu_tokenize != "auto":
         return config

@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.metrics.score import mean_of_directions
 from tfm.pipeline.scoring.segment_scores import Likelihoods, SegmentScores
 from tfm.pipeline.scoring.summaries import SummaryFigures
 
-NOT_AVERAGED = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
+LIKELIHOOD_FIGURES = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Evaluation:
     direction: tuple[str, str] | None = None
     zero_shot: bool = False
 
-    def signed(self, addition: str) -> "Evaluation":
+    def add_to_signatures(self, addition: str) -> "Evaluation":
         """Return the same evaluation, each score's signature with an addition, for settings that change the numbers."""
         lengths = [replace(group, scores=_extend_signatures(group.scores, addition)) for group in self.lengths]
         return replace(self, scores=_extend_signatures(self.scores, addition), lengths=lengths)
 
 
-def by_segment(evaluation: Evaluation) -> SegmentScores:
+def segment_scores(evaluation: Evaluation) -> SegmentScores:
     """Return the contents of segments.jsonl for an evaluation."""
     return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods, evaluation.external)
 
@@ -91,7 +91,7 @@ def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
         found[name] = {
             metric: mean_of_directions({each.name: each.scores[metric] for each in group})
             for metric in shared
-            if metric not in NOT_AVERAGED
+            if metric not in LIKELIHOOD_FIGURES
         }
     return found
 

@@ -42,7 +42,7 @@ def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
 def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
     """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
     folder = folder_of(config)
-    wordnet = {} if folder is None else {"wordnet": Input.of_value(fingerprint(folder), str(folder))}
+    wordnet = {} if folder is None else {"wordnet": Input.from_value(fingerprint(folder), str(folder))}
     return wordnet | inputs_of(config.external)
 
 

@@ -48,7 +48,7 @@ def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
     return Choice(wanted, why)
 
 
-def resolved(config: EvaluationConfig, references: Sequence[Sequence[str]]) -> EvaluationConfig:
+def resolve_tokenizer(config: EvaluationConfig, references: Sequence[Sequence[str]]) -> EvaluationConfig:
     """The config with a tokenizer of BLEU, chosen for these references where it is "auto"."""
     if config.bleu_tokenize != "auto":
         return config

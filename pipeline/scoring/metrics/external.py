@@ -114,7 +114,9 @@ def files_of(metric: ExternalMetric) -> dict[str, Input]:
     words = [*([first] if "/" in first else []), *rest]
     names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
     found = {name: _files(name) for name in names if name}
-    return {f"external {metric.name}: {file}": Input.of_file(Path(file)) for files in found.values() for file in files}
+    return {
+        f"external {metric.name}: {file}": Input.from_file(Path(file)) for files in found.values() for file in files
+    }
 
 
 def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:

@@ -9,7 +9,7 @@ import regex
 
 from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, no_entities_reason
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, splitter
@@ -28,7 +28,7 @@ MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     "cider_d": 50_000,
     **dict.fromkeys(ERROR_RATES, 50_000),
 }
-BY_CHARACTERS = ("bleu", "chrf", "chrf++")
+CHARACTER_METRICS = ("bleu", "chrf", "chrf++")
 
 ORDERS: Mapping[str, int] = {
     "bleu": 4,
@@ -63,7 +63,7 @@ def inapplicable_metrics(
         config: settings of the metrics.
         lines: the numbers of the texts in reasons; None: 1, 2, ...
     """
-    config = resolved(config, references)
+    config = resolve_tokenizer(config, references)
     reasons = too_long_reasons(hypotheses, references, config, lines)
     for name in config.metrics:
         if name not in reasons and (why := _coverage_problem(name, references, config)):
@@ -92,11 +92,11 @@ def too_long_reasons(
     for name in config.metrics:
         if name not in MAX_SEGMENT_LENGTH or not long:
             continue
-        split = list if name in BY_CHARACTERS else _split(name, references, config)[0]
+        split = list if name in CHARACTER_METRICS else _split(name, references, config)[0]
         for line, text in long:
             length = len(split(text))
             if length > MAX_SEGMENT_LENGTH[name]:
-                unit = "characters" if name in BY_CHARACTERS else "units" if name in ERROR_RATES else "words"
+                unit = "characters" if name in CHARACTER_METRICS else "units" if name in ERROR_RATES else "words"
                 reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {MAX_SEGMENT_LENGTH[name]:,}"
                 break
     return reasons

@@ -16,7 +16,7 @@ from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 """The paper's constants: F = P R / (ALPHA P + (1 - ALPHA) R), penalty = GAMMA (chunks / matches) ** BETA."""
-WITHOUT_WORDNET = "modules:exact+stem|"
+NO_WORDNET_SIGNATURE = "modules:exact+stem|"
 """The signature's part for a METEOR without synonyms, which is another score."""
 NO_WORDNET = SimpleNamespace(synsets=lambda word: [])
 
@@ -78,7 +78,7 @@ def meteor_of_segments(
 def _synonyms(folder: str | None) -> tuple[Any, str]:
     """The object that METEOR asks for synonyms, each word once, and the name of the modules in signatures."""
     if folder is None:
-        return NO_WORDNET, WITHOUT_WORDNET
+        return NO_WORDNET, NO_WORDNET_SIGNATURE
     wordnet = open_wordnet(Path(folder))
     return SimpleNamespace(synsets=lru_cache(2**14)(wordnet.synsets)), (
         f"modules:exact+stem+synonyms|wordnet:{wordnet.name}|"

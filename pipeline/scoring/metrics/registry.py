@@ -13,7 +13,7 @@ from sacrebleu.metrics.ter import TER
 
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolved
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import cider_d
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_f1
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, error_rate
@@ -50,7 +50,7 @@ def bleu_effective_order(
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
         config: `bleu_tokenize` and `lowercase` are read.
     """
-    metric = make_bleu(resolved(config, references), effective_order=True)
+    metric = make_bleu(resolve_tokenizer(config, references), effective_order=True)
     return _sacrebleu(metric, hypotheses, references)
 
 
@@ -98,7 +98,7 @@ def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: Eva
         config: `bleu_tokenize` and `lowercase` are read.
     """
     if name == "bleu":
-        return make_bleu(resolved(config, references))
+        return make_bleu(resolve_tokenizer(config, references))
     if name == "ter":
         return make_ter(references)
     return CHRF(lowercase=config.lowercase, word_order=2 if name == "chrf++" else 0)
@@ -191,7 +191,7 @@ def score_texts(
                 "give one line of each for every segment"
             )
     scores: dict[str, Score] = {}
-    config = resolved(config, references)
+    config = resolve_tokenizer(config, references)
     without = inapplicable_metrics(hypotheses, references, config)
     for name in config.metrics:
         if name in METRICS and name not in without:

@@ -102,9 +102,9 @@ class WordNet:
             count, num_pointers = int(fields[1]), int(fields[2])
             offsets = [int(field) for field in fields[5 + num_pointers :]]
         except (IndexError, ValueError) as error:
-            raise _not_wordnet(self._folder / f"index.{part}", f"the entry of {lemma!r}") from error
+            raise _format_error(self._folder / f"index.{part}", f"the entry of {lemma!r}") from error
         if not 0 < count == len(offsets):
-            raise _not_wordnet(self._folder / f"index.{part}", f"the entry of {lemma!r}")
+            raise _format_error(self._folder / f"index.{part}", f"the entry of {lemma!r}")
         return offsets
 
     def _synset(self, part: str, offset: int) -> Synset:
@@ -120,7 +120,7 @@ class WordNet:
                 raise ValueError("another synset")
             words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
         except (IndexError, ValueError) as error:
-            raise _not_wordnet(self._folder / f"data.{part}", f"the synset at byte {offset}") from error
+            raise _format_error(self._folder / f"data.{part}", f"the synset at byte {offset}") from error
         return Synset(tuple(Lemma(re.sub(r"\([^()]*\)$", "", word)) for word in words))
 
 
@@ -167,14 +167,14 @@ def _entries(folder: Path, name: str, contents: dict[str, bytes]) -> Iterator[tu
     try:
         lines: Sequence[str] = contents[name].decode().split("\n")
     except UnicodeDecodeError as error:
-        raise _not_wordnet(folder / name, f"byte {error.start}") from error
+        raise _format_error(folder / name, f"byte {error.start}") from error
     for line in lines:
         if line and not line.startswith(" "):
             first, _, rest = line.partition(" ")
             yield first, rest
 
 
-def _not_wordnet(file: Path, what: str) -> DataError:
+def _format_error(file: Path, what: str) -> DataError:
     return DataError(f"{what} is not as WordNet has it (wndb(5WN)): install WordNet's files again", file=file)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tfm.pipeline.scoring.metrics.error_rates import Errors
-from tfm.pipeline.scoring.tables.labels import MAX_CONFUSIONS, NOTHING, Table
+from tfm.pipeline.scoring.tables.labels import MAX_CONFUSIONS, NO_LABEL, Table
 
 
 def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
@@ -31,4 +31,4 @@ def _confusions(name: str, errors: Errors) -> Table:
 
 def _unit(unit: str) -> str:
     """A unit as it is shown; white space by its name."""
-    return repr(unit) if unit.isspace() else unit or NOTHING
+    return repr(unit) if unit.isspace() else unit or NO_LABEL

@@ -6,7 +6,7 @@ from tfm.pipeline.scoring.metrics.labels import LabelScores
 
 MAX_LABELS = 30  # that a table by label shows: those that the references have most often
 MAX_CONFUSIONS = 10
-NOTHING = "(none)"
+NO_LABEL = "(none)"
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """Title, headings and rows; the first cell of a row is a name."""
@@ -14,7 +14,7 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 def label_tables(scores: LabelScores, widest: int) -> list[Table]:
     """Scores by label, and the confusion matrix; if it had more than `widest` columns, the commonest confusions."""
-    tables = [_by_label(scores)]
+    tables = [_label_table(scores)]
     given = sorted({name for row in scores.confusion.values() for name in row})
     if len(given) > widest or len(scores.confusion) > widest:
         return [*tables, *_commonest(scores)]
@@ -22,7 +22,7 @@ def label_tables(scores: LabelScores, widest: int) -> list[Table]:
     return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_name, given)], rows)]
 
 
-def _by_label(scores: LabelScores) -> Table:
+def _label_table(scores: LabelScores) -> Table:
     names = sorted(scores.by_label, key=lambda name: -scores.by_label[name].support)[:MAX_LABELS]
     rows = []
     for name in names:
@@ -48,4 +48,4 @@ def _commonest(scores: LabelScores) -> list[Table]:
 
 
 def _name(label: str) -> str:
-    return label or NOTHING
+    return label or NO_LABEL

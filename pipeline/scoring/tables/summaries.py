@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from tfm.pipeline.scoring.summaries import ORDERS, SummaryFigures
 from tfm.pipeline.scoring.tables.labels import Table
 
-NOTHING = "–"
+EMPTY_CELL = "–"
 
 
 def summary_tables(found: Mapping[str, SummaryFigures]) -> list[Table]:
@@ -17,7 +17,7 @@ def summary_tables(found: Mapping[str, SummaryFigures]) -> list[Table]:
         [
             side,
             *(
-                NOTHING if value is None else f"{value:.2f}"
+                EMPTY_CELL if value is None else f"{value:.2f}"
                 for value in (each.length, each.compression, *each.novelty.values())
             ),
         ]

@@ -10,7 +10,9 @@ from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
 from tfm.pipeline.training.num_updates import resolve_total_steps
 
-NOT_RESEGMENTED = "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
+NO_RESEGMENTATION_REASON = (
+    "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
+)
 
 
 def build_setup(session: Session, start: StartingPoint, context: TaskContext) -> TrainingSetup:
@@ -45,7 +47,7 @@ def resegmentation_of(context: TaskContext, seed: int) -> Resegmentation | None:
     given = {name: value for name, value in wanted.items() if value is not None}
     for name, value in given.items():
         if ABILITIES[context.model.task].of_words or context.model.block is not None:
-            raise RecipeError(f"training.{name}: {NOT_RESEGMENTED}: remove it")
+            raise RecipeError(f"training.{name}: {NO_RESEGMENTATION_REASON}: remove it")
         if not any(side.sampler(**{name: value}) for side in (context.source, context.target)):
             kind = name.partition("_")[0]
             raise RecipeError(f"training.{name} = {value}: neither side has a tokenizer of kind {kind}: remove it")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError, validation_problem
-from tfm.pipeline.model_io.loaded_model import load_weights, untied
+from tfm.pipeline.model_io.loaded_model import load_weights, remove_ties
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.early_stopping import Validation
@@ -127,12 +127,12 @@ class TrainState:
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return the tensors of a checkpoint, file by file."""
-        files = {"model": untied(self.model.state_dict()), "optimizer": state_tensors(self.optimizer, self.model)}
+        files = {"model": remove_ties(self.model.state_dict()), "optimizer": state_tensors(self.optimizer, self.model)}
         if self.ema is not None:
             files["ema"] = self.ema.weights
         return files
 
-    def averaged(self) -> AbstractContextManager[None]:
+    def use_averaged_weights(self) -> AbstractContextManager[None]:
         """Give the model the weights that are validated and published while the body runs: averaged ones where that is
         asked.
         """

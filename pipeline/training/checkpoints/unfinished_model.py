@@ -89,7 +89,7 @@ def _tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
     if kept.is_dir():
         tree(kept)  # raises DataError at a link, or a pipe that nobody fills
         return load_pair(kept)
-    dataset, known = run / "dataset", Input.of_value(progress.plan["inputs"]["dataset"])
+    dataset, known = run / "dataset", Input.from_value(progress.plan["inputs"]["dataset"])
     return read_artifact(
         dataset, lambda made: load_pair(made.folder / TOKENIZER_FOLDER), "preprocess", must_match=known
     )

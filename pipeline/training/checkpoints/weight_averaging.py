@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tfm.pipeline.model_io.loaded_model import untied
+from tfm.pipeline.model_io.loaded_model import remove_ties
 
 
 class Ema:
@@ -17,17 +17,17 @@ class Ema:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay, self._model = decay, model
-        self.weights = {name: tensor.clone() for name, tensor in self._own().items()}
+        self.weights = {name: tensor.clone() for name, tensor in self._model_tensors().items()}
 
-    def _own(self) -> dict[str, Tensor]:
+    def _model_tensors(self) -> dict[str, Tensor]:
         """The model's own tensors, where they are now."""
-        return untied(self._model.state_dict())
+        return remove_ties(self._model.state_dict())
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Take in the model's weights after update number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.weights.values()), list(self._own().values()), 1 - decay)
+        torch._foreach_lerp_(list(self.weights.values()), list(self._model_tensors().values()), 1 - decay)
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Go on from these averages. Raises KeyError where one is missing."""
@@ -36,12 +36,12 @@ class Ema:
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
         """Give the model the averaged weights while the body runs; then its own again, to the bit."""
-        kept = {name: tensor.clone() for name, tensor in self._own().items()}
+        kept = {name: tensor.clone() for name, tensor in self._model_tensors().items()}
         try:
-            _copy(self.weights, self._own())
+            _copy(self.weights, self._model_tensors())
             yield
         finally:
-            _copy(kept, self._own())
+            _copy(kept, self._model_tensors())
 
 
 @torch.no_grad()

@@ -63,13 +63,13 @@ def finished_before(
     return [each for _, _, each in sorted(able, key=lambda row: row[:2])]
 
 
-def to_unit(value: float, of: FloatDistribution) -> float:
+def scale_to_unit(value: float, of: FloatDistribution) -> float:
     """A real number as its place in its range, from 0 to 1, by the logarithm where it is drawn so."""
     low, high = (math.log(of.low), math.log(of.high)) if of.log else (of.low, of.high)
     return ((math.log(value) if of.log else value) - low) / (high - low)
 
 
-def from_unit(place: float, of: FloatDistribution) -> float:
+def scale_from_unit(place: float, of: FloatDistribution) -> float:
     """The number at a place from 0 to 1 of a range."""
     low, high = (math.log(of.low), math.log(of.high)) if of.log else (of.low, of.high)
     found = low + place * (high - low)

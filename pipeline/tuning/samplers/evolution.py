@@ -13,7 +13,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from tfm.pipeline.tuning.samplers.draws import IndependentSampler, finished_before, from_unit, generator, to_unit
+from tfm.pipeline.tuning.samplers.draws import (
+    IndependentSampler,
+    finished_before,
+    generator,
+    scale_from_unit,
+    scale_to_unit,
+)
 
 STEP = 0.1
 """Deviation of a mutation of a number without steps, as part of its range."""
@@ -47,9 +53,9 @@ class EvolutionSampler(IndependentSampler):
         parents = self.parents(study, trial.number)
         having = [each for each in parents if param_name in each.params]
         if not having:
-            return at_random(param_distribution, draw)
+            return draw_value(param_distribution, draw)
         value = having[int(draw.integers(len(having)))].params[param_name]
-        return mutated(value, param_distribution, draw) if draw.random() < self.mutation else value
+        return mutate(value, param_distribution, draw) if draw.random() < self.mutation else value
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
         """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
@@ -60,17 +66,17 @@ class EvolutionSampler(IndependentSampler):
         return [fittest[int(each)] for each in chosen]
 
 
-def at_random(of: BaseDistribution, draw: np.random.Generator) -> Any:
+def draw_value(of: BaseDistribution, draw: np.random.Generator) -> Any:
     """A value drawn uniformly, by the logarithm where the key is."""
     if isinstance(of, IntDistribution):
         return int(draw.integers(of.low, of.high + 1))
     if isinstance(of, FloatDistribution):
-        return from_unit(float(draw.random()), of)
+        return scale_from_unit(float(draw.random()), of)
     assert isinstance(of, CategoricalDistribution)
     return of.choices[int(draw.integers(len(of.choices)))]
 
 
-def mutated(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
+def mutate(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
     """Return another value: a neighbor where there is an order; the same where there is no other.
 
     Args:
@@ -82,8 +88,8 @@ def mutated(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
         neighbours = [each for each in (value - 1, value + 1) if of.low <= each <= of.high]
         return neighbours[int(draw.integers(len(neighbours)))] if neighbours else value
     if isinstance(of, FloatDistribution):
-        place = to_unit(value, of) + STEP * float(draw.standard_normal())
-        return from_unit(min(max(place, 0.0), 1.0), of)
+        place = scale_to_unit(value, of) + STEP * float(draw.standard_normal())
+        return scale_from_unit(min(max(place, 0.0), 1.0), of)
     assert isinstance(of, CategoricalDistribution)
     others = [each for each in of.choices if each != value]
     return others[int(draw.integers(len(others)))] if others else value

@@ -11,7 +11,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from tfm.pipeline.tuning.samplers.draws import IndependentSampler, finished_before, from_unit, generator, to_unit
+from tfm.pipeline.tuning.samplers.draws import (
+    IndependentSampler,
+    finished_before,
+    generator,
+    scale_from_unit,
+    scale_to_unit,
+)
 
 
 class WindowSampler(IndependentSampler):
@@ -51,8 +57,8 @@ class WindowSampler(IndependentSampler):
             begin = min(max(centre - width // 2, 0), values - width)
             return low + begin + int(draw.integers(width))
         if isinstance(param_distribution, FloatDistribution):
-            middle = 0.5 if best is None else to_unit(best.params[param_name], param_distribution)
+            middle = 0.5 if best is None else scale_to_unit(best.params[param_name], param_distribution)
             start = min(max(middle - self.share / 2, 0.0), 1 - self.share)
-            return from_unit(start + self.share * float(draw.random()), param_distribution)
+            return scale_from_unit(start + self.share * float(draw.random()), param_distribution)
         assert isinstance(param_distribution, CategoricalDistribution)
         raise ValueError(f"{param_name} has no order, and a window needs one")

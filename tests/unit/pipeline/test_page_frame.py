@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.html_elements import Elements
-from tfm.pipeline.page_frame import as_html, framed, in_script, text_as_html
+from tfm.pipeline.page_frame import as_html, frame_page, script_json, text_as_html
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -18,8 +18,8 @@ def policy(page: str) -> str | None:
 
 
 def test_a_page_without_a_script_lets_none_run() -> None:
-    page = Elements(framed("A <title>", "<p>body</p>", style="p { color: red; }\n"))
-    assert policy(framed("t", "")) == POLICY
+    page = Elements(frame_page("A <title>", "<p>body</p>", style="p { color: red; }\n"))
+    assert policy(frame_page("t", "")) == POLICY
     assert page.texts["title"] == page.texts["h1"] == ["A <title>"]
     assert page.texts["p"] == ["body"]
     assert page.texts["style"][0].endswith("p { color: red; }\n")
@@ -29,7 +29,7 @@ def test_a_page_without_a_script_lets_none_run() -> None:
 
 def test_the_one_script_is_allowed_by_its_hash() -> None:
     script = "document.title = 'ß$title'"
-    text = framed("t", "<p>body</p>", script=script)
+    text = frame_page("t", "<p>body</p>", script=script)
     assert Elements(text).texts["script"] == [script]
     # printf "document.title = 'ß\$title'" | openssl dgst -sha256 -binary | base64
     assert policy(text) == f"{POLICY}; script-src 'sha256-6ZO3sV3ZGePCFDAcquk2V3bdmCqUmHaTFcWetqz6YCM='"
@@ -52,7 +52,7 @@ texts = st.text(st.sampled_from("</script>!-&\u2028\u0000\ud800ß") | st.charact
 
 @given(st.recursive(texts | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
 def test_json_within_a_script_is_the_same_and_ends_no_script(value: Any) -> None:
-    spelled = in_script(value)
+    spelled = script_json(value)
     assert json.loads(spelled) == value
     assert spelled.isascii()
     assert "<" not in spelled

@@ -52,7 +52,7 @@ def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
         "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout.residual,
         "attention_probs_dropout_prob": config.dropout.attention,
-        "max_position_embeddings": _longest(config) + family.before(TOKENS),
+        "max_position_embeddings": _longest(config) + family.num_rows_before_text(TOKENS),
         "type_vocab_size": 1,
         "layer_norm_eps": config.norm_eps,
         "tie_word_embeddings": masked and config.tie in ("output", "all") and not config.scale_embedding,
@@ -84,7 +84,7 @@ def weights(family: Family, head: Head, config: ModelConfig) -> Iterator[Weight]
         yield Weight("output.bias", (head.bias,))
 
 
-def finished(family: Family, head: Head, config: ModelConfig, found: State) -> State:
+def finish_export(family: Family, head: Head, config: ModelConfig, found: State) -> State:
     """Add the weights that a class has and a model of tfm does not.
 
     The weights are positions that are no weights here, types of segments, a bias, and the piece as which hidden pieces
@@ -101,7 +101,9 @@ def finished(family: Family, head: Head, config: ModelConfig, found: State) -> S
         found[family.positions] = sinusoids(dim, longest).float()
     if config.positions == "none":
         found[family.positions] = torch.zeros(longest, dim)
-    found[family.positions] = torch.cat([torch.zeros(family.before(TOKENS), dim), found[family.positions]])
+    found[family.positions] = torch.cat(
+        [torch.zeros(family.num_rows_before_text(TOKENS), dim), found[family.positions]]
+    )
     if config.scale_embedding:
         found[family.words] = found[family.words] * dim**0.5
     found[family.types] = torch.zeros(1, dim)
@@ -115,7 +117,7 @@ def finished(family: Family, head: Head, config: ModelConfig, found: State) -> S
     return found
 
 
-def begun(family: Family, head: Head, labelled: bool, settings: Settings, found: State) -> State:
+def prepare_import(family: Family, head: Head, labelled: bool, settings: Settings, found: State) -> State:
     """Rename the weights as in classes with a head, without those that nothing here needs.
 
     Args:
@@ -132,7 +134,7 @@ def begun(family: Family, head: Head, labelled: bool, settings: Settings, found:
     if head.inner != pooler:
         found = {name: each for name, each in found.items() if not name.startswith(f"{pooler}.")}
     types = found.pop(family.types)
-    found[family.positions] = found[family.positions][family.before(settings) :] + types[:1]
+    found[family.positions] = found[family.positions][family.num_rows_before_text(settings) :] + types[:1]
     if not labelled:
         found = {head.classes: found[family.words], **found}
         hidden = settings.get("tfm", {}).get(HIDDEN)

@@ -45,8 +45,8 @@ def _class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **
         supports=SupportedConfig(keys | held, STANDARD_HEADS, ("encoder",)),
         settings=partial(bert.settings, family),
         weights=partial(bert.weights, family, head),
-        finalize_export=partial(bert.finished, family, head),
-        prepare_import=partial(bert.begun, family, head, not masked),
+        finalize_export=partial(bert.finish_export, family, head),
+        prepare_import=partial(bert.prepare_import, family, head, not masked),
         read=partial(bert.read, family, head, task),
         tables=tuple(dict.fromkeys((family.words, head.classes))) if masked else (family.words,),
         bias=head.bias if masked else None,
@@ -71,7 +71,7 @@ ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each 
 IMPORT_ONLY = (
     *classes_of(ROBERTA),
     *(
-        _class(family, "Model", "feature-extraction", MASKED, family.nothing)
+        _class(family, "Model", "feature-extraction", MASKED, family.missing_head)
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
     ),
 )

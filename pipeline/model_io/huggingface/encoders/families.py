@@ -70,7 +70,7 @@ class Family:
     tags: Head = Head("classifier.weight", "classifier.bias")
 
     @property
-    def nothing(self) -> Head:
+    def missing_head(self) -> Head:
         """The stand-in for a head that a model lacks: hidden pieces are told by the table of the input."""
         return Head(self.words, None)
 
@@ -86,7 +86,7 @@ class Family:
     def types(self) -> str:
         return f"{self.prefix}.{TYPES}"
 
-    def before(self, settings: dict[str, Any]) -> int:
+    def num_rows_before_text(self, settings: dict[str, Any]) -> int:
         """The number of rows of the positions before that of a text's first token."""
         return int(settings["pad_token_id"]) + 1 if self.padded_positions else 0
 
@@ -110,21 +110,21 @@ class Family:
             yield from norm("encoder_norm", f"{self.prefix}.{self.norm_last}")
 
 
-def _of_bert(prefix: str) -> tuple[Head, Head]:
+def _bert_heads(prefix: str) -> tuple[Head, Head]:
     """The heads of masked tokens, and of labels."""
     made = "cls.predictions"
     masked = Head(f"{made}.decoder.weight", f"{made}.bias", f"{made}.transform.dense", f"{made}.transform.LayerNorm")
     return masked, Head("classifier.weight", "classifier.bias", f"{prefix}.pooler.dense")
 
 
-_OF_ROBERTA = (
+_ROBERTA_HEADS = (
     Head("lm_head.decoder.weight", "lm_head.bias", "lm_head.dense", "lm_head.layer_norm"),
     Head("classifier.out_proj.weight", "classifier.out_proj.bias", "classifier.dense"),
 )
-_AFTER = ("attention.output.LayerNorm", "output.LayerNorm", None)
+_POST_NORMS = ("attention.output.LayerNorm", "output.LayerNorm", None)
 
-BERT = Family("Bert", "bert", "bert", "post", True, *_AFTER, False, None, *_of_bert("bert"))
-ROBERTA = Family("Roberta", "roberta", "roberta", "post", True, *_AFTER, True, "gelu", *_OF_ROBERTA)
+BERT = Family("Bert", "bert", "bert", "post", True, *_POST_NORMS, False, None, *_bert_heads("bert"))
+ROBERTA = Family("Roberta", "roberta", "roberta", "post", True, *_POST_NORMS, True, "gelu", *_ROBERTA_HEADS)
 ROBERTA_PRE_NORM = Family(
     "RobertaPreLayerNorm",
     "roberta-prelayernorm",
@@ -134,7 +134,7 @@ ROBERTA_PRE_NORM = Family(
     *("attention.LayerNorm", "intermediate.LayerNorm", "LayerNorm"),
     True,
     "gelu",
-    *_OF_ROBERTA,
+    *_ROBERTA_HEADS,
 )
 MEGATRON = Family(
     "MegatronBert",
@@ -145,5 +145,5 @@ MEGATRON = Family(
     *("attention.ln", "ln", "encoder.ln"),
     False,
     None,
-    *_of_bert("bert"),
+    *_bert_heads("bert"),
 )

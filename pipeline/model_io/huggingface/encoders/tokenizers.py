@@ -10,7 +10,7 @@ from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
 from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import document_of
-from tfm.pipeline.model_io.huggingface.received.settings_checks import OF_TOKENIZERS, check_values
+from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces
 from tfm.tokenizer.config import LabelKind
@@ -62,7 +62,7 @@ def _tokenizer_settings(folder: Snapshot) -> Settings:
     found: Settings = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         said = folder.read_document(name)
-        check_values(said, OF_TOKENIZERS, folder.folder / name)
+        check_values(said, TOKENIZER_CHECKS, folder.folder / name)
         found |= said
     spelled = {key: each["content"] for key, each in found.items() if isinstance(each, dict) and "content" in each}
     return found | spelled

@@ -8,7 +8,7 @@ from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.wordpiece import BERT_CONTROL_TOKENS, bert_steps, wordpiece_document
 
 FILE = "tokenizer.json"
-BY_MODEL = {
+TOKENIZER_CLASSES = {
     "bert": "BertTokenizer",
     "megatron-bert": "BertTokenizer",
     "roberta": "RobertaTokenizer",
@@ -31,7 +31,9 @@ def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settin
         DataError: there is no vocabulary.
         ValueError: the vocabulary is of another kind.
     """
-    kind = str(about.get("tokenizer_class") or BY_MODEL.get(settings.get("model_type", ""))).removesuffix("Fast")
+    kind = str(about.get("tokenizer_class") or TOKENIZER_CLASSES.get(settings.get("model_type", ""))).removesuffix(
+        "Fast"
+    )
     of_kind = {
         "BertTokenizer": (BERT_CONTROL_TOKENS, bert_steps),
         "RobertaTokenizer": (ROBERTA_CONTROL_TOKENS, byte_level_steps),

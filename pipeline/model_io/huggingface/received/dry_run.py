@@ -50,7 +50,7 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
         found = held_by.prepare_import(settings, found)
         config = ModelConfig.model_validate(held_by.read(settings, found))
         check_places(held_by, config, found)
-        kept = held_by.imported(config, found)
+        kept = held_by.import_weights(config, found)
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
     source = _rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
     target = _rows(shapes, "output.weight", "embedding.table.weight")

@@ -61,7 +61,7 @@ def _rows(keys: Iterable[str], check: Check) -> dict[str, Check]:
 
 TEXT, BOOLEAN, OBJECT = kind(str, "text"), kind(bool, "true or false"), kind(dict, "an object")
 SIZE, RATE = whole_number(1, MAX_SIZE), number(0, 1)
-OF_CONFIG: dict[str, Check] = {
+CONFIG_CHECKS: dict[str, Check] = {
     **_rows(("d_model", "hidden_size", "n_embd"), SIZE),
     **_rows(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE),
     **_rows(("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads", "n_head"), SIZE),
@@ -81,20 +81,20 @@ OF_CONFIG: dict[str, Check] = {
     "id2label": optional(_names),
     "tfm": OBJECT,
 }
-OF_ROTARY: dict[str, Check] = {
+ROTARY_CHECKS: dict[str, Check] = {
     "rope_theta": number(1, 1e30),
     "factor": number(1, 1e6),
     **_rows(("low_freq_factor", "high_freq_factor"), number(0, 1e6)),
     "original_max_position_embeddings": whole_number(1, 2**31),
     **_rows(("rope_type", "type"), TEXT),
 }
-OF_OURS: dict[str, Check] = {
+TFM_CHECKS: dict[str, Check] = {
     "task": TEXT,
     "block": optional(whole_number(1, 2**31)),
     **_rows(("begin_in_position", "hidden"), whole_number(0, 2**31)),
 }
 """The object `tfm` in config.json, which `tfm export` writes."""
-OF_TOKENIZERS: dict[str, Check] = {
+TOKENIZER_CHECKS: dict[str, Check] = {
     **_rows(("unk_token", "sep_token", "pad_token", "cls_token", "mask_token"), optional(_token)),
     **_rows(("tokenizer_class", "language_codes"), optional(TEXT)),
     **_rows(("legacy_behaviour", "do_basic_tokenize", "tokenize_chinese_chars"), optional(BOOLEAN)),
@@ -118,10 +118,10 @@ def check_values(settings: Settings, checks: Mapping[str, Check], file: Path, be
 
 def check_config(settings: Settings, file: Path) -> None:
     """Raise DataError, which names key and value, for a value of config.json that cannot be one of a model."""
-    check_values(settings, OF_CONFIG, file)
-    check_values(settings.get("tfm", {}), OF_OURS, file, "tfm.")
+    check_values(settings, CONFIG_CHECKS, file)
+    check_values(settings.get("tfm", {}), TFM_CHECKS, file, "tfm.")
     for key in ("rope_parameters", "rope_scaling"):
-        check_values(settings.get(key) or {}, OF_ROTARY, file, f"{key}.")
+        check_values(settings.get(key) or {}, ROTARY_CHECKS, file, f"{key}.")
 
 
 def check_ids(settings: Settings, size: int, file: Path) -> None:

@@ -44,7 +44,7 @@ class Snapshot(ReceivedFolder):
                 problem = f"is larger than any file that tfm reads here ({size:,} bytes; {MAX_BYTES:,} at most)"
                 raise DataError(problem, file=self.folder / name)
         places = small | dict(self._weights())
-        found = {name: Input.of_file(place) for name, place in places.items()}
+        found = {name: Input.from_file(place) for name, place in places.items()}
         return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in found.items()}
 
     def _weights(self) -> Iterator[tuple[str, Path]]:

@@ -73,7 +73,7 @@ def test_an_error_while_making_changes_nothing(folder: Path) -> None:
 def test_stale_says_what_changed(tmp_path: Path, folder: Path) -> None:
     raw = tmp_path / "raw.txt"
     raw.write_text("text")
-    one = {"raw": Input.of_file(raw)}
+    one = {"raw": Input.from_file(raw)}
     plan = plan_of(folder, inputs=one, model={"dim": 8, "layers": 2})
     assert stale_reason(plan) == "not made yet"
     make(plan)
@@ -83,11 +83,11 @@ def test_stale_says_what_changed(tmp_path: Path, folder: Path) -> None:
         == "config changed: model.layers 2 -> 3"
     )
     assert stale_reason(plan_of(folder, inputs={}, model=plan.config["model"])) == "input raw is gone"
-    two = one | {"more": Input.of_value("generated")}
+    two = one | {"more": Input.from_value("generated")}
     assert stale_reason(plan_of(folder, inputs=two, model=plan.config["model"])) == "input more is new"
     assert stale_reason(plan_of(folder, inputs=one, seed=2, model=plan.config["model"])) == "seed changed: 1 -> 2"
     raw.write_text("another")
-    changed = {"raw": Input.of_file(raw)}
+    changed = {"raw": Input.from_file(raw)}
     assert stale_reason(plan_of(folder, inputs=changed, model=plan.config["model"])) == "input raw changed"
     assert stale_reason(plan_of(folder, "second", inputs=one, model=plan.config["model"])) == "'first' made it"
 
@@ -106,9 +106,9 @@ def test_lineage_leads_back_to_the_raw_text(tmp_path: Path) -> None:
     raw = tmp_path / "raw.txt"
     raw.write_text("text")
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
-    make(plan_of(first, inputs={"corpus": Input.of_file(raw)}))
-    make(plan_of(second, "second", inputs={"one": Input.of_artifact(first, "first")}))
-    make(plan_of(third, "third", inputs={"two": Input.of_artifact(second)}))
+    make(plan_of(first, inputs={"corpus": Input.from_file(raw)}))
+    make(plan_of(second, "second", inputs={"one": Input.from_artifact(first, "first")}))
+    make(plan_of(third, "third", inputs={"two": Input.from_artifact(second)}))
     shutil.rmtree(first.resolve())
     report = inspect(third)
     two = report["inputs"]["two"]
@@ -134,7 +134,7 @@ def test_fingerprints_depend_on_all_that_makes_a_result_and_on_nothing_else(tmp_
         print_of("c", v=2),
         print_of("d", v=1, seed=2),
         print_of("e", "y", v=1),
-        print_of("f", v=1, inputs={"i": Input.of_value("z")}),
+        print_of("f", v=1, inputs={"i": Input.from_value("z")}),
         print_of("g", v=1, stage="other"),
     ]
     assert len({same, *others}) == 6

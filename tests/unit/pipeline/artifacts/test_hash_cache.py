@@ -40,7 +40,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def anew(file: Path) -> str:
     """The sha256 that a new process finds."""
-    files._remembered.clear()
+    files._hash_cache.clear()
     return files.sha256_of(file)
 
 

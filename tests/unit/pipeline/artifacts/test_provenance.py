@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tfm.pipeline.artifacts.provenance import git_commit, gpus, hardware, versions
-from tfm.pipeline.runtime.cpu import RELEVANT_FLAGS, of_cpuinfo, of_sysctl, processor
+from tfm.pipeline.runtime.cpu import RELEVANT_FLAGS, describe_cpuinfo, describe_sysctl, processor
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -52,11 +52,14 @@ CPU part	: 0xd40
 
 
 def test_a_processor_is_named_with_what_makes_it_fast() -> None:
-    assert of_cpuinfo(X86.splitlines()) == {"cpu": "AMD EPYC 9654", "instructions": "avx2 fma avx512f avx512_bf16"}
-    assert of_cpuinfo(ARM.splitlines()) == {"cpu": "0x41 0xd40", "instructions": "asimd bf16 i8mm"}
-    assert of_cpuinfo([]) == {"cpu": None, "instructions": None}
+    assert describe_cpuinfo(X86.splitlines()) == {
+        "cpu": "AMD EPYC 9654",
+        "instructions": "avx2 fma avx512f avx512_bf16",
+    }
+    assert describe_cpuinfo(ARM.splitlines()) == {"cpu": "0x41 0xd40", "instructions": "asimd bf16 i8mm"}
+    assert describe_cpuinfo([]) == {"cpu": None, "instructions": None}
     apple = {"machdep.cpu.brand_string": "Apple M2", "hw.optional.AdvSIMD": "1", "hw.optional.arm.FEAT_BF16": "0"}
-    assert of_sysctl(apple) == {"cpu": "Apple M2", "instructions": "asimd"}
+    assert describe_sysctl(apple) == {"cpu": "Apple M2", "instructions": "asimd"}
 
 
 def test_what_it_says_of_this_machine_is_what_torch_says() -> None:

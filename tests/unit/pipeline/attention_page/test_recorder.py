@@ -14,7 +14,7 @@ from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_h
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
-from tfm.pipeline.attention_page.recorder import attentions, recording
+from tfm.pipeline.attention_page.recorder import attentions, record_attentions
 
 LENGTHS = {"source": [80, 3, 6], "target": [75, 7, 2]}
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -56,12 +56,12 @@ def test_weights_are_those_that_the_output_is_made_of(name: str) -> None:
         given = inputs({side: lengths[:1] for side, lengths in LENGTHS.items()})
     before = passed(network, given)  # with gradients, so that the kernels are taken
     calls: dict[nn.Module, list[tuple[Any, Tensor]]] = defaultdict(list)
-    with torch.inference_mode(), recording(network) as recorder:
+    with torch.inference_mode(), record_attentions(network) as recorder:
         found = {module: (module_name, equation) for module_name, module, _, equation in attentions(network)}
         for part in [*found, *(equation for _, equation in found.values())]:
             part.register_forward_hook(lambda part, given, output: calls[part].append((given, output)))
         within = passed(network, given)
-        weights = recorder.take()
+        weights = recorder.pop_weights()
     torch.testing.assert_close(within, before, atol=1e-10, rtol=0)
     assert found
     assert set(weights) == {module_name for module_name, _ in found.values()}
@@ -83,10 +83,10 @@ def test_weights_are_those_that_the_output_is_made_of(name: str) -> None:
 
 def test_names_are_those_of_the_modules_and_what_is_masked_has_no_weight() -> None:
     network = tiny_model(window=3).model
-    with torch.inference_mode(), recording(network) as recorder:
+    with torch.inference_mode(), record_attentions(network) as recorder:
         passed(network, inputs({"source": [9, 4], "target": [5, 8]}))
-        weights = recorder.take()
-        assert recorder.take() == {}
+        weights = recorder.pop_weights()
+        assert recorder.pop_weights() == {}
     assert list(weights) == [
         "encoder.0.attention",
         "encoder.1.attention",
@@ -115,9 +115,9 @@ def test_a_network_for_half_precision_on_a_gpu_is_recorded_too() -> None:
     config = ModelConfig(encoder=STACK, decoder=STACK, max_length=32)
     network = build(config, source_vocab=40, target_vocab=40, compute_dtype=torch.bfloat16).eval()
     assert any(isinstance(module, VarlenAttention) for module in network.modules())
-    with torch.inference_mode(), recording(network) as recorder:
+    with torch.inference_mode(), record_attentions(network) as recorder:
         passed(network, inputs({"source": [4], "target": [3]}))
-        assert len(recorder.take()) == 6
+        assert len(recorder.pop_weights()) == 6
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -126,7 +126,7 @@ def test_recording_leaves_the_network_as_it_was(fails: bool) -> None:
     modules, state = list(network.named_modules()), list(network.state_dict())
     hooks = [(len(module._forward_hooks), len(module._forward_pre_hooks)) for _, module in modules]
     try:
-        with recording(network):
+        with record_attentions(network):
             assert [type(mix) for _, module, slot, _ in attentions(network) for mix in [getattr(module, slot)]] == [
                 ExplicitAttention
             ] * 6
@@ -141,7 +141,7 @@ def test_recording_leaves_the_network_as_it_was(fails: bool) -> None:
 
 def test_a_network_in_training_is_refused() -> None:
     network = tiny_model().model.train()
-    with pytest.raises(ValueError, match="eval mode"), recording(network):
+    with pytest.raises(ValueError, match="eval mode"), record_attentions(network):
         pass
 
 

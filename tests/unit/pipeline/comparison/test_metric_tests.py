@@ -193,7 +193,7 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
     assert [row.name for row in compared.rows] == ["a", "b"]
     tested = run_tests(compared, ["exact_match"], NullReporter())
     assert versus_of(tested.rows["exact_match"]) == {}
-    assert f"a: exact_match: {metric_tests.NOT_ALL_SEEDS}" in tested.notes
+    assert f"a: exact_match: {metric_tests.MISSING_SEEDS_REASON}" in tested.notes
     assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
     assert not any(
         cell.is_significant

@@ -53,7 +53,7 @@ def banned_of_one(history, ngram, phrases):
 )
 def test_bans_are_what_they_say(histories, width, ngram, phrases, at_beginning, before):
     phrases = [(BOS_ID, *phrase) if at_beginning and not i else tuple(phrase) for i, phrase in enumerate(phrases)]
-    bans = BannedPieces.of(ngram, phrases, before)
+    bans = BannedPieces.from_config(ngram, phrases, before)
     if bans is None:
         assert ngram is None
         assert not phrases
@@ -80,7 +80,7 @@ def test_bans_are_what_they_say(histories, width, ngram, phrases, at_beginning, 
 )
 def test_how_far_a_hypothesis_has_come(histories, phrases):
     phrases = [[tuple(phrase) for phrase in each] for each in phrases[: len(histories)]]
-    forced = ForcedPhrases.of(phrases)
+    forced = ForcedPhrases.from_phrases(phrases)
     if forced is None:
         assert not any(phrases)
         return
@@ -121,7 +121,7 @@ ALL = {UNK_ID, EOS_ID, 4, 5, 6, 7}
 
 
 def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_room():
-    rules = LogitsProcessor.of([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
+    rules = LogitsProcessor.from_config([2], DecodingConfig(max_length=4), 60, forced=[[(5, 6), (7,)]])
     assert allowed(rules, []) == ALL - {EOS_ID}
     assert allowed(rules, [4]) == {5}  # three places, three pieces
     assert allowed(rules, [4, 5]) == {6}
@@ -132,32 +132,32 @@ def test_no_end_before_all_has_come_up_and_none_but_it_when_there_is_no_more_roo
 
 
 def test_a_limit_too_short_for_what_must_come_up_moves():
-    rules = LogitsProcessor.of(
+    rules = LogitsProcessor.from_config(
         [2, 2], DecodingConfig(max_length=2), 60, [[], [4, 4]], forced=[[(5, 6), (7,), (7,)], [(5,)]]
     )
     assert rules.longest.tolist() == [3, 3]
     with pytest.raises(ValueError, match="a prefix and forced phrases of 7 pieces; the model reads at most 6"):
-        LogitsProcessor.of([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
+        LogitsProcessor.from_config([2], DecodingConfig(), 7, [[4] * 5], forced=[[(5, 6)]])
 
 
 def test_a_phrase_that_came_up_stays_a_word():
-    rules = LogitsProcessor.of([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
+    rules = LogitsProcessor.from_config([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
     assert allowed(rules, [4]) == ALL - {EOS_ID}
     assert allowed(rules, [4, 5]) == ALL - {6, 7}
     assert allowed(rules, [4, 5, 5]) == ALL  # which is not the first time
 
 
 def test_what_prevails():
-    bans = BannedPieces.of(1, [(4,), (5,)])
-    prefixed = LogitsProcessor.of([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
+    bans = BannedPieces.from_config(1, [(4,), (5,)])
+    prefixed = LogitsProcessor.from_config([2], DecodingConfig(), 60, [[4, 4]], bans=bans)
     assert allowed(prefixed, [4]) == {4}
-    forced = LogitsProcessor.of([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
+    forced = LogitsProcessor.from_config([2], DecodingConfig(max_length=3), 60, bans=bans, forced=[[(5, 6)]])
     assert allowed(forced, []) == {UNK_ID, 6, 7}
     assert allowed(forced, [7]) == {5}, "there is room for it alone"
-    short = LogitsProcessor.of([2], DecodingConfig(min_length=9), 60, bans=bans)
+    short = LogitsProcessor.from_config([2], DecodingConfig(min_length=9), 60, bans=bans)
     assert allowed(short, [6]) == {UNK_ID, 7}
     assert allowed(short, [6, 7, UNK_ID]) == {EOS_ID}, "nothing else is left"
-    ended = LogitsProcessor.of([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
+    ended = LogitsProcessor.from_config([2], DecodingConfig(), 60, bans=bans, forced=[[(5,)]])
     assert allowed(ended, [6, 7, UNK_ID]) == {5}, "nothing else is left"
 
 
@@ -219,11 +219,11 @@ def test_phrases_of_scripts_that_put_no_spaces_between_words():
 def test_phrases_of_a_config_and_of_lines():
     cut = tokenizer("word")
     config = DecodingConfig(forced=("cat",), forbidden=("dog",))
-    found = Phrases.of(cut, config, 2, forced=[["mat"], []])
+    found = Phrases.from_config(cut, config, 2, forced=[["mat"], []])
     cat, mat, dog = (tuple(cut.encode(word)) for word in ("cat", "mat", "dog"))
     assert found.forced == [[cat, mat], [cat]]
     assert found.forbidden == [dog]
-    assert Phrases.of(cut, DecodingConfig(), 2).forced is None
+    assert Phrases.from_config(cut, DecodingConfig(), 2).forced is None
 
 
 def test_banks_take_turns_the_furthest_first():

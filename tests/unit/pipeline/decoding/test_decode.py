@@ -112,17 +112,19 @@ def test_length_norms_are_the_published_ones():
 
 
 def test_limits_follow_from_the_sentence_alone():
-    rules = LogitsProcessor.of(
+    rules = LogitsProcessor.from_config(
         [3, 8, 100], DecodingConfig(max_ratio=1.5, min_length=30), max_length=60, prefixes=[[], [4] * 40, []]
     )
     assert rules.longest.tolist() == [24, 40, 59]
     assert rules.shortest.tolist() == [24, 30, 30]
-    assert LogitsProcessor.of([3, 8], DecodingConfig(max_length=5), max_length=60).longest.tolist() == [5, 5]
+    assert LogitsProcessor.from_config([3, 8], DecodingConfig(max_length=5), max_length=60).longest.tolist() == [5, 5]
     assert rules.select(torch.tensor([2])).longest.tolist() == [59]
 
 
 def test_rules_forbid_what_may_not_come():
-    rules = LogitsProcessor.of([2, 2, 2], DecodingConfig(min_length=1, max_length=2), 60, prefixes=[[], [5, 6], []])
+    rules = LogitsProcessor.from_config(
+        [2, 2, 2], DecodingConfig(min_length=1, max_length=2), 60, prefixes=[[], [5, 6], []]
+    )
     allowed = []
     for num_pieces in range(3):
         log_probs = torch.randn(3, 2, VOCAB)

@@ -96,13 +96,13 @@ def test_what_must_come_up_is_left_to_the_model(model: Any, steps: list[int]) ->
 
 
 def test_rules_that_look_back_are_not_for_it(model: Any) -> None:
-    plain = LogitsProcessor.of([4], DecodingConfig(), 96)
+    plain = LogitsProcessor.from_config([4], DecodingConfig(), 96)
     with torch.inference_mode(), dispatch.use_compiled_kernels(True):
         assert fused_greedy_search(model, [[5, 9, 7, 3]], plain, lambda _: None) is not None
         for rules in (
-            LogitsProcessor.of([4], DecodingConfig(), 96, bans=BannedPieces.of(2, [], [])),
-            LogitsProcessor.of([4], DecodingConfig(), 96, [[6]]),
-            LogitsProcessor.of([4], DecodingConfig(), 96, forced=[[(6,)]]),
+            LogitsProcessor.from_config([4], DecodingConfig(), 96, bans=BannedPieces.from_config(2, [], [])),
+            LogitsProcessor.from_config([4], DecodingConfig(), 96, [[6]]),
+            LogitsProcessor.from_config([4], DecodingConfig(), 96, forced=[[(6,)]]),
         ):
             assert fused_greedy_search(model, [[5, 9, 7, 3]], rules, lambda _: None) is None
 

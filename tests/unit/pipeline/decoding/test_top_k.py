@@ -35,7 +35,10 @@ def test_a_beam_finds_all_it_needs(num_sentences, width, vocab, levels, none, se
     sums = -8.0 * torch.randint(0, levels, (num_sentences, width), generator=draw).double() / levels
     sums = sums.sort(1, descending=True).values
     sums[torch.rand(num_sentences, width, generator=draw) < none] = -math.inf
-    rules, begun = LogitsProcessor.of([9] * num_sentences, DecodingConfig(), 40), torch.ones(num_sentences).long()
+    rules, begun = (
+        LogitsProcessor.from_config([9] * num_sentences, DecodingConfig(), 40),
+        torch.ones(num_sentences).long(),
+    )
     asked = []
 
     def predict(rows):
@@ -73,7 +76,7 @@ def test_hypotheses_that_add_nothing_are_not_predicted():
         return logits[rows].clone()
 
     with torch.no_grad(), dispatch.use_compiled_kernels(True):
-        rules = LogitsProcessor.of([9] * sentences, DecodingConfig(), 40)
+        rules = LogitsProcessor.from_config([9] * sentences, DecodingConfig(), 40)
         begun = torch.ones(sentences, dtype=torch.int64)
         best_continuations(LogProbsOfLogits(predict), rules, begun, None, sums, 5)
     assert asked == [5 * sentence + rank for rank in range(3) for sentence in range(sentences)]
@@ -88,7 +91,7 @@ def test_one_that_only_just_adds_something_is_predicted(second, parents):
     logits[:, 0, 10], logits[:, 0, 11], logits[:, 1, 12] = math.log(1 - probable), math.log(probable), 7.0
     sums = torch.tensor([[0.0, second]], dtype=torch.float64).repeat(sentences, 1)
     with torch.no_grad(), dispatch.use_compiled_kernels(True):
-        rules = LogitsProcessor.of([9] * sentences, DecodingConfig(), 40)
+        rules = LogitsProcessor.from_config([9] * sentences, DecodingConfig(), 40)
         begun = torch.ones(sentences, dtype=torch.int64)
         flat = logits.flatten(0, 1)
         values, beams, _ = best_continuations(LogProbsOfLogits(lambda r: flat[r].clone()), rules, begun, None, sums, 2)

@@ -107,7 +107,7 @@ def test_to_read_is_to_begin_and_step(make, prompt):
 def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     model = make()
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
-    pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.of(2, before=prompt))
+    pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, before=prompt))
     (found,) = decode(PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=Phrases(before=prompt))
     wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
     assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]
@@ -177,7 +177,9 @@ def test_a_text_does_not_depend_on_those_beside_it():
 
 
 def test_a_text_ends_where_bans_leave_nothing():
-    pieces, _ = written(HashText(7), [4], SAMPLE, longest=30, through_ends=True, bans=BannedPieces.of(1, before=[4]))
+    pieces, _ = written(
+        HashText(7), [4], SAMPLE, longest=30, through_ends=True, bans=BannedPieces.from_config(1, before=[4])
+    )
     assert all(sorted(each) == [1, EOS_ID, 5, 6] for each in pieces)
 
 
@@ -210,7 +212,7 @@ def test_what_is_streamed_is_the_text(which, prompt, request):
     config = SAMPLE.model_copy(update={"n_best": 1, "max_length": 18})
     writer = TextGenerator(reader, config, NullReporter())
     parts, (text,) = list(writer.stream(prompt)), writer.texts(prompt)
-    assert "".join(parts) == writer.shown(prompt) + text.text
+    assert "".join(parts) == writer.prompt_text(prompt) + text.text
     assert len(parts) > 3
     if which == "running":
         assert text.num_tokens == 18
@@ -301,7 +303,7 @@ def test_scores_of_continuations_are_sums_of_steps(which, request):
         steps = log_probs[torch.arange(len(whole)), tokens[1:]][start:]
         assert each.log_prob == pytest.approx(steps.sum().item(), abs=1e-9)
         assert each.num_tokens == len(steps)
-        assert each.per_token == pytest.approx(steps.mean().item(), abs=1e-9)
+        assert each.log_prob_per_token == pytest.approx(steps.mean().item(), abs=1e-9)
     assert (
         score_continuations(loaded, "a dog", choices[:2] * 40)[0]
         == score_continuations(loaded, "a dog", choices[:2])[0]

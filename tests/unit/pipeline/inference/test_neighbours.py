@@ -131,6 +131,6 @@ def test_wrong_lists_are_refused(text: str, said: str, tmp_path: Path) -> None:
 
 def test_words_of_a_model() -> None:
     loaded = tiny_model(tie="none")
-    words = WordVectors.of(loaded, "source")
+    words = WordVectors.from_model(loaded, "source")
     assert len(words.vectors) == loaded.source_tokenizer.vocab_size
     assert words["sea"] == pytest.approx(words.vectors[words.rows["sea"]])

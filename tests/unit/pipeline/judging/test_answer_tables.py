@@ -10,7 +10,7 @@ from tfm.pipeline.judging.answer_tables import (
     judgments,
     mean_scale,
     num_errors,
-    of_pairs,
+    pair_judgments,
     preferences,
     scale_value,
 )
@@ -101,7 +101,7 @@ def test_judges_who_prefer_one_system_agree() -> None:
         for line in range(60)
         for judge, wrong in (("a", 7), ("b", 8))
     ]
-    rows = of_pairs(given)
+    rows = pair_judgments(given)
     assert {each.system for each in rows} == {"x\ty", "y\tx"}
     turned = {each.segment for each in rows if each.system == "y\tx"}
     assert 20 < len(turned) < 40

@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import Campaign, Kind
 from tfm.pipeline.judging.findings import Findings, analyze
 from tfm.pipeline.judging.findings_tables import tables
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metric_correlation import METRICS, references_from, references_of, with_correlations
+from tfm.pipeline.judging.metric_correlation import METRICS, add_correlations, references_from, references_of
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 
 KINDS: Sequence[Kind] = ("likert", "esa", "pairwise", "best")
@@ -109,7 +109,7 @@ def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: 
     config = EvaluationConfig(metrics=("exact_match",))
     answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
     answers[1].reverse()
-    first, second = (with_correlations(analyze(campaign, each), references_of(campaign), config) for each in answers)
+    first, second = (add_correlations(analyze(campaign, each), references_of(campaign), config) for each in answers)
     assert first.as_json() == second.as_json()
 
 
@@ -173,7 +173,7 @@ def test_a_system_that_always_wins_is_told(tmp_path: Path) -> None:
 def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Kind) -> None:
     found = judged(tmp_path, kind, seed=1, segments=40, judges=[panel.careful] * 4)
     done: list[str] = []
-    found = with_correlations(
+    found = add_correlations(
         found, references_of(found.campaign), EvaluationConfig(metrics=METRICS), {}, done.append, 20
     )
     assert done == [*METRICS]
@@ -200,7 +200,7 @@ def test_a_text_too_long_for_a_metric_is_named_by_its_line_in_the_test_set(tmp_p
     wanted = references_of(found.campaign)
     last = max(found.answers, key=lambda answer: answer.item.line).item
     long = {**wanted, f"t:{last.line}": ["wort " * 1001]}
-    notes = with_correlations(found, long, EvaluationConfig(metrics=("ter", "exact_match"))).notes
+    notes = add_correlations(found, long, EvaluationConfig(metrics=("ter", "exact_match"))).notes
     assert f"ter: line {last.line} has 1,001 words; compared are at most 1,000" in notes
 
 
@@ -210,10 +210,10 @@ def test_references_from_a_file(tmp_path: Path) -> None:
         item.model_copy(update={"references": ()}) for item in found.campaign.items
     )}))  # fmt: skip
     assert references_of(bare.campaign) == {}
-    without = with_correlations(bare, {}, EvaluationConfig(metrics=METRICS))
+    without = add_correlations(bare, {}, EvaluationConfig(metrics=METRICS))
     assert without.correlations == {}
     assert "so there are no metrics beside the judges: give --reference" in without.notes[-1]
-    noted = with_correlations(bare, {}, EvaluationConfig(), {"comet": MetricScores("", {}, {})})
+    noted = add_correlations(bare, {}, EvaluationConfig(), {"comet": MetricScores("", {}, {})})
     assert "so there are no other metrics beside the judges" in noted.notes[-2]
     file = tmp_path / "references"
     wanted = references_of(found.campaign)

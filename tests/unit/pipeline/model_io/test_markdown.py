@@ -40,7 +40,7 @@ def test_a_card_is_not_broken_out_of(tmp_path: Path) -> None:
     yaml = pytest.importorskip("yaml", reason="comes with transformers, of the extra `dev`")
     published(tmp_path / "model", **KINDS["GPT-2"][1])
     made = open_artifact(tmp_path / "model")
-    inputs = {f"corpus: {text}": Input.of_value(text) for text in EVIL}
+    inputs = {f"corpus: {text}": Input.from_value(text) for text in EVIL}
     made.inputs.update(inputs)
     figures = {text: {f"bleu{text}": (0.5, text)} for text in EVIL}
     for text in EVIL:

@@ -19,12 +19,12 @@ from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
     append_entries,
     are_same_texts,
+    describe_looks,
     fingerprint,
-    in_words,
     looker_of,
     looks,
     num_looks,
-    of_texts,
+    select_texts,
 )
 
 ROOT = Path(__file__).parents[4]
@@ -160,12 +160,12 @@ def test_in_words(tmp_path: Path) -> None:
     )
     append_entries(tmp_path, [LedgerEntry("b", "main", "model 1", "r", "recipe")], NullReporter())
     entries = looks(tmp_path)
-    assert in_words(of_texts(entries, "a")) == "14 times, by 9 models of this folder"
+    assert describe_looks(select_texts(entries, "a")) == "14 times, by 9 models of this folder"
     # what is seen again is nothing new: of a crash, say, before the scores were published
     again = [LedgerEntry("a", "main", "m", "r", "recipe", seen=seen) for seen in ("x", "y", "x", "x")]
-    assert in_words(again) == "2 times, by 1 model of this folder"
-    assert in_words(of_texts(entries, "b")) == "once, by 1 model of this folder"
-    assert in_words(of_texts(entries, "c")) == ""
+    assert describe_looks(again) == "2 times, by 1 model of this folder"
+    assert describe_looks(select_texts(entries, "b")) == "once, by 1 model of this folder"
+    assert describe_looks(select_texts(entries, "c")) == ""
     assert all(look.when.endswith("+00:00") for look in entries)
     assert json.loads((tmp_path / ledger.NAME).read_text().splitlines()[0])["chosen"] == "recipe"
 
@@ -197,5 +197,5 @@ def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entrie
         replace(LOOK, texts=each, seen=str(number)) for number, each in enumerate((former, turned, whole, other))
     ]
     append_entries(tmp_path, entries, NullReporter())
-    assert num_looks(of_texts(looks(tmp_path), whole)) == 3
+    assert num_looks(select_texts(looks(tmp_path), whole)) == 3
     assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"

@@ -126,7 +126,7 @@ def test_ordinary_text_has_a_plain_signature_and_no_warnings(tmp_path: Path) -> 
 def test_characters_are_those_of_the_text_or_of_what_is_kept_whichever_are_fewer(
     texts: list[str], read: int, kept: int
 ) -> None:
-    found = Characters.of(texts, tiny_model().target_tokenizer)
+    found = Characters.count_texts(texts, tiny_model().target_tokenizer)
     assert (found.read, found.kept, found.count) == (read, kept, min(read, kept))
     assert ("read:" in found.signature) == (read != kept)
     assert Characters(4, 9).count == 4

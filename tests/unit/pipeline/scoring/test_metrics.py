@@ -16,7 +16,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.breakdown import by_length, random_samples, worst_samples
+from tfm.pipeline.scoring.breakdown import breakdown_by_length, random_samples, worst_samples
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -236,7 +236,7 @@ def test_perplexity_of_the_impossible_is_infinite() -> None:
 def test_length_bins_hold_every_segment_once_in_about_equal_shares() -> None:
     texts = [" ".join("w" * (1 + row % 12)) for row in range(240)]
     hypotheses, references = corpus(2, 240)
-    bins = by_length(texts, hypotheses, references, CONFIG)
+    bins = breakdown_by_length(texts, hypotheses, references, CONFIG)
     assert [(group.shortest, group.longest) for group in bins] == [(1, 2), (3, 4), (5, 6), (7, 8), (9, 10), (11, 12)]
     assert [group.num_segments for group in bins] == [40] * 6
     rows = [row for row in range(240) if len(texts[row].split()) in (1, 2)]
@@ -250,7 +250,7 @@ def test_length_bins_hold_every_segment_once_in_about_equal_shares() -> None:
 @pytest.mark.parametrize("lengths", [[5] * 50, [1] * 49 + [30], [3], list(range(1, 8))])
 def test_length_bins_of_odd_corpora(lengths: list[int]) -> None:
     texts = [" ".join("w" * length) for length in lengths]
-    bins = by_length(texts, texts, [texts], CONFIG)
+    bins = breakdown_by_length(texts, texts, [texts], CONFIG)
     assert sum(group.num_segments for group in bins) == len(lengths)
     assert 1 <= len(bins) <= 6
     assert all(one.longest < other.shortest for one, other in zip(bins, bins[1:], strict=False))
@@ -273,7 +273,7 @@ def test_samples_are_the_worst_and_the_same_random_ones_for_a_seed() -> None:
 def test_short_targets_are_as_good_by_length_as_they_are() -> None:
     """Of targets of three words, BLEU of four words would be 0 beside chrF 100."""
     texts = ["ein Hund läuft", "eine Katze schläft", "vier Mäuse laufen schnell weg"]
-    bins = by_length(texts, texts, [texts], CONFIG)
+    bins = breakdown_by_length(texts, texts, [texts], CONFIG)
     assert [group.scores["bleu"].score for group in bins] == pytest.approx([100, 100])
     assert all("|eff:yes|" in group.scores["bleu"].signature for group in bins)
     found = evaluate_segments(Segments("short", texts, texts, [texts]), CONFIG, seed=1, reporter=NullReporter())
@@ -318,7 +318,7 @@ def test_worst_samples_ignore_case_where_scores_do() -> None:
     ],
 )
 def test_lengths_are_of_characters_where_most_texts_have_as_many_words(texts: list[str], unit: str) -> None:
-    bins = by_length(texts, texts, [texts], EvaluationConfig())
+    bins = breakdown_by_length(texts, texts, [texts], EvaluationConfig())
     assert {each.unit for each in bins} == {unit}
     assert sum(each.num_segments for each in bins) == len(texts)
     assert len(bins) > 1

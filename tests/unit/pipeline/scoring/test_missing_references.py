@@ -7,7 +7,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from tfm.pipeline.comparison.differences.breakdowns import by_ngram_order
+from tfm.pipeline.comparison.differences.breakdowns import breakdown_by_ngram_order
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.correlation import metric_scores
 from tfm.pipeline.scoring.breakdown import worst_samples
@@ -67,7 +67,7 @@ def test_sacrebleu_scores_equal_its_own_of_the_sets(blank: str) -> None:
     equal = sum(given in each for given, each in zip(hypotheses, sets, strict=True))
     assert found["exact_match"].score == pytest.approx(100 * equal / len(sets))
     exact = BLEU(tokenize="13a").corpus_score(hypotheses, columns)  # type: ignore[arg-type]
-    rows = by_ngram_order([Segments("t", None, hypotheses, files)], CONFIG).rows
+    rows = breakdown_by_ngram_order([Segments("t", None, hypotheses, files)], CONFIG).rows
     assert [row.values[0] for row in rows[:4]] == pytest.approx(exact.precisions, abs=1e-9)
 
 

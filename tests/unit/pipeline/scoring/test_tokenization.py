@@ -10,7 +10,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import render
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.breakdown import by_length
+from tfm.pipeline.scoring.breakdown import breakdown_by_length
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
@@ -263,7 +263,7 @@ def test_length_in_scripts_without_spaces_is_in_characters() -> None:
     assert num_words("ein Hund\u00a0läuft, schnell") == 4
     assert num_words("我有GPT 和 3 只狗。") == 8
     assert num_words("น้ำใจ") == 3
-    bins = by_length(["我" * n for n in range(1, 7)], ["a b c d"] * 6, [["a b c d"] * 6], CONFIG)
+    bins = breakdown_by_length(["我" * n for n in range(1, 7)], ["a b c d"] * 6, [["a b c d"] * 6], CONFIG)
     assert [group.longest for group in bins] == [1, 2, 3, 4, 5, 6]
 
 

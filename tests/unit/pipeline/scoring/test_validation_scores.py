@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
-from tfm.pipeline.recipes.label_defaults import OF_LABELS, no_score_reason
+from tfm.pipeline.recipes.label_defaults import LABEL_METRICS, no_score_reason
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
@@ -32,7 +32,7 @@ def test_every_metric_of_texts_is_one_of_validation_and_can_choose() -> None:
     assert {*get_args(ValidationScore)} == {*METRICS} - {"accuracy"}
     assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_FIGURES}
     assert {*get_args(Metric)} == {*get_args(ValidationScore), *FIGURES}
-    assert {*OF_LABELS} <= {*get_args(ValidationScore)}
+    assert {*LABEL_METRICS} <= {*get_args(ValidationScore)}
 
 
 @pytest.mark.parametrize("metric", [name for name in get_args(ValidationScore) if name != "bleu"])

@@ -20,7 +20,7 @@ from tfm.pipeline.tasks.masked_language_model import (
     MaskedLanguageModel,
     chosen_at_random,
     dealt,
-    replaced,
+    draw_replacements,
 )
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
@@ -177,7 +177,7 @@ def test_of_the_tokens_fifteen_percent_are_chosen_and_most_of_them_hidden() -> N
 
 def check_replaced(chosen: Any, lengths: Any, keys: Any) -> None:
     """Whether of some chosen tokens 80 % are hidden, 10 % are some other piece, and 10 % are left."""
-    places, instead = replaced(chosen, lengths, 1000, keys)
+    places, instead = draw_replacements(chosen, lengths, 1000, keys)
     assert set(places.tolist()) <= set(chosen.tolist())
     assert (instead == HIDDEN_ID).sum() / len(chosen) == pytest.approx(0.8, abs=0.01)
     assert 1 - len(places) / len(chosen) == pytest.approx(0.1, abs=0.01)

@@ -8,7 +8,7 @@ from scipy.stats import t, ttest_rel
 
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import page, paragraph
-from tfm.pipeline.tuning.results import Results, TrialResult, fold_means, not_worse, worse_on_folds_p, worse_p
+from tfm.pipeline.tuning.results import Results, TrialResult, equally_good_trials, fold_means, worse_on_folds_p, worse_p
 from tfm.pipeline.tuning.space import parameters_of
 
 CONFIG = SearchConfig.model_validate(
@@ -61,9 +61,9 @@ def test_worse_is_what_welchs_formulas_say() -> None:
 
 def test_the_best_stands_with_all_that_are_not_worse() -> None:
     ranked = (trial(2, BEST), trial(0, NEAR), trial(1, FAR))
-    assert [each.number for each in not_worse(ranked, "loss")] == [2, 0]
-    assert [each.number for each in not_worse((trial(0, (1.0,)), trial(1, (1.0,))), "loss")] == [0]
-    assert not_worse((), "loss") == []
+    assert [each.number for each in equally_good_trials(ranked, "loss")] == [2, 0]
+    assert [each.number for each in equally_good_trials((trial(0, (1.0,)), trial(1, (1.0,))), "loss")] == [0]
+    assert equally_good_trials((), "loss") == []
 
 
 def test_folds_are_compared_in_pairs_with_more_variance_as_their_trainings_share_data() -> None:
@@ -84,8 +84,8 @@ def test_with_folds_the_best_stands_with_those_that_folds_do_not_find_worse() ->
     always = tuple(each + extra for each, extra in zip(best, (0.1, 0.12, 0.09, 0.1, 0.1, 0.11, 0.1, 0.1), strict=True))
     once = (*best[:6], 3.9, 4.0)
     ranked = (trial(0, best), trial(1, always), trial(2, once), trial(3, ()))
-    assert [each.number for each in not_worse(ranked, "loss", 4)] == [0, 2]
-    assert [each.number for each in not_worse(ranked, "loss")] == [0, 1, 2]
+    assert [each.number for each in equally_good_trials(ranked, "loss", 4)] == [0, 2]
+    assert [each.number for each in equally_good_trials(ranked, "loss")] == [0, 1, 2]
 
 
 def some_results() -> Results:

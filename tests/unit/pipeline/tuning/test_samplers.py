@@ -11,8 +11,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial, TrialState
 
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.samplers.draws import from_unit, generator, to_unit
-from tfm.pipeline.tuning.samplers.evolution import EvolutionSampler, mutated
+from tfm.pipeline.tuning.samplers.draws import generator, scale_from_unit, scale_to_unit
+from tfm.pipeline.tuning.samplers.evolution import EvolutionSampler, mutate
 from tfm.pipeline.tuning.samplers.registry import SAMPLERS, sampler
 from tfm.pipeline.tuning.samplers.window import WindowSampler
 
@@ -47,7 +47,7 @@ def test_a_window_over_a_real_number_keeps_its_width_and_stays_inside() -> None:
     study = run(WindowSampler(size=3, share=0.25, trials_a_round=8, seed=2), 40, objective)
     of = FloatDistribution(1e-4, 1.0, log=True)
     for begin in range(0, 40, 8):
-        places = [to_unit(each.params["x"], of) for each in study.trials[begin : begin + 8]]
+        places = [scale_to_unit(each.params["x"], of) for each in study.trials[begin : begin + 8]]
         assert max(places) - min(places) <= 0.25
         assert all(0 <= place <= 1 for place in places)
     assert study.best_params["x"] > 0.5
@@ -90,22 +90,22 @@ def test_a_mutation_goes_to_a_neighbour_as_often_as_stated() -> None:
 
 def test_mutations_of_each_kind_of_key() -> None:
     draw = generator(1, 1)
-    assert {mutated(0, IntDistribution(0, 3), draw) for _ in range(20)} == {1}
-    assert {mutated(2, IntDistribution(0, 3), draw) for _ in range(50)} == {1, 3}
-    assert mutated(0, IntDistribution(0, 0), draw) == 0
-    assert {mutated("a", CategoricalDistribution(["a", "b", "c"]), draw) for _ in range(50)} == {"b", "c"}
-    found = [mutated(0.5, FloatDistribution(0.0, 1.0), draw) for _ in range(2000)]
+    assert {mutate(0, IntDistribution(0, 3), draw) for _ in range(20)} == {1}
+    assert {mutate(2, IntDistribution(0, 3), draw) for _ in range(50)} == {1, 3}
+    assert mutate(0, IntDistribution(0, 0), draw) == 0
+    assert {mutate("a", CategoricalDistribution(["a", "b", "c"]), draw) for _ in range(50)} == {"b", "c"}
+    found = [mutate(0.5, FloatDistribution(0.0, 1.0), draw) for _ in range(2000)]
     assert np.std(found) == pytest.approx(0.1, rel=0.1)
-    assert all(0 <= each <= 1 for each in (mutated(0.999, FloatDistribution(0.0, 1.0), draw) for _ in range(50)))
+    assert all(0 <= each <= 1 for each in (mutate(0.999, FloatDistribution(0.0, 1.0), draw) for _ in range(50)))
 
 
 @pytest.mark.parametrize("log", [False, True])
 def test_places_of_a_range(log: bool) -> None:
     of = FloatDistribution(0.01, 10.0, log=log)
-    assert (to_unit(0.01, of), to_unit(10.0, of)) == (0, 1)
-    assert from_unit(0.5, of) == pytest.approx((0.01 * 10) ** 0.5 if log else 5.005)
+    assert (scale_to_unit(0.01, of), scale_to_unit(10.0, of)) == (0, 1)
+    assert scale_from_unit(0.5, of) == pytest.approx((0.01 * 10) ** 0.5 if log else 5.005)
     for place in (0.0, 0.1, 0.77, 1.0):
-        assert to_unit(from_unit(place, of), of) == pytest.approx(place, abs=1e-12)
+        assert scale_to_unit(scale_from_unit(place, of), of) == pytest.approx(place, abs=1e-12)
 
 
 @pytest.mark.parametrize(

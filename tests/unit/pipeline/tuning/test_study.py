@@ -87,7 +87,7 @@ def test_finished_trials_stand_from_best_to_worst(tmp_path: Path) -> None:
             with found.claim() as mine:
                 assert mine is not None
                 found.study.tell(mine.trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)
-        assert [each.number for each in found.finished()] == expected
+        assert [each.number for each in found.finished_trials()] == expected
 
 
 def test_a_line_that_its_writer_could_not_finish_is_cut(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_worker_that_dies_between_two_keys_leaves_what_it_would_have_drawn(met
                 with trials.claim() as mine:
                     assert mine is not None
                     for parameter in trials.parameters[: number % 4]:
-                        parameter.suggested(mine.trial)
+                        parameter.suggest(mine.trial)
             with trials.claim() as mine:
                 assert mine is not None
                 seen.append(suggest_configuration(trials.parameters, mine.trial))

@@ -22,7 +22,7 @@ from tfm.pipeline.tuning.space import parameters_of
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials, open_trials
 from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNE_ATTR, PRUNED, TrialProgress, _TrialPruned, prune_artifacts
 from tfm.pipeline.tuning.trial_log import TrialLog
-from tfm.pipeline.tuning.trial_records import SAME
+from tfm.pipeline.tuning.trial_records import DUPLICATE_OF
 
 LAST = 9  # validations of a training that is not pruned
 STEPS = 10  # updates from one to the next
@@ -253,9 +253,9 @@ def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
         with trials.claim() as claimed:
             assert claimed is not None
             if number == 1:  # took the figure of a trial that another worker finished before it, but which is later
-                claimed.trial.set_user_attr(SAME, 2)
+                claimed.trial.set_user_attr(DUPLICATE_OF, 2)
             trials.study.tell(claimed.trial, value)
-    assert [each.number for each in trials.finished()] == [2, 1, 3, 0]
+    assert [each.number for each in trials.finished_trials()] == [2, 1, 3, 0]
     prune_artifacts(trials)
     left = {name for name in names if (tmp_path / "trials" / name / "model").exists()}
     assert left == {"0002", "0003-1", "00010-1", "10000"}

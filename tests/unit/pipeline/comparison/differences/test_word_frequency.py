@@ -10,7 +10,7 @@ from tests.tiny_dataset import make_dataset
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.comparison.differences import word_frequency
 from tfm.pipeline.comparison.differences.word_frequency import (
-    by_training_frequency,
+    breakdown_by_training_frequency,
     training_counts,
     word_splitter,
     words_in,
@@ -32,7 +32,7 @@ def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkey
     counts, unknown = training_counts(tmp_path / "dataset", known, words, split, NullReporter())
     assert counts == {"hund": 3, "ein": 2, "äpfel": 2}
     assert unknown == 0
-    other = Input.of_value("another")
+    other = Input.from_value("another")
     with pytest.raises(DataError):
         training_counts(tmp_path / "dataset", other, words, split, NullReporter())
 
@@ -49,7 +49,7 @@ def test_words_counted_by_hand() -> None:
     0 and 1. `dog` (once): none of 1 and 0. `sat` (never): 1 of 1 and 1."""
     counts = {"the": 1000, "cat": 5, "mat": 1, "dog": 1}
     one = Segments("t", None, ["The the dog, the", "cat sat."], [["the cat the mat", "sat Cat"]])
-    f1, precision, recall = by_training_frequency([one], counts, word_splitter(one.references))
+    f1, precision, recall = breakdown_by_training_frequency([one], counts, word_splitter(one.references))
     assert [table.title.split()[0] for table in (f1, precision, recall)] == ["F1", "precision", "recall"]
     assert [row.name for row in f1.rows] == NAMES
     wanted = {"1,000 or more": 2, "5–9": 2, "1": 1, "0": 1}
@@ -71,7 +71,9 @@ def test_words_of_random_texts_are_crossed_off_one_by_one() -> None:
     words = [f"w{i}" for i in range(40)]
     counts = {word: draw.choice([0, 1, 2, 3, 4, 5, 9, 10, 99, 100, 999, 1000, 5000]) for word in words[:35]}
     hypotheses, references = ([" ".join(draw.choices(words, k=draw.randint(0, 12))) for _ in range(60)] for _ in "ab")
-    tables = by_training_frequency([Segments("t", None, hypotheses, [references])], counts, word_splitter([references]))
+    tables = breakdown_by_training_frequency(
+        [Segments("t", None, hypotheses, [references])], counts, word_splitter([references])
+    )
     for name, *rows in zip(NAMES, *(table.rows for table in tables), strict=True):
         least, most = (name.replace(",", "").replace(" or more", "–999999") + f"–{name}").split("–")[:2]
         inside = {word for word in words if int(least) <= counts.get(word, 0) <= int(most)}

@@ -11,11 +11,11 @@ import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
 from tfm.pipeline.comparison.human_agreement import people_agree
-from tfm.pipeline.comparison.metric_tests import NOT_ALL_SEEDS, Outcome, ScoreEstimate, run_tests
+from tfm.pipeline.comparison.metric_tests import MISSING_SEEDS_REASON, Outcome, ScoreEstimate, run_tests
 from tfm.pipeline.comparison.runs import Comparison, compare_runs, sorted_by
 from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, score_columns, table
-from tfm.pipeline.comparison.tables.latex import escaped, latex
+from tfm.pipeline.comparison.tables.latex import escape_latex, latex
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -105,7 +105,7 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
     cells = {column.heading: column.cells for column in table(found, tested, ["ter"], duration=str)}["TER ↓"]
     assert [(cell.text, cell.best) for cell in cells] == [("55.00", False), ("51.00", False)]
     assert "b: test.ter: the mean is without b-3" in found.notes
-    assert f"b: ter: {NOT_ALL_SEEDS}" in tested.notes
+    assert f"b: ter: {MISSING_SEEDS_REASON}" in tested.notes
     assert [row.name for row in sorted_by(found.rows, "test.ter")] == ["a", "b"]
 
 
@@ -267,11 +267,11 @@ def test_latex_is_escaped_and_says_how_it_was_tested(tmp_path: Path) -> None:
 
 def test_every_character_that_latex_obeys_is_escaped() -> None:
     for character in "\\{}$&#^_~%":
-        assert escaped(character).startswith("\\")
-        assert len(escaped(character)) > 1
-    assert escaped("zwei\nZeilen\x1b") == r"zwei\textbackslash{}nZeilen\textbackslash{}x1b"
-    assert escaped("Größe 狗") == "Größe 狗"
-    assert escaped("*[a]--b–c") == r"{*}{[}a{]}-{}-b\textendash{}c"  # a row's end takes * and [...] for its own
+        assert escape_latex(character).startswith("\\")
+        assert len(escape_latex(character)) > 1
+    assert escape_latex("zwei\nZeilen\x1b") == r"zwei\textbackslash{}nZeilen\textbackslash{}x1b"
+    assert escape_latex("Größe 狗") == "Größe 狗"
+    assert escape_latex("*[a]--b–c") == r"{*}{[}a{]}-{}-b\textendash{}c"  # a row's end takes * and [...] for its own
 
 
 def test_a_cell_shows_its_marks_behind_its_spread() -> None:

@@ -11,14 +11,14 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Rating, Span
 from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.forms.pearmut import as_pearmut, campaign_id
+from tfm.pipeline.judging.forms.pearmut import campaign_id, format_pearmut
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
 
 
 def entry(of: Campaign, item_id: str, judge: str = "judge-1", **given: Any) -> dict[str, Any]:
     """What its server logs when a user goes on from an item: `given` by label."""
-    item = [each for task in json.loads(as_pearmut(of))["data"] for (each,) in task if each["item_id"] == item_id]
+    item = [each for task in json.loads(format_pearmut(of))["data"] for (each,) in task if each["item_id"] == item_id]
     blank = {"score": None, "error_spans": [], "textfield": None}
     return {
         "annotation": [{label: {**blank, **each} for label, each in given.items()}],
@@ -38,7 +38,7 @@ def log(file: Path, *entries: dict[str, Any]) -> Path:
 def test_a_campaign_is_one_that_pearmut_opens(kind: Kind) -> None:
     """What `_add_single_campaign` of its cli.py checks."""
     of = campaign(kind, systems(3, 40, texts=HOSTILE), segments=20, show_reference=True)
-    content = json.loads(as_pearmut(of))
+    content = json.loads(format_pearmut(of))
     assert content["campaign_id"] == campaign_id(of)
     info = content["info"]
     assert (info["assignment"], info["shuffle"]) == ("task-based", False)
@@ -60,7 +60,7 @@ def test_a_campaign_is_one_that_pearmut_opens(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_says_neither_systems_nor_checks_and_no_text_is_html(kind: Kind) -> None:
-    text = as_pearmut(campaign(kind, systems(3, 60, texts=HOSTILE), segments=30))
+    text = format_pearmut(campaign(kind, systems(3, 60, texts=HOSTILE), segments=30))
     assert not any(word in text for word in ("system 0", "damaged", "repeat_of", "validation"))
     items = [item for task in json.loads(text)["data"] for (item,) in task]
     texts = [each for item in items for each in (item["src"], *item["tgt"].values())]

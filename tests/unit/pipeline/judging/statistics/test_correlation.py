@@ -17,10 +17,10 @@ from tfm.pipeline.judging.statistics.correlation import (
     Coefficient,
     MetricScores,
     correlate,
+    correlate_units,
     kendall,
     metric_scores,
-    of_pairs,
-    over_segments,
+    pair_differences,
     pearson,
 )
 
@@ -70,8 +70,8 @@ def test_intervals_are_drawn_by_segment() -> None:
     random = np.random.default_rng(1)
     x = {str(line): float(random.normal()) for line in range(120)}
     y = {line: value + float(random.normal()) for line, value in x.items()}
-    single = over_segments(PEARSON, {(s, "a"): v for s, v in x.items()}, {(s, "a"): v for s, v in y.items()}, 500)
-    copies = over_segments(
+    single = correlate_units(PEARSON, {(s, "a"): v for s, v in x.items()}, {(s, "a"): v for s, v in y.items()}, 500)
+    copies = correlate_units(
         PEARSON,
         {(s, str(i)): v for s, v in x.items() for i in range(10)},
         {(s, str(i)): v for s, v in y.items() for i in range(10)},
@@ -153,7 +153,7 @@ def test_scripts_without_spaces_are_read() -> None:
 
 
 def test_pairs_are_differences() -> None:
-    found = of_pairs({("t:1", "a"): 50, ("t:1", "b"): 20, ("t:2", "a"): 7}, {"a > b": ("a", "b")})
+    found = pair_differences({("t:1", "a"): 50, ("t:1", "b"): 20, ("t:2", "a"): 7}, {"a > b": ("a", "b")})
     assert found == {("t:1", "a > b"): 30}
 
 

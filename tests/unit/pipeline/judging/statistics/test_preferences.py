@@ -11,7 +11,7 @@ from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     bradley_terry,
     groups,
-    of_best,
+    preferences_from_best,
     sign_tests,
     strengths,
     win_counts,
@@ -95,9 +95,12 @@ def test_who_wins_always_is_bounded_by_the_prior_alone() -> None:
 
 
 def test_the_best_of_several_beat_the_others() -> None:
-    found = {(each.first, each.second): each.wins for each in of_best("a", "1", ["x", "y", "z", "w"], ["y", "w"])}
+    found = {
+        (each.first, each.second): each.wins
+        for each in preferences_from_best("a", "1", ["x", "y", "z", "w"], ["y", "w"])
+    }
     assert found == {("x", "y"): 0, ("y", "z"): 1, ("x", "w"): 0, ("z", "w"): 0, ("y", "w"): 0.5}
-    assert of_best("a", "1", ["x", "y"], ["x", "y"]) == [Preference("a", "1", "x", "y", 0.5)]
+    assert preferences_from_best("a", "1", ["x", "y"], ["x", "y"]) == [Preference("a", "1", "x", "y", 0.5)]
 
 
 def test_the_sign_test_counts_segments_by_their_majority() -> None:

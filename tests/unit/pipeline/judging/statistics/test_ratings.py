@@ -8,9 +8,9 @@ from scipy.stats import ttest_1samp
 
 from tfm.pipeline.judging.statistics.ratings import (
     Judgment,
-    by_segment,
     mean_of,
     means,
+    segment_means,
     z_scores,
 )
 
@@ -22,7 +22,7 @@ def test_a_segment_counts_once_however_many_judges_it_has() -> None:
         Judgment("c", "1", "s", 3),
         Judgment("a", "2", "s", 5),
     ]
-    assert by_segment(rows) == {"s": {"1": 2, "2": 5}}
+    assert segment_means(rows) == {"s": {"1": 2, "2": 5}}
     assert means(rows)["s"].value == 3.5
     assert means(rows)["s"].num_segments == 2
 

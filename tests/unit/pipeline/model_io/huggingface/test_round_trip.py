@@ -19,7 +19,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
-from tfm.pipeline.model_io.huggingface.tokenizer_files import before_and_after
+from tfm.pipeline.model_io.huggingface.tokenizer_files import surrounding_tokens
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import Kind, TokenizerConfig
@@ -86,7 +86,7 @@ def test_hostile_texts_have_our_ids_there_and_after_they_came_back(pieces: Kind,
     changes = {} if several else LANGUAGE | BLOCK
     ours, folder = exported(tmp_path, tokenizer=tokenizer, **changes)
     there, back = transformers.AutoTokenizer.from_pretrained(folder), taken(folder)
-    before, after = ([SPECIALS.index(token) for token in side] for side in before_and_after(ours.config))
+    before, after = ([SPECIALS.index(token) for token in side] for side in surrounding_tokens(ours.config))
     for text in HOSTILE:
         asked = ours.for_languages("hin") if several else ours
         ids = asked.source_tokenizer.encode(text)
@@ -146,7 +146,7 @@ def assert_goes_on_as_here(ours: LoadedModel, folder: Path, model: Any) -> None:
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room, min_length=room)
         writer = TextGenerator(reader, config, NullReporter())
-        wanted = writer.shown(prompt) + writer.texts(prompt)[0].text
+        wanted = writer.prompt_text(prompt) + writer.texts(prompt)[0].text
         written = model.generate(**inputs, **({} if reader.through_ends else {"min_new_tokens": room}))
         assert written.shape[1] == reader.context
         assert tokenizer.decode(written[0], skip_special_tokens=True) == wanted
@@ -171,7 +171,7 @@ def test_running_text_goes_on_after_the_end_of_a_line(tmp_path: Path) -> None:
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room)
         writer = TextGenerator(reader, config, NullReporter())
-        wanted = writer.shown(prompt) + writer.texts(prompt)[0].text
+        wanted = writer.prompt_text(prompt) + writer.texts(prompt)[0].text
         assert tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True) == wanted
         breaks += wanted.count("\n") - prompt.count("\n")
     assert breaks > 4

@@ -9,7 +9,7 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.llama import rotary_rows
 from tfm.pipeline.model_io.huggingface.registry import class_for
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave
-from tfm.pipeline.model_io.loaded_model import untied
+from tfm.pipeline.model_io.loaded_model import remove_ties
 
 
 def test_importing_undoes_exporting() -> None:
@@ -23,10 +23,10 @@ def test_importing_undoes_exporting() -> None:
             "w", ("a", "b", "c"), (2, 3, 4), torch.randperm(9, generator=draw), torch.randperm(6, generator=draw), True
         ),
     ):
-        theirs = weight.exported(ours)
+        theirs = weight.export_tensors(ours)
         assert [*theirs] == [*weight.theirs]
-        assert torch.equal(weight.imported(theirs), ours)
-    both = Weight("w", ("a", "b"), (4, 5), transposed=True).exported(ours)
+        assert torch.equal(weight.import_tensor(theirs), ours)
+    both = Weight("w", ("a", "b"), (4, 5), transposed=True).export_tensors(ours)
     assert torch.equal(both["b"], ours[4:].t())
 
 
@@ -45,6 +45,6 @@ def test_every_weight_of_a_model_has_one_place_there() -> None:
         assert held_by.name == name
         table = list(held_by.weights(config))
         model = build(config, source_vocab=20, target_vocab=20)
-        assert {*untied(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
+        assert {*remove_ties(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
         placed = [name for weight in table for name in weight.theirs]
         assert len(placed) == len({*placed})
