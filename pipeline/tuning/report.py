@@ -10,7 +10,7 @@ from tfm.pipeline.tuning.results import Results, TrialResult, comparable_trials
 from tfm.pipeline.tuning.space import Parameter
 
 METHODS = {
-    "grid": "grid search over every configuration",
+    "grid": "grid search",
     "random": "random search (Bergstra and Bengio 2012)",
     "window": "random search in shifting windows (rounds of {window.trials_a_round} trials, windows of {window.size} "
     "values)",
@@ -21,7 +21,7 @@ METHODS = {
 }
 PRUNINGS = {
     "none": "",
-    "median": "; trials below the median of earlier ones at the same validation were ended",
+    "median": "; trials worse than the median of earlier finished ones at the same validation were ended",
     "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
 }
 UNTRAINED_LABELS = {"impossible": "could not be trained", "waiting": "not begun"}
@@ -42,6 +42,8 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
     """
     space = "; ".join(f"{each.key}: {each.in_words()}{_condition(each)}" for each in parameters)
     method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
+    if config.method == "grid" and not any(each.ended == "waiting" for each in results.trials):
+        method += " over every configuration"
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
     hours = sum(each.seconds for each in results.trials) / 3600
     updates = sum(each.updates for each in results.trials)

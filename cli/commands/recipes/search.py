@@ -93,7 +93,7 @@ def search(
         print_json(results.as_json(), indent=1)
     else:
         columns, rows = table(results)
-        reporter.table(f"{found.config.name}: {len(results.trials)} trials, the best first", columns, rows)
+        reporter.table(f"{found.config.name}: {title(len(results.trials))}", columns, rows)
 
 
 def _worker_command(arguments: list[str]) -> list[str]:
@@ -107,6 +107,12 @@ def _worker_command(arguments: list[str]) -> list[str]:
         else:
             kept.append(each)
     return kept
+
+
+def title(num_trials: int) -> str:
+    """The title of the table, which says where trials are left out."""
+    order = "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
+    return f"{num_trials} trials, the best {order}"
 
 
 def table(results: "Results") -> tuple[list[str], list[list[str]]]:

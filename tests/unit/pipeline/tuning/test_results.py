@@ -98,7 +98,7 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
     text = paragraph(CONFIG, parameters_of(CONFIG.space), some_results())
     for part in (
         "evolutionary search (generations of 12, 4 survivors",
-        "trials below the median of earlier ones",
+        "trials worse than the median of earlier finished ones",
         "by the loss of the validation set (seed 1)",
         "model.norm: one of pre, post",
         "training.schedule.warmup_steps: 10, 20 (only if model.norm = post)",
@@ -109,6 +109,16 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
         "trial 0 is not worse than it at p < 0.05",
     ):
         assert part in text
+
+
+def test_the_paragraph_says_every_configuration_only_where_none_is_left() -> None:
+    grid = CONFIG.model_copy(update={"method": "grid"})
+    some = some_results()
+    assert "by grid search over every configuration; " in paragraph(grid, parameters_of(CONFIG.space), some)
+    some = replace(some, trials=(*some.trials, trial(4, (), "waiting")))
+    text = paragraph(grid, parameters_of(CONFIG.space), some)
+    assert "by grid search; " in text
+    assert "Of 5 trials, 1 not begun; of the 4 others, trained" in text
 
 
 def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
