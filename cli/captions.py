@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 
 
 def reads_images(model: Path, step: str | None) -> bool:
-    """Return whether the model, or the training of which a checkpoint is asked for, reads images."""
+    """Return whether the model, or the training of which a checkpoint is asked for, reads images.
+
+    Raises DataError where there is no model: an image would be read as a text, and refused as no UTF-8.
+    """
+    from tfm.pipeline.artifacts.manifest import NAME, read_manifest
     from tfm.pipeline.model_io import model_folder
 
-    folder = model / "training" / "tokenizer" if step is not None else model_folder.model_folder(model)
+    if step is not None:
+        return model_folder.reads_images(model / "training" / "tokenizer")
+    folder = model_folder.model_folder(model)
+    if not (folder / NAME).exists():
+        read_manifest(folder, folder)
     return model_folder.reads_images(folder)
 
 

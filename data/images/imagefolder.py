@@ -8,6 +8,7 @@ the name of the folder in which it lies.
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
+from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names, spell_controls
@@ -128,10 +129,22 @@ def _image_path(folder: Path, table: Path, number: int, name: str) -> Path:
     file = table.parent / place
     try:
         if not file.is_file():
-            raise DataError(f"row {number}: there is no file {format_names([name])}", file=table)
+            raise DataError(
+                f"row {number}: there is no file {format_names([name])}{_similar_name_advice(table, name)}", file=table
+            )
     except OSError:  # of Python 3.11: a name that is too long
         raise DataError(f"row {number}: {format_names([name])!r} is not a file name", file=table) from None
     return resolve_inside(folder, file.relative_to(folder).as_posix(), table)
+
+
+def _similar_name_advice(table: Path, name: str) -> str:
+    """The file whose name differs in case or Unicode form alone, which other systems take for the same, as words."""
+    for file in table.parent.rglob("*"):
+        other = file.relative_to(table.parent).as_posix()
+        if normalize("NFC", other).casefold() == normalize("NFC", name).casefold():
+            how = "in case" if normalize("NFC", other) != normalize("NFC", name) else "in its Unicode form, NFC or NFD,"
+            return f"; {format_names([other])} differs {how} alone: write {FILE_NAME} as the file is called"
+    return ""
 
 
 def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:

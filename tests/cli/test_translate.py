@@ -41,6 +41,14 @@ def test_a_file_that_is_missing_is_called_missing_and_how_a_text_is_given(
     assert f"{name}: no such file; to translate a text: echo TEXT | tfm translate {stages.folder}" in said
 
 
+@pytest.mark.parametrize(("model", "why"), [("absent", "there is nothing here"), (".", "is not an artifact of tfm")])
+def test_a_model_that_is_missing_is_what_is_wrong_with_an_image(tmp_path: Path, model: str, why: str) -> None:
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    done = tfm("translate", tmp_path / model, tmp_path / "picture.png")
+    assert (done.code, done.out) == (65, "")
+    assert done.err.replace("\n", "") == f"{tmp_path / model}: {why}" + " (it has no manifest.json)" * (model == ".")
+
+
 def test_a_file_with_a_name_like_a_text_is_a_file(
     stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,8 @@ def search(
         print_json(results.as_json(), indent=1)
     else:
         columns, rows = table(results)
-        reporter.table(f"{found.config.name}: {title(len(results.trials))}", columns, rows)
+        num = len(results.trials)
+        reporter.table(f"{found.config.name}: {num} trials, the best {order_words(num)}", columns, rows)
 
 
 def _worker_command(arguments: list[str]) -> list[str]:
@@ -109,10 +110,9 @@ def _worker_command(arguments: list[str]) -> list[str]:
     return kept
 
 
-def title(num_trials: int) -> str:
-    """The title of the table, which says where trials are left out."""
-    order = "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
-    return f"{num_trials} trials, the best {order}"
+def order_words(num_trials: int) -> str:
+    """The words after "the best" in the table's title, which say where trials are left out."""
+    return "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
 
 
 def table(results: "Results") -> tuple[list[str], list[list[str]]]:

@@ -134,6 +134,18 @@ def test_what_is_not_in_order_is_said(tmp_path: Path) -> None:
     assert refused(tmp_path) == "metadata.jsonl: there is metadata.csv beside it: keep one of the two"
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "how"),
+    [("Rot/\u00fc.png", "Rot/u\u0308.png", "in its Unicode form, NFC or NFD,"), ("Rot/A.png", "rot/a.PNG", "in case")],
+)
+def test_a_name_that_other_systems_take_for_the_same_is_said(tmp_path: Path, name: str, file: str, how: str) -> None:
+    """macOS writes a name in NFD or NFC, and neither it nor Windows tells upper case from lower."""
+    draw(tmp_path, file)
+    (tmp_path / "metadata.csv").write_text(f"file_name,text\n{name},a\n", encoding="utf-8")
+    problem = f"there is no file {name}; {file} differs {how} alone: write file_name as the file is called"
+    assert refused(tmp_path) == f"metadata.csv: row 1: {problem}"
+
+
 def test_labels_of_folders_are_no_captions(tmp_path: Path) -> None:
     draw(tmp_path, "a/2.png")
     assert refused(tmp_path, ["text"]) == ": there is no metadata.csv, so no column text: labels are folders"
