@@ -83,6 +83,7 @@ def score_tests_once(
     folders: Sequence[Path],
     *,
     by: str | None = None,
+    reason: str | None = None,
     again: bool = False,
     named: EvaluationConfig | None = None,
     allow_external: bool = False,
@@ -95,6 +96,7 @@ def score_tests_once(
     Args:
         folders: the runs.
         by: the validation figure that chooses, if it is not the task's main one.
+        reason: how a search has chosen the only run; it stands in the ledger in place of `by`.
         again: whether tests that were used so before are scored again.
         named: the evaluation of the recipe that the user named in this call, if any; its commands may run.
         allow_external: whether commands and folders that only the run names may be used too.
@@ -111,10 +113,11 @@ def score_tests_once(
             a command or folder that the user did not.
     """
     choice = choose(read_candidates(distinct(folders)), by)
-    reporter.line(f"{choice.name}: chosen by {choice.words}")
+    reason = reason or choice.words
+    reporter.line(f"{choice.name}: chosen by {reason}")
     for each in choice.runs:
         check_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
-    chosen, several = f"{ledger.FINAL}: {choice.words}", [each.folder for each in choice.runs]
+    chosen, several = f"{ledger.FINAL}: {reason}", [each.folder for each in choice.runs]
     if not all(is_done(each, RunPaths(each.folder)) for each in choice.runs):
         # what a scoring of these seeds has entered before it was stopped is no use of the tests before
         own = joint_fingerprint(several) if len(several) > 1 else None

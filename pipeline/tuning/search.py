@@ -269,6 +269,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
+    reason = f"{search.config.metric} {best.value:.4g} of validation, the best of {len(found.ranked)} trials"
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
@@ -288,6 +289,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     chain.run(recipe, root=target.parent, command=command, reporter=reporter)
     score_tests_once(
         [target],
+        reason=reason,
         again=again,
         named=recipe.evaluation,
         command=command,

@@ -127,7 +127,8 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     assert tfm("search", file, *QUICK, "--report").code == 0
     # the tests' own ledger, beside all runs, has one look; what is done is no other, and a new choice would be
     looked = [json.loads(line) for line in Path("runs/ledger.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [(each["run"], each["chosen"][:7]) for each in looked] == [("last-final", "final: ")]
+    chosen = f"final: loss {made['loss']:.4g} of validation, the best of 2 trials"  # type: ignore[index,call-overload]
+    assert [(each["run"], each["chosen"]) for each in looked] == [("last-final", chosen)]
     assert tfm("search", file, *QUICK, "--final").code == 0
     # the model that was scored is there as long as another best one may not be scored
     scored = open_artifact(Path("runs/last-final/model")).fingerprint
