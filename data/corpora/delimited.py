@@ -113,7 +113,8 @@ def _column_index(path: Path, names: Sequence[str], column: str | None) -> int:
         return int(column)
     if column not in names:
         only_cr = "; its lines end in CR alone: convert them to LF" if "\r" in "".join(names) else ""
-        numbers = "" if only_cr else "; if it has no header, give columns by number (0, 1)"
+        has_header = bool(only_cr) or "file_name" in names  # which tables of images must have
+        numbers = "" if has_header else "; if it has no header, give columns by number (0, 1)"
         problem = f"there is no column {column!r}; its header names: {format_names(names)}{only_cr}{numbers}"
         raise DataError(problem, file=path, line=1)
     if names.count(column) > 1:
