@@ -106,6 +106,7 @@ def test_bytes_that_are_not_utf8_are_refused_before_anything_is_done(parameter: 
     assert f"argument {words.index(value) + 1} is not UTF-8: " in done.err
 
 
+@pytest.mark.few(12)
 @pytest.mark.usefixtures("texts")
 @pytest.mark.parametrize("value", ["nan", str(10**400), "a\nb", "٣", "x" * 300])
 @pytest.mark.parametrize("command", ["evaluate", "recipe", "tokenize"])

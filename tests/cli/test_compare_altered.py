@@ -131,6 +131,7 @@ CASES = [
 NAMES = [*(f"segments: {name}" for name in SEGMENTS), *(f"scores: {name}" for name in SCORES), *TEXTS, "a line more"]
 
 
+@pytest.mark.few(20)
 @pytest.mark.promise("bytes")
 @pytest.mark.parametrize(("change", "file"), CASES, ids=NAMES)
 def test_a_folder_that_was_changed_is_refused(folder: Path, change: Change, file: str, tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ def test_ctrl_c_promises_to_go_on_only_where_something_does(
     assert ("the same command begins again" in result.err) == (code == 130)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["SIGINT", "SIGTERM"]
 )

@@ -128,6 +128,7 @@ def test_noise_is_made_in_the_source_and_every_score_says_so(stages: Stages, cor
     assert {name: each["score"] for name, each in json.loads(none.out)["metrics"].items()} == clean
 
 
+@pytest.mark.slow
 def test_the_bench_of_noise_finds_the_same_scores(stages: Stages, corpora: Path) -> None:
     found = measure_run(stages.folder, [0.0, 0.2], 2, beam=2)
     assert found["figure"] == "bleu"

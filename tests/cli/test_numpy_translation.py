@@ -86,6 +86,7 @@ def test_they_are_the_translations_of_the_model(
             assert one["log_prob"] == pytest.approx(other["log_prob"], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_lines_that_come_one_by_one_and_then_many_are_all_translated_in_order(stages: Stages) -> None:
     many = [f"{first} {second}" for first in ("eins", "zwei", "drei", "vier") for second in ("fünf", "sechs", "eins")]
     wanted = [tfm("translate", stages.folder, stdin=line + "\n").out for line in ("drei", "vier eins", *many)]

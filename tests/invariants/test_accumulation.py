@@ -97,6 +97,7 @@ def test_two_processes_equal_one(of_large_batches: dict[str, Tensor], of_two: Pa
     assert difference(both[0], both[1]) == 0
 
 
+@pytest.mark.slow
 def test_a_training_by_two_processes_equals_one_that_accumulates(dataset: Path, of_two: Path, tmp_path: Path) -> None:
     """Dropout is on: which process has a batch changes no draw."""
     with in_float64():

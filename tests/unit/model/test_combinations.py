@@ -19,6 +19,7 @@ def in_words(choice: Choice) -> str:
     return " ".join(str(name) for name in choice.values())
 
 
+@pytest.mark.slow
 def test_all_combinations_go_together_or_hold_two_parts_that_do_not() -> None:
     apart = {two: refusal(pair) for pair in every_pair() for two in pairs(pair)}
     reasons = [reason for reason in apart.values() if reason is not None]

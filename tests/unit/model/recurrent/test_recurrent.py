@@ -506,6 +506,7 @@ def test_attention_weights_are_seen_in_one_place(attention: RecurrentAttention) 
     close(weights.sum(-1), torch.ones(1, 2, 3, dtype=F64))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("variant", [VARIANTS[0], VARIANTS[3], VARIANTS[4]], ids=str)
 def test_hypotheses_do_not_depend_on_their_batch(variant: dict[str, Any]) -> None:
@@ -528,6 +529,7 @@ def test_hypotheses_do_not_depend_on_their_batch(variant: dict[str, Any]) -> Non
 # What there is to choose
 
 
+@pytest.mark.slow
 def test_a_network_is_built_without_memory_for_it() -> None:
     with torch.device("meta"):
         for variant in VARIANTS:

@@ -74,6 +74,7 @@ def test_a_text_without_a_source_is_read_from_nothing() -> None:
             torch.testing.assert_close(predict(slice(None)), at_once[:, step], rtol=0, atol=1e-10)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_hypothesis_does_not_depend_on_what_is_beside_it(beam: int) -> None:
     model = network(positions="rotary")

@@ -92,6 +92,7 @@ def test_its_gradients_are_those_of_its_values(kind: str, causal: bool) -> None:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 @given(lengths=LENGTHS, filler=st.integers(1, 3), causal=st.booleans())
 def test_end_to_end_it_is_the_same(kind: str, lengths: list[int], filler: int, causal: bool) -> None:

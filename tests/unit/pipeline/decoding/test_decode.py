@@ -281,6 +281,7 @@ def test_a_target_beyond_the_model_has_no_probability():
         target_log_probs(small_transformer(), [[4], [4]], [[4], [4] * 12])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("beam", [1, 2])
 def test_a_free_seat_does_not_outrun_the_model(beam):
     model, rng = small_transformer(), np.random.default_rng(0)

@@ -39,6 +39,7 @@ def by_reading_anew(model: Any, pixels: torch.Tensor) -> list[int]:
     return found[1:-1]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_what_is_searched_is_what_the_model_says(encoder: str, decoder: str) -> None:

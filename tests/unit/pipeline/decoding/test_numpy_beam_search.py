@@ -23,6 +23,7 @@ with torch.no_grad():
 NETWORK = numpy_of(LOADED)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_it_finds_the_hypotheses_of_the_model_with_their_scores(data: st.DataObject) -> None:

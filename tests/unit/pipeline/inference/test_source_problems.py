@@ -23,6 +23,7 @@ class Listening(NullReporter):
         self.warnings.append(text)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char"])
 @pytest.mark.parametrize("task", ["translation", "classification"])
 def test_a_source_in_another_script_is_warned_of(kind, task):

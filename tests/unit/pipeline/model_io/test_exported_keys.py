@@ -69,6 +69,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "library"), CASES)
 def test_every_key_is_in_the_exported_model_or_refused(kind: str, library: str, tmp_path: Path) -> None:

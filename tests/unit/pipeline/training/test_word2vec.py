@@ -78,6 +78,7 @@ class Heard(NullReporter):
 # The steps
 
 
+@pytest.mark.few(2)
 @BOTH
 @pytest.mark.parametrize("words", [WHOLE, DRAWN], ids=["whole", "drawn"])
 def test_words_and_windows_are_those_of_a_whole_gradient(architecture: str, words: Any, dataset: Path) -> None:
