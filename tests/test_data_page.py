@@ -24,7 +24,7 @@ SPLITS = {"train": "train", "dev": "valid", "test": "test"}
 
 
 def rows() -> Iterator[tuple[str, str]]:
-    """What one has, and the line that reads it."""
+    """A file of the page, and the line that reads it."""
     for line in PAGE.read_text("utf-8").splitlines():
         match = re.fullmatch(r"\| (?P<have>.*) \| `(?P<line>data.*)` \|", line)
         if match is not None:

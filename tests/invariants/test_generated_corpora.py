@@ -155,7 +155,7 @@ def json_files(draw: Draw) -> Case:
 # Parquet
 
 
-def of_type(kind: str, cells: list[Any]) -> pa.Array:
+def make_array(kind: str, cells: list[Any]) -> pa.Array:
     """The cells as a column of a type of Arrow."""
     if kind.startswith("dictionary"):
         index = pa.int8() if kind.endswith("8") else pa.int32()
@@ -177,7 +177,7 @@ def parquet_files(draw: Draw) -> Case:
         length = {"min_size": 2, "max_size": 2} if kind == "fixed list" else {"max_size": 3}
         cell: st.SearchStrategy[Any] = st.lists(texts(), **length) if "list" in kind else texts()
         cells = draw(st.lists(st.none() | cell, min_size=count, max_size=count))
-        column = of_type(kind, cells)
+        column = make_array(kind, cells)
         kinds.append(kind)
         within = draw(st.sampled_from([[], ["in"], ["in", "a"], ["in", "a", "b"]]))
         for name in reversed(within):
@@ -304,7 +304,7 @@ def labelled_files(draw: Draw) -> Case:
 
 
 def xml_text(draw: Draw) -> str:
-    """What XML can hold; it reads CR and CRLF as a line break."""
+    """A text that XML can hold, with CR and CRLF as the line breaks that it reads."""
     allowed = texts("\r").map(lambda text: re.sub("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "x", text))
     return draw(allowed)  # type: ignore[no-any-return]
 

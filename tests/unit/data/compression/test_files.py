@@ -110,7 +110,7 @@ LIES = {"shorter": 50, "longer": 10**6, "endless": 2**32 - 2}
 @pytest.mark.parametrize("field", [20, 24], ids=["packed", "unpacked"])
 @pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
 def test_an_archive_that_lies_about_its_size(kind: int, field: int, size: int, tmp_path: Path) -> None:
-    """What is read is verified by its checksum, which a size that is too small cannot pass."""
+    """The checksum refuses bytes whose stated size is too small."""
     text = random.Random(1).randbytes(100).hex()
     content = bytearray(zipped(text.encode(), compression=kind))
     struct.pack_into("<I", content, content.rindex(b"PK\1\2") + field, size)

@@ -65,7 +65,7 @@ def lines_of(out: Path, event: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == event]
 
 
-class Heard(NullReporter):
+class ReporterSpy(NullReporter):
     """A reporter that keeps warnings."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def test_draws_follow_from_seed_step_and_row(dataset: Path) -> None:
 
 @BOTH
 def test_a_training_learns_and_resumes_as_if_it_never_stopped(architecture: str, dataset: Path, tmp_path: Path) -> None:
-    config, heard = model_of(architecture), Heard()
+    config, heard = model_of(architecture), ReporterSpy()
     schedule = {"name": "constant", "peak": 0.2, "warmup_steps": 2}
     changes: dict[str, Any] = {"ema": 0.9, "accumulate": 2, "schedule": schedule}
     whole = run(dataset, tmp_path / "whole", sgd(max_steps=40, **changes), model=config, reporter=heard)
@@ -179,7 +179,7 @@ def test_weights_that_become_too_large_end_the_training(dataset: Path, tmp_path:
     ],
 )
 def test_keys_of_a_whole_gradient_ask_for_one(change: Any, reason: str | None, dataset: Path, tmp_path: Path) -> None:
-    heard = Heard()
+    heard = ReporterSpy()
     run(dataset, tmp_path, sgd(max_steps=3, **change), model=model_of(), reporter=heard)
     assert [each.rpartition(": ")[2] for each in heard.warnings] == ([] if reason is None else [reason])
     assert all((line["gradient_norm"] is None) == (reason is None) for line in lines_of(tmp_path, "train"))
@@ -198,7 +198,7 @@ def test_the_loop_is_for_one_process_on_a_cpu() -> None:
 
 @pytest.mark.parametrize(("words", "name"), [({}, "sgd"), (WHOLE, "adam")], ids=["softmax", "adam"])
 def test_other_losses_and_optimizers_have_a_gradient(words: Any, name: str, dataset: Path, tmp_path: Path) -> None:
-    heard = Heard()
+    heard = ReporterSpy()
     run(dataset, tmp_path, sgd(max_steps=3, optimizer={"name": name}), model=model_of(words=words), reporter=heard)
     assert lines_of(tmp_path, "train")[0]["gradient_norm"] > 0
     assert not heard.warnings
