@@ -65,41 +65,41 @@ class ErrorHandler:
                     command(*args, **kwargs)
                 sys.stdout.flush()
             except Stopped as error:
-                self._leave(f"{error}{_resume_hint()}", error.exit_code, error)
+                self._exit_with_error(f"{error}{_resume_hint()}", error.exit_code, error)
             except TfmError as error:
-                self._leave(str(error), error.exit_code, error)
+                self._exit_with_error(str(error), error.exit_code, error)
             except BrokenPipeError as error:
-                self._leave("", IO_ERROR, error)  # the reader of our output closed it
+                self._exit_with_error("", IO_ERROR, error)  # the reader of our output closed it
             except (MemoryError, RuntimeError, ImportError) as error:
                 if not is_out_of_memory(error):
                     raise
-                self._leave(OUT_OF_MEMORY, DataError.exit_code, error)
+                self._exit_with_error(OUT_OF_MEMORY, DataError.exit_code, error)
             except OSError as error:
                 if is_out_of_memory(error):
-                    self._leave(OUT_OF_MEMORY, DataError.exit_code, error)
+                    self._exit_with_error(OUT_OF_MEMORY, DataError.exit_code, error)
                 # Errors of files name them; the standard streams have no name.
                 place = error.filename2 or error.filename or "stdin or stdout"
-                self._leave(f"{place}: {error.strerror or error}", IO_ERROR, error)
+                self._exit_with_error(f"{place}: {error.strerror or error}", IO_ERROR, error)
             except KeyboardInterrupt as error:
                 if command.__name__ in RESUMABLE_COMMANDS:
                     kept = "stopped; finished work is kept, and the same command resumes"
-                    self._leave(f"{kept}{_resume_hint()}", Stopped.exit_code, error)
-                self._leave(f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED, error)
+                    self._exit_with_error(f"{kept}{_resume_hint()}", Stopped.exit_code, error)
+                self._exit_with_error(f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED, error)
             except BaseException as error:
                 if type(error).__name__ != "PanicException":  # of `tokenizers`, which names no class for it
                     raise
-                self._leave(f"its tokenizer fails on this text ({error!s:.200}): is it whole?", 65, error)
+                self._exit_with_error(f"its tokenizer fails on this text ({error!s:.200}): is it whole?", 65, error)
 
         return handled
 
-    def _leave(self, text: str, exit_code: int, error: BaseException) -> NoReturn:
+    def _exit_with_error(self, text: str, exit_code: int, error: BaseException) -> NoReturn:
         with suppress(OSError):
             if self.debug:
                 print_message(traceback.format_exc().rstrip("\n"))
             if text:
                 print_message(text, stderr_of(error))
-        _flush(sys.stdout)
-        _flush(sys.stderr)
+        _flush_stream(sys.stdout)
+        _flush_stream(sys.stderr)
         raise typer.Exit(exit_code)
 
 
@@ -112,7 +112,7 @@ def _resume_hint() -> str:
     return f"{note}:\n  {shlex.join(masked)}"
 
 
-def _flush(stream: TextIO) -> None:
+def _flush_stream(stream: TextIO) -> None:
     """Flush the output; if that fails, the stream is redirected to /dev/null."""
     try:
         stream.flush()

@@ -63,7 +63,7 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
     cells = [[cell(value) for value in row] for row in rows]
     columns = [*map(one_line, columns)]
     widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
-    right = _numeric(columns, rows)
+    right = _are_numeric(columns, rows)
 
     def line(texts: Sequence[str]) -> str:
         parts = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
@@ -72,7 +72,7 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
     return [line(columns), "  ".join("-" * width for width in widths), *map(line, cells)]
 
 
-def _numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
+def _are_numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
     """Return for each column whether it has only numbers, as values or already as text (1,234 or <5.2 % or 1:02 or 3 ±
     1* or ∞).
     """
@@ -166,7 +166,7 @@ class TerminalReporter:
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         self._console.print(Text(one_line(title), style="bold"))  # a table's own title is wrapped to the table's width
         table = Table(box=None, header_style="dim", pad_edge=False)
-        for column, numeric in zip(columns, _numeric(columns, rows), strict=True):
+        for column, numeric in zip(columns, _are_numeric(columns, rows), strict=True):
             table.add_column(Text(one_line(column)), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(cell(value)) for value in row))

@@ -39,10 +39,10 @@ def with_options(command: Callable[[Any], None]) -> Callable[..., None]:
 def flags_of(options: object, *names: str) -> dict[str, object]:
     """The values of some fields, by flag or metavar as messages name them."""
     hints = get_type_hints(type(options), include_extras=True)
-    return {_flag(hints[name]): getattr(options, name) for name in names}
+    return {_flag_type(hints[name]): getattr(options, name) for name in names}
 
 
-def _flag(hint: Any) -> str:
+def _flag_type(hint: Any) -> str:
     (info,) = (each for each in hint.__metadata__ if isinstance(each, ParameterInfo))
     if isinstance(info, ArgumentInfo):
         return str(info.metavar).strip("[].")

@@ -9,14 +9,14 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
-def _words(given: object) -> object:
+def _split_command(given: object) -> object:
     """The words of a command: of a text as a shell splits it, of a list as they are."""
     if isinstance(given, str):
         return tuple(shlex.split(given))
     return tuple(given) if isinstance(given, list) else given  # as strict validation wants it
 
 
-def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+def _check_command(words: tuple[str, ...]) -> tuple[str, ...]:
     if not words or not words[0]:
         raise ValueError("the command is empty")
     if any("\0" in word for word in words):
@@ -24,7 +24,7 @@ def _command(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-def _name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not re.fullmatch(r"\w[\w.+-]{0,39}", name):
         raise ValueError("a metric's name has at most 40 letters, digits, `.`, `_`, `+` and `-`")
     return name
@@ -35,11 +35,11 @@ class ExternalMetric(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[str, AfterValidator(_name)] = Field(description="of the score, in tables and in scores.json")
+    name: Annotated[str, AfterValidator(_check_name)] = Field(description="of the score, in tables and in scores.json")
     command: Annotated[
         tuple[str, ...],
-        BeforeValidator(_words, json_schema_input_type=str | list[str]),
-        AfterValidator(_command),
+        BeforeValidator(_split_command, json_schema_input_type=str | list[str]),
+        AfterValidator(_check_command),
     ] = Field(description="a list of words, or one text that is split as in a shell; no shell runs it")
     limit: float = Field(3600.0, gt=0, description="seconds that it may take for one test set")
     higher_is_better: bool = True

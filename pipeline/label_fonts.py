@@ -7,13 +7,13 @@ from typing import Any
 
 from tfm.data.errors import format_names
 
-USUAL = "DejaVu Sans"  # comes with matplotlib
+DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
 MAX_FONTS = 5  # a picture is seldom of more scripts
 
 
 def font_style(texts: Iterable[str]) -> dict[str, Any]:
     """The settings for matplotlib's `rc_context` with which texts are drawn; none where its own font has them all."""
-    families, _ = _choose(frozenset("".join(texts)))
+    families, _ = _choose_fonts(frozenset("".join(texts)))
     return {"font.family": list(families)} if len(families) > 1 else {}
 
 
@@ -22,7 +22,7 @@ def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
 
     An SVG holds its texts, and the program that shows it chooses the fonts.
     """
-    _, missing = _choose(frozenset("".join(texts)))
+    _, missing = _choose_fonts(frozenset("".join(texts)))
     if not missing or file.suffix.lower() == ".svg":
         return None
     shown = format_names(sorted(missing), " ", max_chars=40)
@@ -30,13 +30,13 @@ def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
 
 
 @cache
-def _choose(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+def _choose_fonts(characters: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The usual font and, in turn, the one that has most of the missing characters; and those that none has."""
     from matplotlib.font_manager import findfont
 
-    families: tuple[str, ...] = (USUAL,)
+    families: tuple[str, ...] = (DEFAULT_FONT,)
     missing = {each for each in characters if each.isprintable() and not each.isspace()}
-    missing -= _characters_of(findfont(USUAL))
+    missing -= _characters_of(findfont(DEFAULT_FONT))
     while missing and len(families) <= MAX_FONTS:
         name, found = max(
             ((name, missing & _characters_of(file)) for name, file in _installed_fonts().items()),

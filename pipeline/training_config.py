@@ -209,7 +209,7 @@ class TrainingConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _ends(cls, given: object) -> object:
+    def _check_ends(cls, given: object) -> object:
         if isinstance(given, dict) and given.get("max_steps") is None and given.get("max_epochs") is None:
             return {**given, "max_epochs": DEFAULT_EPOCHS}
         return given

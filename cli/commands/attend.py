@@ -107,7 +107,7 @@ def attend(
     elif report is not None:
         for table in report.tables():
             reporter.table(*table)
-    for file, content in _files(f"Attention of {model}", read, view, report, out, png):
+    for file, content in _output_files(f"Attention of {model}", read, view, report, out, png):
         with raise_cannot_write(file):
             replace_bytes(file, content)
         reporter.line(f"written: {file}")
@@ -128,7 +128,7 @@ def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> N
     print_data(json.dumps(found, allow_nan=False))
 
 
-def _files(
+def _output_files(
     title: str,
     read: "AttentionTrace | None",
     view: "View | None",

@@ -93,7 +93,9 @@ def compare(
         reject_flags(
             {"--test": test, "--each": each, "--plot": plot}, "is of runs: outputs have one test set and no training"
         )
-        _outputs(runs, source, reference or [], baseline, metric or [], sort, sets, (html, markdown, latex, as_json))
+        _compare_outputs(
+            runs, source, reference or [], baseline, metric or [], sort, sets, (html, markdown, latex, as_json)
+        )
         return
     reject_flags({"--set": sets}, "is for outputs: a run was scored by its recipe")
     found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=one_row_per_run if each else group_by_seed)
@@ -104,10 +106,10 @@ def compare(
     if plot is not None and (warning := boxes_warning(plot, (run.name for run in found.runs))) is not None:
         reporter.warn(warning)
     tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json)
-    _show(found, tested, metrics, (html, markdown, latex, as_json))
+    _show_and_write_comparison(found, tested, metrics, (html, markdown, latex, as_json))
 
 
-def _show(
+def _show_and_write_comparison(
     found: "Comparison", tested: "Outcome", metrics: Sequence[str], shown: tuple[Path | None, bool, bool, bool]
 ) -> None:
     """Print a comparison, and write its page; shown: the page, and whether as Markdown, LaTeX or JSON."""
@@ -121,7 +123,7 @@ def _show(
     elif latex:
         print_data(in_latex(found, tested, metrics))
     else:
-        _print(found, tested, metrics, markdown=markdown)
+        _print_comparison(found, tested, metrics, markdown=markdown)
     if html is not None:
         _write_page(found, tested, metrics, html)
     for look in tested.looked_at:
@@ -130,7 +132,7 @@ def _show(
         make_reporter().warn(note)
 
 
-def _outputs(
+def _compare_outputs(
     words: Sequence[Path],
     source: Path | None,
     references: Sequence[Path],
@@ -166,10 +168,12 @@ def _outputs(
     external = [each.name for each in found.evaluation.external if each.name in known]
     names = metrics_named([*metrics, *external], found.comparison) if metrics else known
     tested = run_tests(found.comparison, names, reporter, systems=found.systems)
-    _show(found.comparison, replace(tested, looked_at=enter_outputs(found, outputs, reporter)), names, shown)
+    _show_and_write_comparison(
+        found.comparison, replace(tested, looked_at=enter_outputs(found, outputs, reporter)), names, shown
+    )
 
 
-def _print(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
+def _print_comparison(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
     """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
     from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import differences, table

@@ -67,18 +67,18 @@ def embed(
         reject_flags({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
-    from tfm.pipeline.inference.neighbours import PICTURES, WordVectors, frequent, read_classes
+    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, WordVectors, frequent, read_classes
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    if picture is not None and picture.suffix not in PICTURES:
-        raise typer.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param_hint="--picture")
+    if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
+        raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
     for file in filter(None, (out, picture)):
         check_folder_of(file)
     reporter = make_reporter(tables_on_stdout=True)
     known = WordVectors.from_model(load_model(model_folder(model), device or "auto"), side or "target")
     found = dict(_neighbor_lists(known, nearest or (), analogy, count or NUM_NEIGHBOURS))
     shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
-    files = list(_files(known, out, picture, shown))
+    files = list(_output_files(known, out, picture, shown))
     if as_json:
         print_json({title: [vars(each) for each in rows] for title, rows in found.items()})
     else:
@@ -106,7 +106,7 @@ def _neighbor_lists(
         yield f"{second} - {first} + {third}", known.analogous(first, second, third, count)
 
 
-def _files(
+def _output_files(
     known: "WordVectors", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents. shown: the words of the picture, with the class of each."""

@@ -30,9 +30,9 @@ from tfm.cli.streams import print_json
 from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
 
-FILES = ("model", "source", "hypotheses", "reference")
-SEARCH = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise")
-SCORING = ("metric", "lowercase", "wordnet", "stride", "seed")
+FILE_OPTIONS = ("model", "source", "hypotheses", "reference")
+SEARCH_OPTIONS = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise")
+SCORING_OPTIONS = ("metric", "lowercase", "wordnet", "stride", "seed")
 Scores = dict[str, Any]
 """The content of scores.json."""
 
@@ -151,30 +151,30 @@ def evaluate(options: EvaluateOptions) -> None:
     model finds the right one of some texts the likeliest. The table goes to stdout; with --json the content of
     scores.json instead.
     """
-    scores = _way(options)(options)
+    scores = _choose_evaluation(options)(options)
     if options.as_json:
         print_json(scores, indent=2)
 
 
-def _way(options: EvaluateOptions) -> Callable[[EvaluateOptions], Scores]:
+def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], Scores]:
     """The way to evaluate that the options ask for."""
     if options.final:
-        return _final
+        return _evaluate_final
     only_final = flags_of(options, "runs", "by", "again", "allow_external")
     reject_flags(only_final, "is for --final; otherwise give a model with --model")
     if options.choices is not None or options.contrast is not None:
-        return _alternatives
+        return _evaluate_alternatives
     if options.recipe is not None:
-        return _tests
+        return _evaluate_tests
     require(options.reference or None, "--reference")
     if options.model is not None and options.hypotheses is None and options.source is None:
-        return _texts
-    return _files
+        return _evaluate_texts
+    return _evaluate_files
 
 
-def _final(options: EvaluateOptions) -> Scores:
+def _evaluate_final(options: EvaluateOptions) -> Scores:
     """Score the test sets of one of some runs."""
-    others = flags_of(options, *FILES, *SEARCH, *SCORING, "choices", "contrast", "out")
+    others = flags_of(options, *FILE_OPTIONS, *SEARCH_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
     others |= {"--set": None if options.recipe else options.sets}
     reject_flags(others, "not allowed with --final: the run says what is scored, and how")
     runs = options.runs or []
@@ -203,9 +203,14 @@ def _final(options: EvaluateOptions) -> Scores:
     )
 
 
-def _alternatives(options: EvaluateOptions) -> Scores:
+def _evaluate_alternatives(options: EvaluateOptions) -> Scores:
     """Score which of some texts is likelier."""
-    others = {*FILES, *SEARCH, *SCORING, "recipe", "sets"} - {"model", "ensemble", "to", "source_language"}
+    others = {*FILE_OPTIONS, *SEARCH_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
+        "model",
+        "ensemble",
+        "to",
+        "source_language",
+    }
     option = "--choices" if options.contrast is None else "--contrast"
     both = options.contrast is not None and options.choices
     reject_flags(
@@ -231,10 +236,11 @@ def _alternatives(options: EvaluateOptions) -> Scores:
     )
 
 
-def _tests(options: EvaluateOptions) -> Scores:
+def _evaluate_tests(options: EvaluateOptions) -> Scores:
     """Score the test sets of a recipe."""
     reject_flags(
-        flags_of(options, *FILES, *SEARCH), "not allowed with --recipe, which scores the recipe's translations"
+        flags_of(options, *FILE_OPTIONS, *SEARCH_OPTIONS),
+        "not allowed with --recipe, which scores the recipe's translations",
     )
     assert options.recipe is not None
     from tfm.cli.console import make_reporter
@@ -248,10 +254,11 @@ def _tests(options: EvaluateOptions) -> Scores:
     return content
 
 
-def _texts(options: EvaluateOptions) -> Scores:
+def _evaluate_texts(options: EvaluateOptions) -> Scores:
     """Score how probable a model finds some texts."""
     reject_flags(
-        flags_of(options, *SEARCH), "give --source as well: without it a text is scored, and nothing is translated"
+        flags_of(options, *SEARCH_OPTIONS),
+        "give --source as well: without it a text is scored, and nothing is translated",
     )
     assert options.model is not None
     from tfm.cli.console import make_reporter
@@ -270,10 +277,10 @@ def _texts(options: EvaluateOptions) -> Scores:
     )
 
 
-def _files(options: EvaluateOptions) -> Scores:
+def _evaluate_files(options: EvaluateOptions) -> Scores:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
-        searched = flags_of(options, *(name for name in SEARCH if name != "ensemble"))
+        searched = flags_of(options, *(name for name in SEARCH_OPTIONS if name != "ensemble"))
         reject_flags(searched, "not allowed with --hypotheses, when nothing is translated")
     reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
     if options.hypotheses is None and options.model is None:

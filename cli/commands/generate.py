@@ -94,7 +94,7 @@ def generate(
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
         reject_flags({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
-        _score(folders, _prompts(prompt), choices, through_ends, jsonl, device or "auto")
+        _write_scores(folders, _read_prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
     from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig
@@ -109,9 +109,9 @@ def generate(
     )
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
-    for each, words in _pair_with_forced_words(_prompts(prompt), forced):
+    for each, words in _pair_with_forced_words(_read_prompts(prompt), forced):
         if streams:
-            _stream(writer, each, apart=num_texts > 0)
+            _stream_text(writer, each, apart=num_texts > 0)
             num_texts += 1
             continue
         texts = writer.texts(each, words)
@@ -121,21 +121,21 @@ def generate(
             continue
         for text in texts:
             if num_texts and writer.through_ends:
-                _print(SEPARATOR)
-            _print(writer.prompt_text(each) + text.text)
+                _print_text(SEPARATOR)
+            _print_text(writer.prompt_text(each) + text.text)
             num_texts += 1
 
 
-def _stream(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
+def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
     """Print one text while it is generated."""
     if apart and writer.through_ends:
-        _print(SEPARATOR)
+        _print_text(SEPARATOR)
     for some in writer.stream(prompt):
-        _print(some, end="")
-    _print("")
+        _print_text(some, end="")
+    _print_text("")
 
 
-def _score(
+def _write_scores(
     models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
 ) -> None:
     """Print the log-probability of each line of a file after each prompt."""
@@ -150,10 +150,10 @@ def _score(
             print_json({"prompt": prompt, "choices": [asdict(each) for each in found]})
             sys.stdout.flush()
         else:
-            _print("\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in found))
+            _print_text("\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in found))
 
 
-def _prompts(prompt: str | None) -> Iterable[str]:
+def _read_prompts(prompt: str | None) -> Iterable[str]:
     """The prompt that was given, else the lines of stdin."""
     if prompt is not None:
         return [prompt]
@@ -180,7 +180,7 @@ def _pair_with_forced_words(prompts: Iterable[str], file: Path | None) -> Iterat
         yield prompt, split_phrases(line)
 
 
-def _print(text: str, end: str = "\n") -> None:
+def _print_text(text: str, end: str = "\n") -> None:
     """Print and flush: a program at the other end of a pipe may wait for the answer before it writes the next
     prompt."""
     print_data(text, end)

@@ -27,16 +27,16 @@ def inspect(
     from tfm.pipeline.reports.run_folder import is_run
 
     if is_run(folder):
-        _run(folder, as_json)
+        _inspect_run(folder, as_json)
         return
     report = inspect_artifact(folder)
     if as_json:
         _print_json(report)
     else:
-        _print(lines(report))
+        _print_lines(lines(report))
 
 
-def _run(folder: Path, as_json: bool) -> None:
+def _inspect_run(folder: Path, as_json: bool) -> None:
     """Print the contents of a run. A damaged artifact in it is an error, raised after everything is printed."""
     from tfm.pipeline.errors import DataError
     from tfm.pipeline.reports import run_folder
@@ -46,8 +46,8 @@ def _run(folder: Path, as_json: bool) -> None:
     if as_json:
         _print_json(report)
     else:
-        _print(_lines_of_run(report))
-    damaged = [each.name for each in parts if each.kind == run_folder.DAMAGED]
+        _print_lines(_lines_of_run(report))
+    damaged = [each.name for each in parts if each.kind == run_folder.DAMAGED_STATUS]
     if damaged:
         raise DataError(f"damaged: {', '.join(damaged)}; make them again", file=folder)
 
@@ -73,7 +73,7 @@ def _print_json(report: Mapping[str, Any]) -> None:
     print_json(report, indent=2)
 
 
-def _print(found: Iterator[str]) -> None:
+def _print_lines(found: Iterator[str]) -> None:
     from tfm.pipeline.errors import printable
 
     print_data("\n".join(printable(line) for line in found))
@@ -97,7 +97,7 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _named_values(label, report[label])
     yield "lineage"
     yield f"  {report['stage']} {report['fingerprint'][:SHOWN_OF_FINGERPRINT]}  {report['path']}"
-    yield from _tree(report["inputs"], "  ", set())
+    yield from _lineage_tree(report["inputs"], "  ", set())
 
 
 def _named_values(label: str, value: object) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _named_values(label: str, value: object) -> Iterator[str]:
         yield f"  {'' if number else label:<11}  {key} {f'{each:.6g}' if isinstance(each, float) else each}"
 
 
-def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[str]:
+def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[str]:
     """The tree of inputs; an artifact already in the tree (`shown`) is not expanded again."""
     for number, (label, each) in enumerate(inputs.items(), 1):
         last = number == len(inputs)
@@ -120,7 +120,7 @@ def _tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[s
         yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
         if not again:
             shown.add(fingerprint)
-            yield from _tree(below, f"{indent}{'   ' if last else '│  '}", shown)
+            yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown)
 
 
 def _source_text(fingerprint: str) -> str:

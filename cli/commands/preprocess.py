@@ -48,9 +48,9 @@ def preprocess(
     """
     languages = {"source_language": source_language, "target_language": to}
     flags = {
-        "data.train": [_files(train, languages)] if train else None,
-        "data.valid": _files(valid, languages) if valid else None,
-        "data.tests": {"test": _files(test, languages)} if test else None,
+        "data.train": [_corpus_settings(train, languages)] if train else None,
+        "data.valid": _corpus_settings(valid, languages) if valid else None,
+        "data.tests": {"test": _corpus_settings(test, languages)} if test else None,
         "data.batch_tokens": batch_tokens,
         "data.limits.max_length": max_length,
         "data.limits.max_ratio": max_ratio,
@@ -71,6 +71,6 @@ def preprocess(
     preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=make_reporter())
 
 
-def _files(pair: Pair, languages: Mapping[str, str | None]) -> dict[str, str]:
+def _corpus_settings(pair: Pair, languages: Mapping[str, str | None]) -> dict[str, str]:
     said = {key: code for key, code in languages.items() if code is not None}
     return {"format": "text", "source": str(pair[0]), "target": str(pair[1]), **said}

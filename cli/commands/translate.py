@@ -159,14 +159,14 @@ def translate(options: TranslateOptions) -> None:
     if options.strategy == "sample":
         reject_flags(flags_of(options, "beam"), "is for searching, and not for --strategy sample")
     if options.recipe is not None:
-        _tests(options, options.recipe)
+        _translate_tests(options, options.recipe)
         return
     first = require(options.model, "MODEL")
     from tfm.pipeline.config import DecodingConfig
 
     decoding = config_section(DecodingConfig, options.sets, options.decoding_flags)
-    _check(options)
-    load = partial(_load, options)
+    _check_options(options)
+    load = partial(_load_model, options)
     with ExitStack() as held:
         if reads_images(first, options.step):
             named = named_images(options.file, options.more, first)
@@ -174,14 +174,14 @@ def translate(options: TranslateOptions) -> None:
                 files = options.prefixes, options.forced
                 images_into_folder(options.folders, named, decoding, files, options.out, options.device or "auto")
                 return
-            print_captions(load, named, decoding, *_constraints(options), options.jsonl)
+            print_captions(load, named, decoding, *_constraint_texts(options), options.jsonl)
             return
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
         text = text_file(options.file, first, held)
         if options.out is not None:
             _translate_into_folder(options, text, decoding, options.out)
             return
-        constraints = _constraints(options)
+        constraints = _constraint_texts(options)
         translated = partial(_lines_by_torch, load, decoding, *constraints)
         is_plain = options.step is None and not options.ensemble and constraints == (None, None)
         if is_plain and options.device in (None, "auto", "cpu"):
@@ -190,7 +190,7 @@ def translate(options: TranslateOptions) -> None:
         _translate_to_stdout(translated, text, decoding, options.jsonl)
 
 
-def _tests(options: TranslateOptions, recipe: Path) -> None:
+def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
     """Translate the test sets of a recipe."""
     others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "jsonl")
     reject_flags(
@@ -201,7 +201,7 @@ def _tests(options: TranslateOptions, recipe: Path) -> None:
     stage_of_recipe("translate", recipe, options.sets, flags, options.out)
 
 
-def _check(options: TranslateOptions) -> None:
+def _check_options(options: TranslateOptions) -> None:
     """Raise BadParameter for options that exclude each other."""
     reject_flags(
         {"--prefixes": None if options.prefix is None else options.prefixes}, "give either --prefix or --prefixes"
@@ -218,12 +218,12 @@ def _check(options: TranslateOptions) -> None:
         reject_flags(flags_of(options, "prefix"), "with --out use --prefixes FILE")
 
 
-def _constraints(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
+def _constraint_texts(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
     """The prefix and the forced words of each line."""
-    return _starts(options.prefix, options.prefixes), _lines_of(options.forced)
+    return _prefix_texts(options.prefix, options.prefixes), _lines_of(options.forced)
 
 
-def _load(options: TranslateOptions) -> "LoadedModel":
+def _load_model(options: TranslateOptions) -> "LoadedModel":
     """Load the model, the ensemble or, with --step, the checkpoint that translates."""
     device = options.device or "auto"
     if options.step is None:
@@ -319,7 +319,7 @@ def _translate_to_stdout(
         print_hypotheses(number, source, found, config, jsonl)
 
 
-def _starts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
+def _prefix_texts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
     """The prefix of each line's translation."""
     lines = _lines_of(prefixes)
     return itertools.repeat(prefix) if lines is None and prefix is not None else lines

@@ -17,7 +17,7 @@ from tfm.pipeline.attention_page.page import render
 from tfm.pipeline.attention_page.picture import view_of
 from tfm.pipeline.errors import RecipeError
 
-HEIGHT = "40rem"
+FRAME_HEIGHT = "40rem"
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Attention:
         kind: encoder, decoder or cross; by default cross where there is one, else the only one. Raises RecipeError for
         one that the model does not have.
         """
-        return np.stack([each.weights for each in self.reading.layers(self._kind(kind))])
+        return np.stack([each.weights for each in self.reading.layers(self._default_kind(kind))])
 
     def tokens(self, kind: Kind | None = None) -> tuple[list[str], list[str]]:
         """The T queries and the S keys, as the page shows them."""
-        axes = self.reading.axes[self._kind(kind)]
+        axes = self.reading.axes[self._default_kind(kind)]
         return [each.text for each in axes.queries], [each.text for each in axes.keys]
 
     def html(self) -> str:
@@ -70,7 +70,7 @@ class Attention:
         """The page in a frame of its own: its script sees nothing of the notebook."""
         return (
             f'<iframe title="{escape(self.title)}" sandbox="allow-scripts" srcdoc="{escape(self.html())}" '
-            f'style="width: 100%; height: {HEIGHT}; border: 0"></iframe>'
+            f'style="width: 100%; height: {FRAME_HEIGHT}; border: 0"></iframe>'
         )
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Attention:
         sizes = ", ".join(f"{kind} {'x'.join(map(str, self.weights(kind).shape))}" for kind in self.kinds)
         return f"<Attention {self.source!r}{said}: {sizes}>"
 
-    def _kind(self, kind: Kind | None) -> Kind:
+    def _default_kind(self, kind: Kind | None) -> Kind:
         there = self.kinds
         if kind is None:
             return view_of(self.reading).kind

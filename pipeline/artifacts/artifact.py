@@ -151,7 +151,7 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
             with naming_path(plan.folder):
                 draft = Draft(version)
                 yield draft
-                _seal(plan, draft, command, began)
+                _write_manifest(plan, draft, command, began)
                 _refuse_foreign(plan, place)  # much may have been put there since the work began
                 replace_atomically(version, place)
         except BaseException:
@@ -211,11 +211,11 @@ def _refuse_foreign(plan: Plan, path: Path) -> None:
         raise CannotWrite(f"{plan.folder}: {problem} or choose another folder") from error
     if manifest.stage != plan.stage:
         raise CannotWrite(f"{plan.folder}: was made by {manifest.stage!r}; choose another folder")
-    if foreign := _files(path) - manifest.files.keys() - {NAME}:
+    if foreign := _list_files(path) - manifest.files.keys() - {NAME}:
         raise CannotWrite(f"{plan.folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
 
 
-def _files(folder: Path) -> set[str]:
+def _list_files(folder: Path) -> set[str]:
     """All paths under a folder except folders, links among them, relative to it."""
     names: set[str] = set()
     for parent, folders, files in os.walk(folder):
@@ -224,7 +224,7 @@ def _files(folder: Path) -> set[str]:
     return names
 
 
-def _seal(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> None:
+def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> None:
     """Bring the draft to disk, its manifest last."""
     found, folders = tree(draft.folder)
     files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}

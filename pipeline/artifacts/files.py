@@ -140,8 +140,8 @@ def sha256_of(path: Path) -> str:
     before = os.stat(path)
     if not stat.S_ISREG(before.st_mode):
         raise DataError("not a regular file, so it cannot be an input", file=path)
-    key = _key(before)
-    large = before.st_size >= hash_cache.LARGE
+    key = _stat_key(before)
+    large = before.st_size >= hash_cache.MIN_CACHED_BYTES
     known = _hash_cache.get(key) or (hash_cache.recall(_escape_key(key)) if large else None)
     if known is not None:
         _hash_cache[key] = known
@@ -149,7 +149,7 @@ def sha256_of(path: Path) -> str:
     now = time.time_ns()
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        unchanged = key == _key(os.fstat(file.fileno()))
+        unchanged = key == _stat_key(os.fstat(file.fileno()))
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
         _hash_cache[key] = digest
         if large:
@@ -197,7 +197,7 @@ def tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.stat_res
     return dict(sorted(files.items())), folders[::-1]
 
 
-def _key(status: os.stat_result) -> tuple[int, int, int, int, int]:
+def _stat_key(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 

@@ -37,7 +37,7 @@ def lock(folder: Path) -> Iterator[None]:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     _held_locks.add(descriptor)
     try:
-        _acquire(descriptor, folder)
+        _acquire_lock(descriptor, folder)
         try:
             yield
         finally:
@@ -57,7 +57,7 @@ def writer(folder: Path) -> str | None:
     except (OSError, DataError):
         return None
     number, _, host = name.partition(" ")
-    if not number.isdecimal() or (host == socket.gethostname() and not _alive(int(number))):
+    if not number.isdecimal() or (host == socket.gethostname() and not _is_alive(int(number))):
         return None
     return f"process {number}" if host == socket.gethostname() else f"process {number} on {host}"
 
@@ -67,11 +67,11 @@ def _lock_file(path: Path) -> Path:
     return path.parent / f".{path.name}.lock"
 
 
-def _acquire(descriptor: int, folder: Path) -> None:
+def _acquire_lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        problem = f"{folder}: {_holder(descriptor)} is writing it; wait for it to end, or stop it"
+        problem = f"{folder}: {_read_holder(descriptor)} is writing it; wait for it to end, or stop it"
         raise FolderLockedError(problem) from None
     except OSError as error:
         problem = f"{folder}: this file system does not support locks ({error.strerror}); choose another folder"
@@ -81,7 +81,7 @@ def _acquire(descriptor: int, folder: Path) -> None:
         os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
 
 
-def _holder(descriptor: int) -> str:
+def _read_holder(descriptor: int) -> str:
     """Name the holder of the lock, "another process" if it is not known.
 
     The holder writes its name after taking the lock, and one killed leaves its name behind: therefore a name is
@@ -93,13 +93,13 @@ def _holder(descriptor: int) -> str:
         if number.isdecimal() and host:
             if host != socket.gethostname():
                 return f"process {number} on {host}"
-            if _alive(int(number)):
+            if _is_alive(int(number)):
                 return f"process {number}"
         time.sleep(0.005)
     return "another process"
 
 
-def _alive(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except PermissionError:

@@ -18,23 +18,23 @@ from pathlib import Path
 from tfm.pipeline.artifacts.no_symlinks import open_below, remove_below, replace_below
 from tfm.pipeline.errors import CannotWrite
 
-LARGE = 8 * 2**20  # bytes; below, hashing is no slower than remembering
+MIN_CACHED_BYTES = 8 * 2**20  # bytes; below, hashing is no slower than remembering
 MAX_ENTRIES = 1000
 MAX_BYTES = 2**20
 
 
 def recall(key: str) -> str | None:
     """Return the remembered sha256, in hex, of the file with this key."""
-    return _read().get(key)
+    return _read_cache().get(key)
 
 
 def project_memory(key: str, digest: str) -> None:
     """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
     with suppress(OSError, RuntimeError, CannotWrite):
-        known = _read()
+        known = _read_cache()
         known.pop(key, None)
         known[key] = digest
-        place = _place()
+        place = _cache_file()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = place.with_name(f"{place.name}.{secrets.token_hex(8)}")  # a cache may be shared: nobody guesses it
         try:
@@ -45,15 +45,15 @@ def project_memory(key: str, digest: str) -> None:
             remove_below(place.parent, draft)
 
 
-def _place() -> Path:
+def _cache_file() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tfm" / "hashes.json"
 
 
-def _read() -> dict[str, str]:
+def _read_cache() -> dict[str, str]:
     """Read the cached hashes; none where the file was not written by this package."""
     try:
-        descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(_cache_file(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > MAX_BYTES:

@@ -148,7 +148,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
         what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
         raise DataError(what, file=path) from None
     try:
-        return _parse(data, path, folder)
+        return _parse_manifest(data, path, folder)
     except ValueError as error:
         raise DataError(f"{error}; make {path} again", file=path / NAME) from None
 
@@ -227,7 +227,7 @@ def _detecting_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
 
 def _read_verified(folder: Path, stage: str | tuple[str, ...] | None, must_match: Input | None) -> Manifest:
     manifest = read_manifest(folder, Path(os.path.realpath(folder)))
-    _verify(manifest)
+    _verify_fingerprint(manifest)
     wanted = (stage,) if isinstance(stage, str) else stage
     if wanted is not None and manifest.stage not in wanted:
         raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
@@ -236,7 +236,7 @@ def _read_verified(folder: Path, stage: str | tuple[str, ...] | None, must_match
     return manifest
 
 
-def _verify(manifest: Manifest) -> None:
+def _verify_fingerprint(manifest: Manifest) -> None:
     """Compare the files of an artifact with its manifest."""
     remedy = "make the artifact again"
     found, _ = tree(manifest.folder, manifest.path)
@@ -256,7 +256,7 @@ def _verify(manifest: Manifest) -> None:
             raise DataError(f"{name!r} was changed since it was made (sha256 differs); {remedy}", file=manifest.path)
 
 
-def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
+def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:
     document = parse_json(data)
     if "tfm_format" not in document:
         raise ValueError("is not a manifest of tfm")
@@ -268,14 +268,17 @@ def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
     manifest = Manifest(
         path=path,
         folder=folder,
-        stage=_get(document, "stage", str),
-        fingerprint=_get(document, "fingerprint", str),
-        command=mask_command([_is(each, str, "command") for each in _get(document, "command", list)]),
-        config=_get(document, "config", dict),
-        inputs={label: _input(each) for label, each in _get(document, "inputs", dict).items()},
-        files={_safe(name): _entry(each) for name, each in _get(document, "files", dict).items()},
-        seed=None if document.get("seed", 0) is None else _get(document, "seed", int),
-        figures=_get(document, "figures", dict),
+        stage=_get_typed(document, "stage", str),
+        fingerprint=_get_typed(document, "fingerprint", str),
+        command=mask_command([_check_type(each, str, "command") for each in _get_typed(document, "command", list)]),
+        config=_get_typed(document, "config", dict),
+        inputs={label: _parse_input(each) for label, each in _get_typed(document, "inputs", dict).items()},
+        files={
+            _check_file_name(name): _parse_file_entry(each)
+            for name, each in _get_typed(document, "files", dict).items()
+        },
+        seed=None if document.get("seed", 0) is None else _get_typed(document, "seed", int),
+        figures=_get_typed(document, "figures", dict),
         made={key: document.get(key) for key in PROVENANCE_KEYS},
     )
     own = fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
@@ -284,39 +287,39 @@ def _parse(data: bytes, path: Path, folder: Path) -> Manifest:
     return manifest
 
 
-def _get(document: dict[str, Any], key: str, kind: type[_T]) -> _T:
-    return _is(document.get(key), kind, key)
+def _get_typed(document: dict[str, Any], key: str, kind: type[_T]) -> _T:
+    return _check_type(document.get(key), kind, key)
 
 
-def _is(value: object, kind: type[_T], key: str) -> _T:
+def _check_type(value: object, kind: type[_T], key: str) -> _T:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"has no valid `{key}`")
     return value
 
 
-def _safe(name: str) -> str:
+def _check_file_name(name: str) -> str:
     parts = name.split("/")
     if name == NAME or any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
         raise ValueError(f"lists a file outside the artifact: {name!r:.80}")
     return name
 
 
-def _entry(raw: object) -> FileEntry:
-    entry = _is(raw, dict, "files")
-    size, digest = _get(entry, "size", int), _get(entry, "sha256", str)
+def _parse_file_entry(raw: object) -> FileEntry:
+    entry = _check_type(raw, dict, "files")
+    size, digest = _get_typed(entry, "size", int), _get_typed(entry, "sha256", str)
     if size < 0 or not re.fullmatch("[0-9a-f]{64}", digest):
         raise ValueError("has no valid `files`")
     return FileEntry(size, digest)
 
 
-def _input(raw: object) -> Input:
-    entry = _is(raw, dict, "inputs")
+def _parse_input(raw: object) -> Input:
+    entry = _check_type(raw, dict, "inputs")
     path = entry.get("path")
     if path is not None:
-        _is(path, str, "inputs")
-    lineage = _get(entry, "lineage", dict)
+        _check_type(path, str, "inputs")
+    lineage = _get_typed(entry, "lineage", dict)
     if lineage:
-        _get(lineage, "stage", str), _get(lineage, "fingerprint", str)
-        for each in _get(lineage, "inputs", dict).values():
-            _input(each)
-    return Input(_get(entry, "fingerprint", str), path, lineage)
+        _get_typed(lineage, "stage", str), _get_typed(lineage, "fingerprint", str)
+        for each in _get_typed(lineage, "inputs", dict).values():
+            _parse_input(each)
+    return Input(_get_typed(entry, "fingerprint", str), path, lineage)

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from tfm.pipeline.errors import CannotWrite
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-_MODES = {
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_MODE_FLAGS = {
     "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
     "w": os.O_WRONLY | os.O_CREAT,
     "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
@@ -76,7 +76,7 @@ def open_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
         OSError: it cannot be opened.
     """
     check_no_symlinks(root, file)
-    flags = _MODES[mode.replace("b", "")] | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    flags = _MODE_FLAGS[mode.replace("b", "")] | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         with folder_below(root, file.parent) as parent:
             descriptor = os.open(file.name, flags, 0o666, dir_fd=parent)
@@ -150,7 +150,7 @@ def folder_below(root: Path, folder: Path) -> Iterator[int]:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in folder.relative_to(root).parts:
-            below = os.open(part, _FOLDER, dir_fd=descriptor)
+            below = os.open(part, _FOLDER_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
         yield descriptor

@@ -11,7 +11,7 @@ from tfm.pipeline import distribution
 from tfm.pipeline.runtime.cpu import processor
 
 PACKAGES = {"tfm": distribution.NAME, "torch": "torch", "tokenizers": "tokenizers"}  # by the manifest's key
-_ROOT = Path(__file__).resolve().parents[2]
+_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @cache
@@ -29,11 +29,11 @@ def versions() -> dict[str, str | None]:
 @cache
 def git_commit() -> str | None:
     """The commit this code was run from, with `-dirty` after it where files differ; None outside a checkout."""
-    top = _git("rev-parse", "--show-toplevel")
+    top = _run_git("rev-parse", "--show-toplevel")
     # An environment inside somebody's checkout is not that checkout's code.
-    if top is None or Path(top).resolve() != _ROOT:
+    if top is None or Path(top).resolve() != _REPOSITORY:
         return None
-    return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return _run_git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
 @cache
@@ -50,8 +50,8 @@ def gpus(folder: Path) -> list[str]:
     return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
 
 
-def _git(*arguments: str) -> str | None:
-    command = ["git", "--no-optional-locks", "-C", str(_ROOT), *arguments]
+def _run_git(*arguments: str) -> str | None:
+    command = ["git", "--no-optional-locks", "-C", str(_REPOSITORY), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):

@@ -95,11 +95,14 @@ class HeadReport:
         who = ("attention", "layer", "head")
         title = f"What heads do in {self.sentences:,} sentences: percent of attention, entropy in bits"
         columns = (*who, *PLACES, "separators", "entropy", "% of max")
-        tables = [Table(title, columns, [(*_head_cells(each), *_places(each)) for each in self.measures])]
+        tables = [Table(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
             tags = _sort_tags(each.tags or {} for each in tagged)
-            rows = [(*_head_cells(each), *(_percent((each.tags or {}).get(tag, 0)) for tag in tags)) for each in tagged]
+            rows = [
+                (*_head_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
+                for each in tagged
+            ]
             tables.append(Table("Percent of attention by tag", (*who, *tags), rows))
         if frequent := head_syntax.rows(self.relations):
             title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
@@ -139,8 +142,8 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
     left_out: Counter[str] = Counter()
     num_sentences = 0
     with reporter.bar("reading", None, "sentences") as bar:
-        for found, sentence, words in _readings(loaded, read_sentences(files), config, left_out):
-            _add(found, None if words is None else [sentence.tags[word] for word in words], sums)
+        for found, sentence, words in _trace_sentences(loaded, read_sentences(files), config, left_out):
+            _add_trace(found, None if words is None else [sentence.tags[word] for word in words], sums)
             if words is not None and any(each is not None for each in sentence.governors):
                 _add_syntax(found, sentence, words, syntax)
             num_sentences += 1
@@ -156,7 +159,7 @@ def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, 
     return HeadReport(num_sentences, measures, tuple(syntax.relations()))
 
 
-def _readings(
+def _trace_sentences(
     loaded: LoadedModel, sentences: Iterator[Sentence], config: DecodingConfig, left_out: Counter[str]
 ) -> Iterator[tuple[AttentionTrace, Sentence, list[int] | None]]:
     """Each sentence as the model reads it, with the word of each of its pieces; counts those that it cannot read."""
@@ -176,7 +179,9 @@ def _readings(
             yield trace_attention(loaded, sentence.text, ids, target), sentence, words
 
 
-def _add(found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]) -> None:
+def _add_trace(
+    found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]
+) -> None:
     """Add the attention in a sentence; that of attention spread evenly is taken from each kind's first layer."""
     for each in found.attentions:
         axes, weights = found.axes[each.kind], each.weights.astype(np.float64)
@@ -264,13 +269,13 @@ def _head_cells(of: Measure) -> tuple[object, ...]:
     return of.kind if of.layer else f"{of.kind}, evenly", of.layer or "–", of.head or "–"
 
 
-def _places(of: Measure) -> tuple[object, ...]:
+def _measure_row(of: Measure) -> tuple[object, ...]:
     shares = (of.previous, of.same, of.next, of.separators)
-    most = "–" if of.of_maximum is None else _percent(of.of_maximum)
-    return *map(_percent, shares), f"{of.entropy:.2f}", most
+    most = "–" if of.of_maximum is None else _format_percent(of.of_maximum)
+    return *map(_format_percent, shares), f"{of.entropy:.2f}", most
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 

@@ -65,7 +65,7 @@ def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words:
         words: the word of each piece of the source.
         num_words: the number of words (W).
     """
-    to_word, from_word = _membership(axes.keys, words, num_words), _membership(axes.queries, words, num_words)
+    to_word, from_word = _word_membership(axes.keys, words, num_words), _word_membership(axes.queries, words, num_words)
     means = from_word / np.maximum(from_word.sum(0), 1)
     found: Shares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
     found[:, np.eye(num_words, dtype=bool)] = MASKED_SCORE
@@ -73,7 +73,7 @@ def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words:
     return found
 
 
-def _membership(tokens: Sequence[Token], words: Sequence[int], num_words: int) -> Shares:
+def _word_membership(tokens: Sequence[Token], words: Sequence[int], num_words: int) -> Shares:
     """(tokens, W): 1 where a token is a piece of a word."""
     found = np.zeros((len(tokens), num_words))
     for row, token in enumerate(tokens):
@@ -160,10 +160,10 @@ def rows(relations: Iterable[Relation]) -> list[Row]:
     for each in relations:
         if each.words >= MIN_COUNT and (each.name not in best or each.share > best[each.name].share):
             best[each.name] = each
-    return [_row(each) for each in best.values()]
+    return [_relation_row(each) for each in best.values()]
 
 
-def _row(of: Relation) -> Row:
+def _relation_row(of: Relation) -> Row:
     offset = f"{of.offset:+d}"
     shares = f"{100 * of.share:.1f}", f"{100 * of.offset_share:.1f}"
     return of.name, of.towards, of.words, of.kind, of.layer, of.head, shares[0], offset, shares[1]

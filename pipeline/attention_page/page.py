@@ -100,21 +100,21 @@ def render(title: str, read: AttentionTrace | None, view: View | None, report: H
     Returns:
         HTML.
     """
-    parts = [] if read is None else [_panel(read)]
-    parts += [] if report is None else [_table(table) for table in report.tables()]
+    parts = [] if read is None else [_panel_html(read)]
+    parts += [] if report is None else [_table_html(table) for table in report.tables()]
     if read is not None:
-        parts.append(f'<script type="application/json" id="data">{script_json(_data(read, view))}</script>')
+        parts.append(f'<script type="application/json" id="data">{script_json(_page_data(read, view))}</script>')
     return frame_page(title, "\n".join(parts), style=STYLE, script=None if read is None else SCRIPT)
 
 
-def _panel(read: AttentionTrace) -> str:
+def _panel_html(read: AttentionTrace) -> str:
     texts = f"<span>{as_html(read.source)}</span>"
     if read.target is not None:
         texts += f"<span>→ {as_html(read.target)}</span>"
     return PANEL.format(texts=texts, space=SPACE, image="" if read.image is None else IMAGE)
 
 
-def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
+def _page_data(read: AttentionTrace, view: View | None) -> dict[str, object]:
     """The data that the script draws: for each kind of attention its tokens and, by layer, the weights of each head."""
     kinds = [
         {
@@ -133,10 +133,10 @@ def _data(read: AttentionTrace, view: View | None) -> dict[str, object]:
     start = {"kind": 0, "layer": 0, "head": -1}
     if view is not None:
         start = {"kind": list(read.axes).index(view.kind), "layer": (view.layer or 1) - 1, "head": (view.head or 0) - 1}
-    return {"kinds": kinds, "start": start, "image": None if read.image is None else _image(read.image)}
+    return {"kinds": kinds, "start": start, "image": None if read.image is None else _image_data(read.image)}
 
 
-def _image(image: Image) -> dict[str, object]:
+def _image_data(image: Image) -> dict[str, object]:
     """The image as the script draws it: red, green and blue of each pixel, in base64."""
     height, width, channels = image.pixels.shape
     colours = np.repeat(image.pixels, 3 // channels, axis=2)
@@ -150,15 +150,15 @@ def _image(image: Image) -> dict[str, object]:
     }
 
 
-def _table(table: Table) -> str:
+def _table_html(table: Table) -> str:
     """Numbers to the right, the rest to the left."""
-    head = "".join(f"<th{_side(i)}>{as_html(column)}</th>" for i, column in enumerate(table.columns))
+    head = "".join(f"<th{_side_class(i)}>{as_html(column)}</th>" for i, column in enumerate(table.columns))
     rows = "".join(
-        "<tr>" + "".join(f"<td{_side(i)}>{as_html(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
+        "<tr>" + "".join(f"<td{_side_class(i)}>{as_html(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
         for row in table.rows
     )
     return f'<h2>{as_html(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
 
 
-def _side(column: int) -> str:
+def _side_class(column: int) -> str:
     return ' class="number"' if column else ""

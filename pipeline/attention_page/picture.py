@@ -19,14 +19,14 @@ from tfm.pipeline.label_fonts import font_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CELL = 0.24  # inches
+CELL_INCHES = 0.24  # inches
 IMAGES_PER_ROW = 5
 AXES: dict[Kind, tuple[str, str]] = {
     "encoder": ("source token that is attended to", "source token"),
     "decoder": ("token that is attended to", "token read"),
     "cross": ("source", "target"),
 }
-_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
+_PLOT_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
 
 
 @dataclass(frozen=True)
@@ -97,26 +97,26 @@ def picture(read: AttentionTrace, view: View) -> bytes:
     from matplotlib.figure import Figure
 
     axes_of, weights = read.axes[view.kind], weights_of(read, view)
-    with matplotlib.rc_context(_STYLE | font_style(labels_of(read, view))), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context(_PLOT_STYLE | font_style(labels_of(read, view))), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        size = (max(3.2, CELL * weights.shape[1] + 1.8), max(2.0, CELL * weights.shape[0] + 1.8))
+        size = (max(3.2, CELL_INCHES * weights.shape[1] + 1.8), max(2.0, CELL_INCHES * weights.shape[0] + 1.8))
         if read.image is not None and axes_of.on_image == ("keys",):
             figure = _words_on_image(read.image, axes_of.queries, weights)
             figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
-            return _png(figure)
+            return _encode_png(figure)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.imshow(weights, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         axes.xaxis.tick_top()
         axes.xaxis.set_label_position("top")
-        axes.set_xticks(range(weights.shape[1]), _labels(axes_of.keys), rotation=90, parse_math=False)
-        axes.set_yticks(range(weights.shape[0]), _labels(axes_of.queries), parse_math=False)
+        axes.set_xticks(range(weights.shape[1]), _tick_labels(axes_of.keys), rotation=90, parse_math=False)
+        axes.set_yticks(range(weights.shape[0]), _tick_labels(axes_of.queries), parse_math=False)
         columns, rows = AXES[view.kind]
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
         figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
-        return _png(figure)
+        return _encode_png(figure)
 
 
 def _words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "Figure":
@@ -138,7 +138,7 @@ def _words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "
     return figure
 
 
-def _png(figure: "Figure") -> bytes:
+def _encode_png(figure: "Figure") -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
     return buffer.getvalue()
@@ -147,8 +147,8 @@ def _png(figure: "Figure") -> bytes:
 def labels_of(read: AttentionTrace, view: View) -> list[str]:
     """The tokens beside a picture."""
     axes_of = read.axes[view.kind]
-    return [*_labels(axes_of.keys), *_labels(axes_of.queries)]
+    return [*_tick_labels(axes_of.keys), *_tick_labels(axes_of.queries)]
 
 
-def _labels(tokens: Sequence[Token]) -> list[str]:
+def _tick_labels(tokens: Sequence[Token]) -> list[str]:
     return [token.text for token in tokens]

@@ -180,7 +180,7 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
         numbers = torch.arange(len(read))
         told = loaded.model.split_inputs(numbers, Layout.from_lengths(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
-    return {"encoder": Axes(read, read, _notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
+    return {"encoder": Axes(read, read, _word_notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
 
 
 def teacher_forced_axes(
@@ -202,8 +202,8 @@ def teacher_forced_axes(
     """
     heard, said = _target_tokens(loaded, [*lead, *target]), _target_tokens(loaded, [*lead[1:], *target, EOS_ID])
     return {
-        "decoder": Axes(heard, heard, _notes("then says", said)),
-        "cross": Axes(said, read, _notes("said after", heard), ("keys",) if an_image else ()),
+        "decoder": Axes(heard, heard, _word_notes("then says", said)),
+        "cross": Axes(said, read, _word_notes("said after", heard), ("keys",) if an_image else ()),
     }
 
 
@@ -213,11 +213,11 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
         _run_pair(loaded, source, target)
         read, said = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
         tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
-        return {"decoder": Axes(tokens, tokens, (*_notes("", read), *_notes("then says", said)))}
+        return {"decoder": Axes(tokens, tokens, (*_word_notes("", read), *_word_notes("then says", said)))}
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
     loaded.model.read(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     tokens = (*_target_tokens(loaded, [BOS_ID]), *_source_tokens(loaded, source))
-    return {"decoder": Axes(tokens, tokens, _notes("", tokens))}
+    return {"decoder": Axes(tokens, tokens, _word_notes("", tokens))}
 
 
 def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
@@ -226,7 +226,7 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
     loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     begin = (token(reader(loaded), BOS_ID),) if loaded.config.begin_token else ()
     tokens = (*begin, *_source_tokens(loaded, [*source, EOS_ID]))
-    return {"encoder": Axes(tokens, tokens, _notes("", tokens))}
+    return {"encoder": Axes(tokens, tokens, _word_notes("", tokens))}
 
 
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
@@ -274,7 +274,7 @@ def token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
     return Token(printable(text.replace(" ", SPACE)), separates, place)
 
 
-def _notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:
+def _word_notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(f"{word} {each.text}" if word else "" for each in tokens)
 
 

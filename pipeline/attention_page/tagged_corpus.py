@@ -61,13 +61,13 @@ def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
         elif tagged:
             for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), WORD_SPACE):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)
-                governors = _governors(ids, heads, columns[0], file)
+                governors = _parse_governors(ids, heads, columns[0], file)
                 yield Sentence(" ".join(text), tuple(tags), governors, tuple(relations))
         else:
             yield from map(Sentence, open_lines(file))
 
 
-def _governors(ids: Sequence[str], heads: Sequence[str], text: str, file: Path) -> tuple[int | None, ...]:
+def _parse_governors(ids: Sequence[str], heads: Sequence[str], text: str, file: Path) -> tuple[int | None, ...]:
     """The governor of each word as its place in the sentence, given as its number there."""
     places: dict[str, int | None] = {number: place for place, number in enumerate(ids)}
     places |= {ROOT: None, UNKNOWN: None}

@@ -12,7 +12,7 @@ from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.reports.training_curves import STYLE, escape_label
 
 FORMATS = ("svg", "png")
-LINES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
+LINE_STYLES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
 
 
 def draw(runs: Sequence[RunSummary], file: Path) -> None:
@@ -45,7 +45,7 @@ def picture(runs: Sequence[RunSummary], kind: str) -> bytes:
         for number, (name, curve) in enumerate((run.name, run.curve) for run in runs):
             if curve is None:
                 continue
-            look = {"color": f"C{number % 10}", "linestyle": LINES[number // 10 % len(LINES)]}
+            look = {"color": f"C{number % 10}", "linestyle": LINE_STYLES[number // 10 % len(LINE_STYLES)]}
             by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=escape_label(name), **look)
             by_second.plot(curve.seconds, curve.losses, marker=".", linewidth=1.3, **look)
         for axes, under in ((by_step, "updates"), (by_second, "seconds of updates")):

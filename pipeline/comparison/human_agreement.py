@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.pipeline.scoring.metrics.external import CUT
+from tfm.pipeline.scoring.metrics.external import ELLIPSIS
 from tfm.pipeline.significance.human_agreement_table import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"
@@ -48,7 +48,7 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
         return agreement_with_people(metric, difference) if _is_of_the_table(metric, signature) else None
     if any(part.partition(":")[0] in OTHER_SOURCES for part in signature.split("|")):
         return None
-    usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(CUT)
+    usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
     if usual or COMET22 in f"{metric} {command}":
         return agreement_with_people("comet22", 100 * difference)
     return None

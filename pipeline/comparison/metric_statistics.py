@@ -83,18 +83,18 @@ def count(
     scored = [run for run in runs if name in run.figures and run.name in systems]
     has_base = any(run.name == base for run in scored)
     beside = [run for run in scored if has_base and found.is_comparable(run, name)]
-    known, missing = _statistics(metric, beside, systems)
+    known, missing = _statistics_by_system(metric, beside, systems)
     missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE) for run in scored]
     compared, alone = {run.name for run in beside} if known else {base}, {}
     for run in scored:
         if run.name not in compared:
-            own, without = _statistics(metric, [run], systems)
+            own, without = _statistics_by_system(metric, [run], systems)
             alone.update(own)
             missing += without
     return MetricStatistics(known, alone, list(dict.fromkeys(missing)))
 
 
-def _statistics(
+def _statistics_by_system(
     metric: str, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> tuple[dict[str, SegmentStatistics], list[MetricNote]]:
     """Statistics of runs on one test set; none where the first, whose texts the others need, has none.

@@ -125,7 +125,7 @@ def run_tests(
             if each_run:
                 by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))
             by_row[metric], without = _estimate_rows(found, metric, counted, by_run.get(metric, {}))
-            remarks += [*without, *_contradictions(metric, by_row[metric])]
+            remarks += [*without, *_contradiction_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
@@ -186,10 +186,10 @@ def _estimate_rows(
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
         why = {name: ONE_SEED if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
         remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
-    return _correct({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
+    return _correct_p_values({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
 
 
-def _correct(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
+def _correct_p_values(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
     """The rows with Holm's correction over their own tests: those of single seeds, in no row, are none of them."""
     tested = {name: each.versus for name, each in measured.items() if each.versus is not None}
     p_values = dict(zip(tested, holm([each.p for each in tested.values()]), strict=True))
@@ -207,7 +207,7 @@ def _no_interval_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> li
     return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
 
 
-def _contradictions(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
+def _contradiction_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """Rows whose difference is significant though it may as well be 0, by the interval.
 
     Randomization tests whether it matters which system wrote a segment. Between systems that differ in kind (one writes

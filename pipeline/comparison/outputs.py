@@ -187,7 +187,9 @@ def _scored_files(
     files = {each.name: _hypotheses_of(each) for each in outputs}
     lines = read_aligned_files({**{f"output {name}": file for name, file in files.items()}, **given})
     columns = [lines[name] for name in given if name.startswith("reference ")]
-    texts = "|".join(f"{_label(name)}:{Input.from_file(file).fingerprint[:12]}" for name, file in given.items())
+    texts = "|".join(
+        f"{_check_system_name(name)}:{Input.from_file(file).fingerprint[:12]}" for name, file in given.items()
+    )
     name = references[0].name
     found = []
     for each in outputs:
@@ -216,7 +218,7 @@ def _scored_files(
     return found
 
 
-def _label(name: str) -> str:
+def _check_system_name(name: str) -> str:
     """A text as signatures call it."""
     return name.removesuffix(" 1").replace(" ", "_")
 
@@ -233,7 +235,7 @@ def _hypotheses_of(output: Output) -> Path:
 
 def _scored_folder(output: Output) -> tuple[RunSummary, System]:
     """Read a folder of `tfm evaluate --out`: its scores, and the texts that they are of."""
-    made, content = read_artifact(output.path, _content, "evaluate")
+    made, content = read_artifact(output.path, _read_scores, "evaluate")
     known, figures, (first, *_), texts = content
     name = first.name
     about = "|".join(
@@ -255,7 +257,7 @@ def _scored_folder(output: Output) -> tuple[RunSummary, System]:
     return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
 
 
-def _content(made: Manifest) -> Any:
+def _read_scores(made: Manifest) -> Any:
     shown = made.path / "scores.json"
     with reading_scores(shown, again="score again"):
         evaluations = from_json(read_json(made.folder / "scores.json", shown=shown))

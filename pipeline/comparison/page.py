@@ -94,7 +94,7 @@ def render(
     """
     parts = []
     for name, columns in tables.items():
-        parts += [f"<h2>{as_html(name)}</h2>", _columns(name, columns)]
+        parts += [f"<h2>{as_html(name)}</h2>", _columns_html(name, columns)]
     parts += [as_list(sentences), "<h2>Notes</h2>" if notes else "", as_list(notes)]
     for each in found:
         parts += test_section(each)
@@ -127,7 +127,7 @@ def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[C
     return columns if rows else []
 
 
-def _columns(name: str, columns: Sequence[Column]) -> str:
+def _columns_html(name: str, columns: Sequence[Column]) -> str:
     heads = [head(each.heading, each.numeric) for each in columns]
     cells = ([cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
     return table_box(name, heads, list(zip(*cells, strict=True)), names=True)

@@ -56,7 +56,7 @@ class Comparison:
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:
         """Whether a figure of the run can be compared with that of the baseline."""
-        return _matters(name, run) == _matters(name, self.beside[name])
+        return _result_key(name, run) == _result_key(name, self.beside[name])
 
     def row_compares(self, row: Row, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
@@ -87,7 +87,7 @@ class Comparison:
             for name in run.figures:
                 if not self.is_comparable(run, name):
                     other = self.beside[name]
-                    why = describe_difference(_matters(name, run), _matters(name, other))
+                    why = describe_difference(_result_key(name, run), _result_key(name, other))
                     reasons.setdefault((other.name, why), []).append(name)
             found += [f"{run.name}: {', '.join(n)}: not comparable with {o}: {why}" for (o, why), n in reasons.items()]
         return found
@@ -116,10 +116,10 @@ def compare_runs(
         RecipeError: no run has the figure or test set.
     """
     paths = [path for path in folders if path.name != LEDGER] or list(folders)  # as runs/* has it
-    if baseline is not None and _real(baseline) not in map(_real, paths):
+    if baseline is not None and _real_path(baseline) not in map(_real_path, paths):
         paths = [baseline, *paths]
-    first_named = {_real(path): path for path in reversed(paths)}  # a run that is named twice is one
-    paths = [path for path in dict.fromkeys(paths) if first_named[_real(path)] == path]
+    first_named = {_real_path(path): path for path in reversed(paths)}  # a run that is named twice is one
+    paths = [path for path in dict.fromkeys(paths) if first_named[_real_path(path)] == path]
     names = [name_of(path) for path in paths]
     runs = [
         read_run(path, name if names.count(name) == 1 else str(path), test)
@@ -129,7 +129,9 @@ def compare_runs(
         why = "; ".join(f"{run.name} {note}" for run in runs for note in run.notes)
         raise RecipeError(f"--test {test}: no run was scored on it" + (f": {why}" if why else ""))
     base = next(
-        run for run, path in zip(runs, paths, strict=True) if baseline is None or _real(baseline) == _real(path)
+        run
+        for run, path in zip(runs, paths, strict=True)
+        if baseline is None or _real_path(baseline) == _real_path(path)
     )
     differs = {}
     for run in runs:
@@ -147,7 +149,7 @@ def compare_runs(
     return Comparison(rows, of_base, beside, differs, order, test)
 
 
-def _real(folder: Path) -> str:
+def _real_path(folder: Path) -> str:
     """The real path of a run's model, which identifies the run; the folder is that of the run or the model's own."""
     return os.path.realpath(folder if (folder / "manifest.json").exists() else folder / "model")
 
@@ -180,5 +182,5 @@ def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
     return sorted(rows, key=sort_key)
 
 
-def _matters(name: str, run: RunSummary) -> tuple[str, ...]:
+def _result_key(name: str, run: RunSummary) -> tuple[str, ...]:
     return comparable_parts(name.partition(".")[2], run.figures[name].signature)

@@ -72,7 +72,7 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[Row]:
         groups += [group] if len(seeds) == len(group) else [[run] for run in group]
     place = {run.name: number for number, run in enumerate(runs)}
     groups.sort(key=lambda group: place[group[0].name])
-    stems = [_stem(group) for group in groups]
+    stems = [_common_stem(group) for group in groups]
     taken = [run.name for run in runs]
     return [
         Row(stem if stem is not None and stems.count(stem) == 1 and stem not in taken else _all_names(group), group)
@@ -107,7 +107,7 @@ def _config_digest(run: RunSummary) -> str:
     return sha256_of_json({key: to_jsonable(value) for key, value in run.config.items() if key != "seed"})
 
 
-def _stem(runs: Sequence[RunSummary]) -> str | None:
+def _common_stem(runs: Sequence[RunSummary]) -> str | None:
     """The common name of the runs of one `tfm run --seeds`; None for other runs."""
     if len(runs) == 1:
         return None

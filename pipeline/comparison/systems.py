@@ -159,12 +159,12 @@ def _read_translations(manifest: Manifest, order: Sequence[str]) -> dict[str, Se
     named = [file.removesuffix(ending) for file in manifest.files if file.endswith(ending)]
     names = [name for name in named if {f"{name}.txt", f"{name}.source.txt"} <= manifest.files.keys()]
     return {
-        name: _segments(manifest, name)
+        name: _read_segments(manifest, name)
         for name in sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
     }
 
 
-def _segments(manifest: Manifest, name: str) -> Segments:
+def _read_segments(manifest: Manifest, name: str) -> Segments:
     files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
     number = 1
     while (file := reference_file(name, number)) in manifest.files:
@@ -193,14 +193,14 @@ def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, l
                 rows = found.setdefault(entry["split"], [])
                 if entry["line"] != len(rows) + 1:
                     raise ValueError(f"line {len(rows) + 1} of {entry['split']} is missing")
-                rows.append(_figures(entry))
+                rows.append(_parse_figures(entry))
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
                 shown = manifest.path / SEGMENTS_FILE
                 raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
     return known, found
 
 
-def _figures(entry: Mapping[str, Any]) -> SegmentFigures:
+def _parse_figures(entry: Mapping[str, Any]) -> SegmentFigures:
     log_prob, pieces, words = entry["log_prob"], entry["pieces"], entry["words"]
     external = {str(name): float(value) for name, value in entry["external"].items()}
     log_prob = None if log_prob is None else float(log_prob)

@@ -144,7 +144,7 @@ class _DecodeShard:
         return source, self.stepper.source_layout(source, lengths)
 
 
-def _search(share: _DecodeShard) -> list[list[Hypothesis]]:
+def _search_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
     """The most probable hypotheses that a beam finds."""
     config, most = share.config, share.config.batch_sentences
     if config.beam == 1 and share.rules.forced is None:
@@ -164,7 +164,7 @@ def _search(share: _DecodeShard) -> list[list[Hypothesis]]:
     )
 
 
-def _sample(share: _DecodeShard) -> list[list[Hypothesis]]:
+def _sample_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
     """Sampled hypotheses: `n_best` of each sentence, in parallel."""
     config, times, done = share.config, share.config.n_best, 0
     keys = [key_of(config.seed, key, sample) for key in share.sources.keys(share.rows) for sample in range(times)]
@@ -189,5 +189,8 @@ def _sample(share: _DecodeShard) -> list[list[Hypothesis]]:
     return [best_first(each[first : first + times], times) for first in range(0, len(each), times)]
 
 
-STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {"search": _search, "sample": _sample}
+STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {
+    "search": _search_shard,
+    "sample": _sample_shard,
+}
 """By name: the search for the hypotheses of some sources."""

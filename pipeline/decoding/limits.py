@@ -20,15 +20,19 @@ def _no_norm(lengths: Numbers, alpha: float) -> Numbers:
     return lengths**0.0
 
 
-def _average(lengths: Numbers, alpha: float) -> Numbers:
+def _average_length_penalty(lengths: Numbers, alpha: float) -> Numbers:
     return lengths**alpha
 
 
-def _wu(lengths: Numbers, alpha: float) -> Numbers:
+def _wu_length_penalty(lengths: Numbers, alpha: float) -> Numbers:
     return ((5 + lengths) / 6) ** alpha
 
 
-LENGTH_NORMS: dict[str, Callable[[Numbers, float], Numbers]] = {"none": _no_norm, "average": _average, "wu": _wu}
+LENGTH_NORMS: dict[str, Callable[[Numbers, float], Numbers]] = {
+    "none": _no_norm,
+    "average": _average_length_penalty,
+    "wu": _wu_length_penalty,
+}
 """The divisor of the log-probability of a hypothesis of T tokens (end token included) that gives its score.
 
 none: 1. average: T^alpha. wu: ((5 + T) / 6)^alpha (Wu et al. 2016, eq. 14). None of them falls as T grows.

@@ -103,7 +103,7 @@ def generate_stream(
     """
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
     rules = LogitsProcessor.from_config([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
-    choose, texts = _chooser(config, prompt), torch.arange(config.n_best)
+    choose, texts = _token_selector(config, prompt), torch.arange(config.n_best)
     pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
     shown = truncate_context(pieces, context)
     state, num_read = prefill(model, shown), shown.shape[1] - 1
@@ -131,7 +131,7 @@ def generate_stream(
             rules = rules.select(rows.cpu())
 
 
-def _chooser(config: DecodingConfig, prompt: Sequence[int]) -> TokenSelector:
+def _token_selector(config: DecodingConfig, prompt: Sequence[int]) -> TokenSelector:
     if config.strategy == "search":
         return likeliest
     return Sampling(config, [key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])

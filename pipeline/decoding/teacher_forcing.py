@@ -18,8 +18,8 @@ from tfm.pipeline.decoding.search.greedy import exact_dtype
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
-TOKENS = 4096
-ROWS = 512
+MAX_BATCH_TOKENS = 4096
+MAX_BATCH_ROWS = 512
 
 
 class Seq2SeqModel(Protocol):
@@ -71,7 +71,7 @@ def target_log_probs(
                 f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
                 "it has no probability; remove it or train with a larger model.max_length"
             )
-    pairs = _pairs(sources, targets, limit)
+    pairs = _pair_batches(sources, targets, limit)
     if isinstance(sources, RowImages):
         source_lengths = np.ones(len(sources), np.int64)
     else:
@@ -79,12 +79,12 @@ def target_log_probs(
     target_lengths = np.array([len(ids) + 1 for ids in targets], dtype=np.int64)
     sums = np.zeros(len(sources))
     with torch.inference_mode():
-        for rows in ordered_batches(source_lengths, target_lengths, budget=TOKENS):
+        for rows in ordered_batches(source_lengths, target_lengths, budget=MAX_BATCH_TOKENS):
             sums[rows] = _batch_sums(model, pairs(rows).to(device)).cpu().numpy()
     return sums
 
 
-def _pairs(
+def _pair_batches(
     sources: Sequence[Sequence[int]] | RowImages, targets: Sequence[Sequence[int]], limit: int
 ) -> Callable[[npt.NDArray[np.int64]], PairBatch]:
     """Return the function that makes the batch of some rows; texts are cut to `limit` pieces."""
@@ -135,7 +135,7 @@ def forced_log_probs_by_steps(
     Returns:
         (n,), in nats.
     """
-    batch = _pairs(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
+    batch = _pair_batches(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
     begins = torch.full((len(targets),), BOS_ID, device=device)
@@ -168,7 +168,7 @@ def forced_text_log_probs(
     whole = np.array([piece for text in texts for piece in text], np.int32)
     begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
-        for rows in ordered_batches(lengths, lengths, budget=TOKENS):
+        for rows in ordered_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
             batch = make_windows(whole, begins[rows], lengths[rows]).to(device)
             hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
@@ -215,7 +215,7 @@ def _log_probs_in_chunks(
     output: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor
 ) -> npt.NDArray[np.float64]:
     """Log-probability of each wanted token (N,); logits (N, V) of a whole batch need not fit into memory."""
-    parts = zip(torch.split(hidden, ROWS), torch.split(targets, ROWS), strict=True)
+    parts = zip(torch.split(hidden, MAX_BATCH_ROWS), torch.split(targets, MAX_BATCH_ROWS), strict=True)
     found: npt.NDArray[np.float64] = torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
     return found
 

@@ -27,7 +27,9 @@ LARGE_PAGE = 2 << 20
 PREALLOCATED_BYTES = 256 << 20
 MIN_SENTENCES = 8
 """Fewer than that many for each process are not worth another process."""
-KILLED = "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
+WORKER_KILLED_MESSAGE = (
+    "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
+)
 
 
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
@@ -65,14 +67,14 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
         busy: dict[WorkerConnection, int] = {}
         while True:
             for line, number in zip(idle, numbers, strict=False):
-                send_to_worker(line, number, KILLED)
+                send_to_worker(line, number, WORKER_KILLED_MESSAGE)
                 busy[line] = number
             if not busy:
                 return
             idle = []
             ready = wait(list(busy))
             for line in [each for each in busy if each in ready]:
-                answer = receive_from_worker(line, KILLED)
+                answer = receive_from_worker(line, WORKER_KILLED_MESSAGE)
                 if isinstance(answer, int):
                     on_done(answer)
                 else:

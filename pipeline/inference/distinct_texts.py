@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from tfm.pipeline.config import DecodingConfig
 
-ROUNDS = 2
+MAX_ROUNDS = 2
 """The number of times that the beam is doubled."""
 
 
@@ -42,8 +42,8 @@ def distinct_texts(
         config: that search.
         search: finds the hypotheses of some rows by another configuration.
     """
-    kept, wider = [_once(hypotheses) for hypotheses in found], config
-    for _ in range(ROUNDS):
+    kept, wider = [_drop_repeats(hypotheses) for hypotheses in found], config
+    for _ in range(MAX_ROUNDS):
         short = [row for row, texts in enumerate(kept) if 0 < len(texts) < min(config.n_best, len(found[row]))]
         if not short:
             break
@@ -53,7 +53,7 @@ def distinct_texts(
             lower = [each for each in more if each.score <= best.score]
             kept[row] = [
                 best,
-                *_once([each for each in _sort_by_score([*kept[row][1:], *lower]) if each.text != best.text]),
+                *_drop_repeats([each for each in _sort_by_score([*kept[row][1:], *lower]) if each.text != best.text]),
             ]
     return [texts[: config.n_best] for texts in kept]
 
@@ -62,7 +62,7 @@ def _sort_by_score(hypotheses: Sequence[T]) -> list[T]:
     return sorted(hypotheses, key=lambda each: -each.score)
 
 
-def _once(hypotheses: Sequence[T]) -> list[T]:
+def _drop_repeats(hypotheses: Sequence[T]) -> list[T]:
     """The best of each text; hypotheses come best first."""
     found: dict[str, T] = {}
     for each in hypotheses:

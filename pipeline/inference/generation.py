@@ -27,11 +27,11 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-TOKENS = 256
+DEFAULT_MAX_TOKENS = 256
 """The most pieces of a text, where `decoding.max_length` is not set."""
 PROMPTS_PER_BATCH = 64
-PARTIAL = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
-BYTE = re.compile("<0x[0-9A-F]{2}>")
+REPLACEMENT_CHARACTER = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
+BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 """Pieces of SentencePiece that are a byte: how a run of them is read is known at its end."""
 
 
@@ -102,7 +102,7 @@ class PromptEncoder:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of pieces, in which an end token is the end of a line."""
-        return "\n".join(self.tokenizer.decode_batch(_lines(ids)))
+        return "\n".join(self.tokenizer.decode_batch(_split_lines(ids)))
 
 
 class TextGenerator:
@@ -143,7 +143,7 @@ class TextGenerator:
             return self._generated_texts(ids, self._write_all(ids))
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
-            return [self._generated_texts(ids, self._search(ids, forced, config))]
+            return [self._generated_texts(ids, self._search_texts(ids, forced, config))]
 
         found = search([0], self._config)
         return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
@@ -162,14 +162,17 @@ class TextGenerator:
         """The prompt and one text that follows it, not searched for by a beam, in parts as it is written."""
         ids, length = self._reader.encode_spelled(prompt), 0
         yield self._reader.decode(ids)
-        line = _lines(ids)[-1]
+        line = _split_lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)
-        for written in self._write(ids, 1):
+        for written in self._sample_texts(ids, 1):
             (piece,) = written.pieces or [EOS_ID]
             ends = piece == EOS_ID
             line, length = (line, length) if ends else ([*line, piece], length + 1)
             text = self._reader.tokenizer.decode(line)
-            goes_on = text.endswith(PARTIAL) or BYTE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
+            goes_on = (
+                text.endswith(REPLACEMENT_CHARACTER)
+                or BYTE_PIECE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
+            )
             if text.startswith(said) and (ends or not goes_on):
                 yield text[len(said) :]
                 said = text
@@ -180,9 +183,9 @@ class TextGenerator:
             yield text[len(said) :]
         self._warn_if_cut(ids, [length])
 
-    def _longest(self, prompt: Sequence[int]) -> int:
+    def _max_new_pieces(self, prompt: Sequence[int]) -> int:
         """The number of pieces that may follow a prompt. Raises DataError where there is no room for any."""
-        wanted, room = self._config.max_length or TOKENS, self._reader.context - 1 - len(prompt)
+        wanted, room = self._config.max_length or DEFAULT_MAX_TOKENS, self._reader.context - 1 - len(prompt)
         if self._reader.through_ends or wanted <= room:
             return wanted
         if room < 1:
@@ -192,14 +195,14 @@ class TextGenerator:
             )
         return room
 
-    def _write(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
+    def _sample_texts(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
         reader, config = self._reader, self._config
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
             yield from generate_stream(
                 reader.model,
                 prompt,
                 config.model_copy(update={"n_best": num_texts}),
-                longest=self._longest(prompt),
+                longest=self._max_new_pieces(prompt),
                 context=reader.context,
                 through_ends=reader.through_ends,
                 bans=replace(self._phrases, before=prompt).bans(config.no_repeat_ngram),
@@ -210,7 +213,7 @@ class TextGenerator:
         num_texts = self._config.n_best if self._config.strategy == "sample" else 1
         ids: list[list[int]] = [[] for _ in range(num_texts)]
         sums = [0.0] * num_texts
-        for written in self._write(prompt, num_texts):
+        for written in self._sample_texts(prompt, num_texts):
             for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
                 ids[text].append(piece)
                 sums[text] += log_prob
@@ -222,8 +225,8 @@ class TextGenerator:
         found = zip(kept, sums, divisors, strict=True)
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
-    def _search(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
-        reader, longest = self._reader, self._longest(prompt)
+    def _search_texts(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
+        reader, longest = self._reader, self._max_new_pieces(prompt)
         wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
@@ -240,8 +243,8 @@ class TextGenerator:
         return found
 
     def _warn_if_cut(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
-        longest = self._longest(prompt)
-        if longest < (self._config.max_length or TOKENS) and max(lengths) >= longest:
+        longest = self._max_new_pieces(prompt)
+        if longest < (self._config.max_length or DEFAULT_MAX_TOKENS) and max(lengths) >= longest:
             self._reporter.warn(
                 f"output cut after {longest} tokens: with the prompt ({len(prompt)} tokens) it reached the model's "
                 "maximum length"
@@ -297,7 +300,7 @@ def _score_targets(reader: PromptEncoder, shown: list[int], targets: list[list[i
     return stepped_log_probs(reader.model, prefill(reader.model, pieces), pieces[:, -1], targets)
 
 
-def _lines(ids: Sequence[int]) -> list[list[int]]:
+def _split_lines(ids: Sequence[int]) -> list[list[int]]:
     lines: list[list[int]] = [[]]
     for piece in ids:
         if piece == EOS_ID:

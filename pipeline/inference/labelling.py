@@ -21,8 +21,8 @@ from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import Labels, TaskContext
 from tfm.pipeline.training_config import TrainingConfig
 
-TOKENS = 8192
-IMAGES = 64  # at a time
+MAX_BATCH_TOKENS = 8192
+MAX_BATCH_IMAGES = 64  # at a time
 
 
 def labels_instead(loaded: LoadedModel) -> bool:
@@ -88,17 +88,19 @@ def label(
     """
     loaded.check_reads_text("give image files")
     device = next(loaded.model.parameters()).device
-    about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
+    about = TaskContext(
+        TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
+    )
     task: Any = task_of(about)  # one that labels, so that it has `predict`
     tell = on_done or (lambda _: None)
-    sources = _read(loaded, lines, cuts)
+    sources = _encode_sources(loaded, lines, cuts)
     found = [[Labels([], 0.0)]] * len(sources)
     filled = [row for row, source in enumerate(sources) if source.ids]
     lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
     loaded.model.eval()
     with torch.inference_mode():
-        for rows in ordered_batches(lengths, lengths, budget=TOKENS):
-            batch = _batch([sources[filled[row]] for row in rows])
+        for rows in ordered_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
+            batch = _pad_sources([sources[filled[row]] for row in rows])
             for row, labels in zip(rows, task.predict(loaded.model, batch.to(device), n_best), strict=True):
                 found[filled[row]] = labels
             tell(len(rows))
@@ -124,11 +126,13 @@ def label_images(
         For each image, a list of labels with their log-probability and their number.
     """
     device = next(loaded.model.parameters()).device
-    about = TaskContext(TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, TOKENS)
+    about = TaskContext(
+        TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
+    )
     task: Any = task_of(about)
     loaded.model.eval()
-    for begin in range(0, len(images), IMAGES):
-        pixels = images.take(np.arange(begin, min(begin + IMAGES, len(images))))
+    for begin in range(0, len(images), MAX_BATCH_IMAGES):
+        pixels = images.take(np.arange(begin, min(begin + MAX_BATCH_IMAGES, len(images))))
         batch = pairs_from_images(pixels, [[]] * len(pixels), images.preparation)
         with torch.inference_mode():
             found = task.predict(loaded.model, batch.to(device), n_best)
@@ -139,7 +143,7 @@ def label_images(
             on_done(len(pixels))
 
 
-def _read(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> list[Source]:
+def _encode_sources(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> list[Source]:
     """The lines as the model reads them, those that are too long cut."""
     tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
     if ABILITIES[loaded.config.task].labels == "tags":
@@ -155,7 +159,7 @@ def _read(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> li
     return found
 
 
-def _batch(sources: Sequence[Source]) -> PairBatch:
+def _pad_sources(sources: Sequence[Source]) -> PairBatch:
     """Sources of one task as a batch without targets."""
     words = [source.sizes for source in sources if source.sizes is not None]
     return pairs_from_ids([source.ids for source in sources], [[]] * len(sources), words or None)

@@ -24,7 +24,7 @@ from tfm.pipeline.model_io.pretrained_vectors import vectors_of
 from tfm.pipeline.model_io.vector_files import Matrix
 
 MAX_WORDS_IN_PLOT = 100
-PICTURES = (".png", ".svg")
+PICTURE_SUFFIXES = (".png", ".svg")
 _STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm", "svg.fonttype": "none"}
 
 
@@ -91,11 +91,11 @@ class WordVectors:
             third: the word for whose counterpart to look.
             count: the number of words to return.
         """
-        one, other, third_vector = (_unit(self[word]) for word in (first, second, third))
+        one, other, third_vector = (_normalize(self[word]) for word in (first, second, third))
         return self.nearest(other - one + third_vector, count, beside=(first, second, third))
 
 
-def _unit(vector: Matrix) -> Matrix:
+def _normalize(vector: Matrix) -> Matrix:
     unit: Matrix = vector / max(float(np.linalg.norm(vector)), float(np.finfo(np.float32).tiny))
     return unit
 

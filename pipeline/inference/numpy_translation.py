@@ -36,7 +36,7 @@ MAX_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
 MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
-FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET, ORIGINAL_IDS}
+MODEL_FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET, ORIGINAL_IDS}
 """The files of a model that has nothing beside its tokenizers and weights."""
 MAX_WEIGHT_BYTES = 1 << 26
 """The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
@@ -75,9 +75,9 @@ class NumpyModel:
             if not ids:
                 yield [EMPTY_TRANSLATION]
                 continue
-            yield self._best([*ids[:most], EOS_ID], config)
+            yield self._translate_line([*ids[:most], EOS_ID], config)
 
-    def _best(self, source: list[int], config: DecodingConfig) -> list[Translation]:
+    def _translate_line(self, source: list[int], config: DecodingConfig) -> list[Translation]:
         """The best translations of ids, end token included."""
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
@@ -117,7 +117,7 @@ def small_model(
             known = ModelConfig.model_validate(
                 read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
             )
-            if not is_supported(known) or not manifest.files.keys() <= FILES:
+            if not is_supported(known) or not manifest.files.keys() <= MODEL_FILES:
                 return None
             source, target = load_pair(manifest.folder)
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}

@@ -22,7 +22,7 @@ def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = F
     answers: list[Answer] = []
     came_from: dict[str, Path] = {}
     for file in files:
-        found = list(_read(campaign, file))
+        found = list(_read_answers(campaign, file))
         if not found:
             raise DataError("holds no answer", file=file)
         for name in dict.fromkeys(answer.judge for answer in found):
@@ -38,21 +38,21 @@ def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = F
     return answers + [tie for judge in judges for tie in ties_of(campaign, judge)]
 
 
-def _read(campaign: Campaign, file: Path) -> Iterator[Answer]:
+def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
     if not file.exists():
         raise DataError("no such file", file=file)
     try:
         data = read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True)
         check_num_values(data)
         text = data.decode("utf-8")
-        yield from _reader(text)(campaign, text)
+        yield from _choose_reader(text)(campaign, text)
     except UnicodeDecodeError:
         raise DataError("is not UTF-8; save it as CSV UTF-8, or convert it", file=file) from None
     except ValueError as error:
         raise DataError(str(error), file=file) from None
 
 
-def _reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
+def _choose_reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
     """The reader of a file, chosen by how the file begins, whatever its name."""
     if not text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
         return read_table

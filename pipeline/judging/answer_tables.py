@@ -14,7 +14,7 @@ from tfm.pipeline.judging.statistics.ratings import Judgment
 
 Value = Callable[[Rating], float]
 
-WEIGHTS = {"minor": 1, "major": 5}
+SEVERITY_WEIGHTS = {"minor": 1, "major": 5}
 """Weights of marked errors in MQM (Freitag et al. 2021)."""
 AGREEMENT_TOLERANCE = {"likert": 1, "esa": 10}
 """Two ratings of one text by one judge are alike if they are no further apart, on every scale."""
@@ -32,7 +32,7 @@ def scale_value(scale: str) -> Value:
 
 def error_weight(rating: Rating) -> float:
     """The weight of the errors marked in a text: 1 for a minor one, 5 for a major one."""
-    return float(sum(WEIGHTS[span.severity] for span in rating.spans))
+    return float(sum(SEVERITY_WEIGHTS[span.severity] for span in rating.spans))
 
 
 def num_errors(severity: str) -> Value:
@@ -75,7 +75,7 @@ def _systems_of_answer(answer: Answer, systems: Sequence[str]) -> tuple[list[str
     return ordered, [system for system in ordered if shown[system] in answer.best]
 
 
-PAIR = "\t"
+PAIR_SEPARATOR = "\t"
 """Between the two systems of a pair, in the name of what was judged."""
 
 
@@ -89,7 +89,9 @@ def pair_judgments(given: Sequence[Preference]) -> list[Judgment]:
     for each in given:
         turned = crc32(f"{each.segment}\t{each.first}\t{each.second}".encode()) % 2
         pair = (each.second, each.first) if turned else (each.first, each.second)
-        found.append(Judgment(each.judge, each.segment, PAIR.join(pair), 1 - each.wins if turned else each.wins))
+        found.append(
+            Judgment(each.judge, each.segment, PAIR_SEPARATOR.join(pair), 1 - each.wins if turned else each.wins)
+        )
     return found
 
 
@@ -121,16 +123,16 @@ def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStat
                     num_items=len(judge.items),
                     num_answered=len(own),
                     checks=[answer.passed for answer in own.values() if answer.passed is not None],
-                    repeats=list(_repeats(campaign.kind, own)),
+                    repeats=list(_repeat_agreements(campaign.kind, own)),
                     seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
-                    answers=[text for answer in own.values() if answer.item.counts for text in _clicks(answer)],
+                    answers=[text for answer in own.values() if answer.item.counts for text in _click_sequence(answer)],
                     num_ties=len(judge.ties),
                 )
             )
     return found
 
 
-def _repeats(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
+def _repeat_agreements(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
     """For each text rated twice, or each preference asked twice, whether the two answers are alike."""
     for answer in own.values():
         before = own.get(answer.item.repeat_of or "")
@@ -149,7 +151,7 @@ def _preferred_labels(answer: Answer) -> set[str | None]:
     return {answer.item.by_label[label].system for label in answer.best}
 
 
-def _clicks(answer: Answer) -> list[str]:
+def _click_sequence(answer: Answer) -> list[str]:
     """The clicks, without the authors of the texts: the labels preferred, or each text's ratings."""
     if answer.best:
         return [" ".join(sorted(answer.best))]

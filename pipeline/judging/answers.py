@@ -78,10 +78,10 @@ def answer_of(campaign: Campaign, judge: Judge, item_id: object, content: object
     if item is None or item.id not in judge.item_set:
         raise ValueError(f"item {item_id!r:.60}: not an item that {judge.name} was asked")
     try:
-        took = None if seconds is None else _number(seconds, "seconds", 0, MAX_SECONDS)
+        took = None if seconds is None else _check_number(seconds, "seconds", 0, MAX_SECONDS)
         if campaign.kind in ("pairwise", "best"):
-            return Answer(judge.name, item, took, best=_best(campaign, item, content))
-        return Answer(judge.name, item, took, _ratings(campaign, item, content))
+            return Answer(judge.name, item, took, best=_parse_best(campaign, item, content))
+        return Answer(judge.name, item, took, _parse_ratings(campaign, item, content))
     except ValueError as error:
         raise ValueError(f"item {item.id}: {error}") from None
 
@@ -111,30 +111,30 @@ def sort_answers(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
     return sorted(answers, key=lambda each: (judges[each.judge], items[each.item.id]))
 
 
-def _ratings(campaign: Campaign, item: Item, content: object) -> dict[str, Rating]:
-    given = _object(content, "answer")
+def _parse_ratings(campaign: Campaign, item: Item, content: object) -> dict[str, Rating]:
+    given = _check_object(content, "answer")
     check_names(given, item.by_label, "label")
-    return {label: _rating(campaign, given[label], label, item.by_label[label].text) for label in item.by_label}
+    return {label: _parse_rating(campaign, given[label], label, item.by_label[label].text) for label in item.by_label}
 
 
-def _rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
-    given, scales = dict(_object(content, label)), SCALES[campaign.kind]
+def _parse_rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
+    given, scales = dict(_check_object(content, label)), SCALES[campaign.kind]
     spans = given.pop("spans", []) if campaign.kind == "esa" else []
     check_names(given, scales, f"{label}: scale")
     whole = campaign.kind == "likert"
-    scores = {name: _number(given[name], f"{label}: {name}", *ends, whole=whole) for name, ends in scales.items()}
+    scores = {name: _check_number(given[name], f"{label}: {name}", *ends, whole=whole) for name, ends in scales.items()}
     if not isinstance(spans, list):
         raise ValueError(f"{label}: spans: {quote_value(spans)} is no list")
     if len(spans) > MAX_SPANS:
         raise ValueError(f"{label}: spans: {len(spans):,} errors are marked; at most {MAX_SPANS:,} can be")
-    return Rating(scores, tuple(sorted((_span(each, label, len(text)) for each in spans), key=lambda s: s.start)))
+    return Rating(scores, tuple(sorted((_parse_span(each, label, len(text)) for each in spans), key=lambda s: s.start)))
 
 
-def _span(content: object, label: str, length: int) -> Span:
-    given = _object(content, f"{label}: span")
+def _parse_span(content: object, label: str, length: int) -> Span:
+    given = _check_object(content, f"{label}: span")
     check_names(given, ("start", "end", "severity"), f"{label}: key of a span")
-    start = int(_number(given["start"], f"{label}: start", 0, length, whole=True))
-    end = int(_number(given["end"], f"{label}: end", 0, length, whole=True))
+    start = int(_check_number(given["start"], f"{label}: start", 0, length, whole=True))
+    end = int(_check_number(given["end"], f"{label}: end", 0, length, whole=True))
     if not (start < end or start == end == length):
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
     severity = next((each for each in SEVERITIES if each == given["severity"]), None)
@@ -143,9 +143,9 @@ def _span(content: object, label: str, length: int) -> Span:
     return Span(start, end, severity)
 
 
-def _best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
+def _parse_best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
     """The labels preferred, and those of the same texts."""
-    given = _object(content, "answer")
+    given = _check_object(content, "answer")
     key = "preferred" if campaign.kind == "pairwise" else "best"
     check_names(given, (key,), "key")
     labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE else [given[key]]
@@ -158,7 +158,7 @@ def _best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
     return frozenset(each.label for each in item.shown if each.text in texts)
 
 
-def _object(content: object, what: str) -> Mapping[str, Any]:
+def _check_object(content: object, what: str) -> Mapping[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{what}: {quote_value(content)} is no object")
     return content
@@ -179,7 +179,7 @@ def check_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequ
             raise ValueError(f"{what} {quote_value(name)} is not one of {', '.join(wanted)}")
 
 
-def _number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
+def _check_number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         raise ValueError(f"{what}: {quote_value(value)} is no number from {low:,} to {high:,}")
     if whole and value != int(value):

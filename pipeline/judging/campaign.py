@@ -22,7 +22,7 @@ MAX_BYTES = 32 * 2**20
 MAX_VALUES = 4_000_000
 MAX_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""
-STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 """Version of the JSON format."""
 MAX_SYSTEMS = 200
 MAX_JUDGES = 1_000
@@ -141,9 +141,9 @@ class Campaign(_Part):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Campaign":
-        _unique("item", [item.id for item in self.items])
-        _unique("judge", [judge.name for judge in self.judges])
-        _unique("system", self.systems)
+        _check_unique("item", [item.id for item in self.items])
+        _check_unique("judge", [judge.name for judge in self.judges])
+        _check_unique("system", self.systems)
         for item in self.items:
             self._check_item(item)
         for judge in self.judges:
@@ -151,7 +151,7 @@ class Campaign(_Part):
         return self
 
     def _check_item(self, item: Item) -> None:
-        _unique(f"item {item.id}: label", [each.label for each in item.shown])
+        _check_unique(f"item {item.id}: label", [each.label for each in item.shown])
         if self.kind == "pairwise" and len(item.shown) != 2:
             raise ValueError(f"item {item.id}: a pair has two texts, not {len(item.shown)}")
         for each in item.shown:
@@ -166,7 +166,7 @@ class Campaign(_Part):
                 raise ValueError(f"item {item.id}: no such label: {label}")
 
     def _check_judge(self, judge: Judge) -> None:
-        _unique(f"judge {judge.name}: item", judge.items + judge.ties)
+        _check_unique(f"judge {judge.name}: item", judge.items + judge.ties)
         seen: set[str] = set()
         for name in judge.items + judge.ties:
             item = self.by_id.get(name)
@@ -215,11 +215,11 @@ def check_num_values(data: bytes) -> None:
 def _check_size(data: bytes) -> None:
     """Raise ValueError if a campaign has more values or objects than are read."""
     check_num_values(data)
-    if data.count(b"{") > MAX_OBJECTS and STRING.sub(b"", data).count(b"{") > MAX_OBJECTS:  # texts may have braces
+    if data.count(b"{") > MAX_OBJECTS and JSON_STRING.sub(b"", data).count(b"{") > MAX_OBJECTS:  # texts may have braces
         raise ValueError(f"has more than {MAX_OBJECTS:,} objects, which tfm does not read here")
 
 
-def _unique(what: str, names: tuple[str, ...] | list[str]) -> None:
+def _check_unique(what: str, names: tuple[str, ...] | list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

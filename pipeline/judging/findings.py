@@ -56,7 +56,7 @@ METHODS: Mapping[str, str] = {
     "segments must differ from the commonest value (strengths: be won, and be lost, by each system; a tie is both)",
 }
 """How each figure is found."""
-ERRORS = "errors"
+ERROR_SCALE = "errors"
 """Beside the scales of ESA: the weight of the errors marked."""
 
 
@@ -187,13 +187,13 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
         raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
     values = _compared_by(campaign, answers)
     judges = verdicts(judge_stats(campaign, answers), values)
-    scales = [_scale(name, judgments(used, value)) for name, value in _scales(campaign)]
+    scales = [_analyze_scale(name, judgments(used, value)) for name, value in _judged_scales(campaign)]
     errors = {
         f"{severity} errors": means(judgments(used, num_errors(severity)), MIN_ERROR_SEGMENTS)
         for severity in ("minor", "major")
         if campaign.kind == "esa"
     }
-    preferred = None if scales else _choices(campaign, used)
+    preferred = None if scales else _analyze_choices(campaign, used)
     notes = [*_judge_warnings(judges, without), *_scale_warnings(scales)]
     if preferred is not None:
         order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
@@ -203,9 +203,9 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
     return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
 
 
-def _scales(campaign: Campaign) -> list[tuple[str, Value]]:
+def _judged_scales(campaign: Campaign) -> list[tuple[str, Value]]:
     found = [(name, scale_value(name)) for name in SCALES[campaign.kind]]
-    return [*found, (ERRORS, error_weight)] if campaign.kind == "esa" else found
+    return [*found, (ERROR_SCALE, error_weight)] if campaign.kind == "esa" else found
 
 
 def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
@@ -215,11 +215,11 @@ def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment
     return choices(campaign.kind, answers, campaign.systems)
 
 
-def _scale(name: str, given: Sequence[Judgment]) -> Scale:
+def _analyze_scale(name: str, given: Sequence[Judgment]) -> Scale:
     standardized, unvaried = z_scores(given)
-    fewest = MIN_ERROR_SEGMENTS if name == ERRORS else MIN_SEGMENTS
+    fewest = MIN_ERROR_SEGMENTS if name == ERROR_SCALE else MIN_SEGMENTS
     raw, z = means(given, fewest), means(standardized, fewest)
-    sign = _sign(name)
+    sign = _direction_sign(name)
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
     tests = difference_tests(standardized, order, fewest)
@@ -233,7 +233,7 @@ def _scale(name: str, given: Sequence[Judgment]) -> Scale:
     return Scale(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
 
 
-def _choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
+def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
     given = preferences(answers, campaign.systems)
     met = [system for system in campaign.systems if any(system in (each.first, each.second) for each in given)]
     found = strengths(given, met)
@@ -273,13 +273,13 @@ def _scale_warnings(scales: Sequence[Scale]) -> list[str]:
         for judge in scale.without_z
     ]
     for scale in scales:
-        order, better = [each.system for each in scale.systems], significant(scale.tests, _sign(scale.name))
+        order, better = [each.system for each in scale.systems], significant(scale.tests, _direction_sign(scale.name))
         by, tested = "its mean over all of its segments", "the test, of z on the segments that both have,"
         found += contradictions(scale.name, order, better, by, tested)
     return found
 
 
-def _sign(scale: str) -> int:
+def _direction_sign(scale: str) -> int:
     """1 where more is better, -1 where less is."""
     return -1 if scale in LOWER_IS_BETTER else 1
 

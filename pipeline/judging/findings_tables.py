@@ -33,10 +33,10 @@ def tables(findings: Findings) -> Iterator[Table]:
     if findings.choices is not None:
         yield _choices_table(findings.choices)
         yield _tests_of_choices(findings.choices)
-    yield _judges(findings)
-    yield _agreement(findings)
+    yield _judges_table(findings)
+    yield _agreement_table(findings)
     for name, correlations in findings.correlations.items():
-        yield _correlations(name, correlations)
+        yield _correlations_table(name, correlations)
     missing = _missing_intervals(findings)
     if missing.rows:
         yield missing
@@ -50,11 +50,11 @@ def _scale_table(findings: Findings, scale: Scale) -> Table:
         [
             str(each.rank),
             each.system,
-            _number(each.mean.value),
-            _interval(each.mean),
-            _number(None if each.z is None else each.z.value),
-            _interval(each.z),
-            *(_number(by[each.system].value) for by in more.values()),
+            _format_number(each.mean.value),
+            _show_interval(each.mean),
+            _format_number(None if each.z is None else each.z.value),
+            _show_interval(each.z),
+            *(_format_number(by[each.system].value) for by in more.values()),
             str(each.mean.num_segments),
             str(each.num_ratings),
         ]
@@ -71,7 +71,7 @@ def _tests_of_scale(scale: Scale) -> Table:
         [
             test.first,
             test.second,
-            _number(test.difference),
+            _format_number(test.difference),
             _format_interval(test.low, test.high),
             "paired" if test.paired else "unpaired",
             str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
@@ -92,7 +92,7 @@ def _choices_table(choices: Choices) -> Table:
         share = f"{100 * (each.won + each.tied / 2) / num:.1f} %" if num else EMPTY_CELL
         counts = (str(count) for count in (each.won, each.tied, each.lost))
         rows.append(
-            [str(rank), each.system, _number(each.value), _format_interval(each.low, each.high), share, *counts]
+            [str(rank), each.system, _format_number(each.value), _format_interval(each.low, each.high), share, *counts]
         )
     return Table("preferences (Bradley and Terry; ties are half a win)", columns, rows)
 
@@ -115,7 +115,7 @@ def _tests_of_choices(choices: Choices) -> Table:
     return Table("preferences: sign tests over segments", columns, rows)
 
 
-def _judges(findings: Findings) -> Table:
+def _judges_table(findings: Findings) -> Table:
     columns = ("judge", "answered", "of", "checks passed", "repeats alike", "r with others", "seconds", "careless?")
     rows = []
     for verdict in findings.judges:
@@ -126,9 +126,9 @@ def _judges(findings: Findings) -> Table:
                 conduct.judge,
                 str(conduct.num_answered),
                 str(conduct.num_items),
-                _share(conduct.checks),
-                _share(conduct.repeats),
-                _number(verdict.correlation),
+                _format_share(conduct.checks),
+                _format_share(conduct.repeats),
+                _format_number(verdict.correlation),
                 EMPTY_CELL if conduct.median_seconds is None else f"{conduct.median_seconds:.1f}",
                 left_out,
             ]
@@ -136,7 +136,7 @@ def _judges(findings: Findings) -> Table:
     return Table("judges", columns, rows)
 
 
-def _agreement(findings: Findings) -> Table:
+def _agreement_table(findings: Findings) -> Table:
     columns = ("of", "alpha", "95 %", "level", "units", "values", "mean kappa", "95 %", "from", "to", "pairs")
     found: list[tuple[str, Scale | Choices]] = [(each.name, each) for each in findings.scales]
     if findings.choices is not None:
@@ -145,25 +145,30 @@ def _agreement(findings: Findings) -> Table:
     for name, of in found:
         values = [kappa.value for kappa in of.kappas if kappa.value is not None]
         ends = (min(values), max(values)) if values else (None, None)
-        alpha = [_number(of.alpha.value), _interval(of.alpha), of.alpha.level]
+        alpha = [_format_number(of.alpha.value), _show_interval(of.alpha), of.alpha.level]
         counts = [str(of.alpha.num_units), str(of.alpha.num_values)]
-        kappas = [_number(of.mean_kappa.value), _interval(of.mean_kappa), *map(_number, ends), str(len(values))]
+        kappas = [
+            _format_number(of.mean_kappa.value),
+            _show_interval(of.mean_kappa),
+            *map(_format_number, ends),
+            str(len(values)),
+        ]
         rows.append([name, *alpha, *counts, *kappas])
     return Table("agreement (Krippendorff's alpha, Cohen's kappa)", columns, rows)
 
 
-def _correlations(name: str, correlations: Sequence[Correlation]) -> Table:
+def _correlations_table(name: str, correlations: Sequence[Correlation]) -> Table:
     columns = ("metric", "tau", "95 % of tau", "r", "95 % of r", "units", "tau by system", "r by system", "systems")
     rows = [
         [
             label(each.metric, each.signature).removesuffix(" ↓"),
-            _number(each.kendall.value),
-            _interval(each.kendall),
-            _number(each.pearson.value),
-            _interval(each.pearson),
+            _format_number(each.kendall.value),
+            _show_interval(each.kendall),
+            _format_number(each.pearson.value),
+            _show_interval(each.pearson),
             str(each.num_units),
-            _number(each.system_kendall),
-            _number(each.system_pearson),
+            _format_number(each.system_kendall),
+            _format_number(each.system_pearson),
             str(each.num_systems),
         ]
         for each in correlations
@@ -174,14 +179,14 @@ def _correlations(name: str, correlations: Sequence[Correlation]) -> Table:
 def _missing_intervals(findings: Findings) -> Table:
     """Which intervals are not given, and why; figures that are not defined are left out."""
     of: dict[tuple[str, str, str], list[str]] = {}
-    for scale, figure, name, reason in _reasons(findings):
+    for scale, figure, name, reason in _missing_figures(findings):
         if reason is not None and reason != UNDEFINED:
             of.setdefault((scale, figure, reason), []).append(name)
     rows = [[scale, figure, ", ".join(filter(None, names)), why] for (scale, figure, why), names in of.items()]
     return Table("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
 
 
-def _reasons(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
+def _missing_figures(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
     """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
     parts: list[tuple[str, Scale | Choices]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
@@ -204,11 +209,11 @@ def _reasons(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
             yield name, "r", each.metric, each.pearson.no_interval_reason
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return EMPTY_CELL if value is None else f"{value:.2f}"
 
 
-def _interval(mean: Mean | Estimate | Alpha | None) -> str:
+def _show_interval(mean: Mean | Estimate | Alpha | None) -> str:
     return EMPTY_CELL if mean is None else _format_interval(mean.low, mean.high)
 
 
@@ -216,5 +221,5 @@ def _format_interval(low: float | None, high: float | None) -> str:
     return EMPTY_CELL if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
-def _share(passed: Sequence[bool]) -> str:
+def _format_share(passed: Sequence[bool]) -> str:
     return f"{passed.count(True)} of {len(passed)}" if passed else EMPTY_CELL

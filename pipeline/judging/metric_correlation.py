@@ -8,7 +8,7 @@ from pathlib import Path
 from tfm.data.lines import open_lines
 from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answer_tables import PAIR, segment_of
+from tfm.pipeline.judging.answer_tables import PAIR_SEPARATOR, segment_of
 from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.correlation import (
@@ -75,7 +75,7 @@ def add_correlations(
     for metric in (*(config.metrics if texts else ()), *noted):
         if metric not in missing:
             scores = noted[metric] if metric in noted else metric_scores(metric, texts, references, config)
-            for name, human, systems, pairs in _people(findings):
+            for name, human, systems, pairs in _human_scores(findings):
                 of_units = replace(scores, by_unit=pair_differences(scores.by_unit, pairs)) if pairs else scores
                 found.setdefault(name, []).append(correlate(metric, of_units, human, systems, num_draws))
         on_done(metric)
@@ -99,7 +99,7 @@ def texts_of(findings: Findings) -> dict[Unit, str]:
 People = tuple[str, Mapping[Unit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
 
 
-def _people(findings: Findings) -> list[People]:
+def _human_scores(findings: Findings) -> list[People]:
     """Judgments of people, more being better: its name, by unit, by system, and the pairs where units are pairs."""
     found: list[People] = []
     for scale in findings.scales:
@@ -108,7 +108,7 @@ def _people(findings: Findings) -> list[People]:
         found.append((scale.name, _unit_means(scale.z_scores, sign), systems, {}))
     if findings.choices is not None:
         names = findings.campaign.systems
-        pairs = {PAIR.join(pair): pair for pair in permutations(names, 2)}
+        pairs = {PAIR_SEPARATOR.join(pair): pair for pair in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
         found.append((PREFERENCE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
     return found

@@ -58,7 +58,7 @@ def _read_run_metrics(run: Path, name: str, texts: Mapping[Unit, str]) -> Record
     folder = run.parent if run.name == "model" else run
     judged = {unit: text for unit, text in texts.items() if unit[1] == name}
     trained, system = read_run(run, name), read_system(folder, name)
-    numbers = {unit: _numbers(folder, system, unit[0], text) for unit, text in judged.items()}
+    numbers = {unit: _segment_figures(folder, system, unit[0], text) for unit, text in judged.items()}
     signatures = {key.removeprefix("test."): figure.signature for key, figure in trained.figures.items()}
     return {
         metric: (signature, {unit: each[metric] for unit, each in numbers.items()})
@@ -67,7 +67,7 @@ def _read_run_metrics(run: Path, name: str, texts: Mapping[Unit, str]) -> Record
     }
 
 
-def _numbers(run: Path, system: System, segment: str, text: str) -> Mapping[str, float]:
+def _segment_figures(run: Path, system: System, segment: str, text: str) -> Mapping[str, float]:
     """The external numbers of one text."""
     test, _, line = segment.rpartition(":")
     place, said, noted = int(line) - 1, system.tests.get(test), system.figures.get(test, ())

@@ -10,7 +10,7 @@ from tfm.model.config import Languages
 from tfm.tokenizer.languages import match_languages
 from tfm.tokenizer.tokenizer import Tokenizer
 
-SHOWN = 8
+MAX_LANGUAGES_SHOWN = 8
 TRANSLATES = "translates into several languages"
 
 
@@ -63,11 +63,11 @@ def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], fo
         return found[0]
     if found:
         raise DataError(f"has {len(found)} languages {asked}: say which, {format_codes(found, ' or ')}", file=folder)
-    like = get_close_matches(asked, known, SHOWN, 0) if len(known) > SHOWN else known
+    like = get_close_matches(asked, known, MAX_LANGUAGES_SHOWN, 0) if len(known) > MAX_LANGUAGES_SHOWN else known
     raise DataError(f"does not translate {side} {asked}; it translates {side} {format_codes(like, ', ')}", file=folder)
 
 
 def format_codes(codes: Collection[str], between: str) -> str:
     """Return some of the codes, and the number of the others, in words."""
-    some, more = [*codes][:SHOWN], len(codes) - SHOWN
+    some, more = [*codes][:MAX_LANGUAGES_SHOWN], len(codes) - MAX_LANGUAGES_SHOWN
     return between.join(some) + (f" (and {more} more)" if more > 0 else "")

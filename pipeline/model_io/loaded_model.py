@@ -134,7 +134,7 @@ def load_model(
     Raises:
         DataError: the folder is no such model.
     """
-    made, parts = read_artifact(folder, lambda made: (made.as_input(), _parts(made)), "train", must_match=known)
+    made, parts = read_artifact(folder, lambda made: (made.as_input(), _read_parts(made)), "train", must_match=known)
     return replace(build_loaded_model(*parts, folder, device, dtype), made=made)
 
 
@@ -185,7 +185,7 @@ def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) ->
     return None if config.vision is None else read_preparation(folder, shown)
 
 
-def _parts(
+def _read_parts(
     manifest: Manifest,
 ) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
     """The parts of a published model: config, tokenizers of source and target, weights, images."""

@@ -24,15 +24,15 @@ def code_span(text: str) -> str:
 
 def yaml_value(value: object) -> str:
     """A value as YAML, on one line: JSON, whose strings hold nothing that YAML reads otherwise."""
-    return json.dumps(_printable(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(_replace_unprintable(value), ensure_ascii=False, allow_nan=False)
 
 
-def _printable(value: object) -> object:
+def _replace_unprintable(value: object) -> object:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {printable(str(key)): _printable(each) for key, each in value.items()}
-    return [_printable(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {printable(str(key)): _replace_unprintable(each) for key, each in value.items()}
+    return [_replace_unprintable(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _one_line(text: str) -> str:

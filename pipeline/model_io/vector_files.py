@@ -86,7 +86,7 @@ def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
             word = buffer[place:end].lstrip(b"\r\n").decode("utf-8", "replace")
             place = end + 1 + num_bytes
             if word in wanted and word not in found:
-                found[word] = _finite(np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None)
+                found[word] = _check_finite(np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None)
         else:
             raise DataError(f"has more than the {num_promised:,} vectors of its first line", file=file, line=1)
         if number != num_promised or buffer[place:].strip():
@@ -108,17 +108,17 @@ def _read_text(file: Path, width: int, wanted: Collection[str]) -> dict[str, Mat
         line = line.rstrip(" \t")
         if not line:
             continue
-        word, numbers = _parts(line, width, file, number, is_first=num_vectors == 0)
+        word, numbers = _split_vector_line(line, width, file, number, is_first=num_vectors == 0)
         num_vectors += 1
         if word in wanted and word not in found:
-            found[word] = _vector(numbers, file, number)
+            found[word] = _parse_vector(numbers, file, number)
     if promised is not None and promised != num_vectors:
         problem = f"should have {promised} vectors by its first line, but has {num_vectors}: is it complete?"
         raise DataError(problem, file=file, line=1)
     return found
 
 
-def _parts(line: str, width: int, file: Path, number: int, *, is_first: bool) -> tuple[str, list[str]]:
+def _split_vector_line(line: str, width: int, file: Path, number: int, *, is_first: bool) -> tuple[str, list[str]]:
     """The word of a line and its numbers; a word may hold spaces (some of GloVe's do), though not the first one."""
     if line.count("\t") == width:
         word, *numbers = line.split("\t")
@@ -139,17 +139,17 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
+def _parse_vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
     try:
         with np.errstate(over="ignore"):  # beyond fp32 it is infinite, which is an error below
             vector = np.array([float(each) for each in numbers]).astype(np.float32)
     except ValueError:
         wrong = next(each for each in numbers if not _is_number(each))
         raise DataError(f"{wrong[:40]!r} is not a number", file=file, line=line) from None
-    return _finite(vector, file, line)
+    return _check_finite(vector, file, line)
 
 
-def _finite(vector: Matrix, file: Path, line: int | None) -> Matrix:
+def _check_finite(vector: Matrix, file: Path, line: int | None) -> Matrix:
     if not np.isfinite(vector).all():
         raise DataError("a vector contains a number that is not finite", file=file, line=line)
     return vector

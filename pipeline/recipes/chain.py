@@ -59,21 +59,21 @@ class StageJob:
     reporter: Reporter
 
 
-def _tokenize(order: StageJob) -> None:
+def _run_tokenize(order: StageJob) -> None:
     from tfm.pipeline.stages.tokenize import tokenize
 
     recipe = order.recipe
     tokenize(recipe.tokenizer, recipe.data, order.out, command=order.command, reporter=order.reporter)
 
 
-def _preprocess(order: StageJob) -> None:
+def _run_preprocess(order: StageJob) -> None:
     from tfm.pipeline.stages.preprocess import preprocess
 
     recipe, tokenizer = order.recipe, order.run.tokenizer
     preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter)
 
 
-def _train(order: StageJob) -> None:
+def _run_train(order: StageJob) -> None:
     from tfm.pipeline.stages.train import train
 
     train(
@@ -89,7 +89,7 @@ def _train(order: StageJob) -> None:
     )
 
 
-def _translate(order: StageJob) -> None:
+def _run_translate(order: StageJob) -> None:
     from tfm.pipeline.stages.translate import translate_tests
 
     translate_tests(
@@ -105,7 +105,7 @@ def _translate(order: StageJob) -> None:
     )
 
 
-def _evaluate(order: StageJob) -> None:
+def _run_evaluate(order: StageJob) -> None:
     from tfm.pipeline.stages.evaluate import evaluate_tests
 
     evaluate_tests(
@@ -136,11 +136,13 @@ class Stage:
 
 # Each stage is imported when it is run: those before it need not wait for torch.
 STAGES = {
-    "tokenize": Stage(_tokenize, "tokenizer", {}),
-    "preprocess": Stage(_preprocess, "dataset", {"tokenizer": "tokenize"}),
-    "train": Stage(_train, "model", {"dataset": "preprocess"}),
-    "translate": Stage(_translate, "translations", {"model": "train", "dataset": "preprocess"}),
-    "evaluate": Stage(_evaluate, "scores", {"model": "train", "dataset": "preprocess", "translations": "translate"}),
+    "tokenize": Stage(_run_tokenize, "tokenizer", {}),
+    "preprocess": Stage(_run_preprocess, "dataset", {"tokenizer": "tokenize"}),
+    "train": Stage(_run_train, "model", {"dataset": "preprocess"}),
+    "translate": Stage(_run_translate, "translations", {"model": "train", "dataset": "preprocess"}),
+    "evaluate": Stage(
+        _run_evaluate, "scores", {"model": "train", "dataset": "preprocess", "translations": "translate"}
+    ),
 }
 
 

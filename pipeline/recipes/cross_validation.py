@@ -68,10 +68,10 @@ class CrossValidation:
 
     def as_json(self) -> dict[str, Any]:
         """Return all results as JSON has them; numbers without end as text, as manifests have them."""
-        summary = {name: self._summary(name) for name in self.figures}
+        summary = {name: self._figure_summary(name) for name in self.figures}
         return {"name": self.name, **summary, "folds": [asdict(fold) for fold in self.folds]}
 
-    def _summary(self, figure: str) -> dict[str, Any]:
+    def _figure_summary(self, figure: str) -> dict[str, Any]:
         if (why := self.no_mean_reason(figure)) is not None:
             return {"mean": None, "deviation": None, "signature": None, "why": why}
         signature = self.signature(figure)
@@ -164,10 +164,10 @@ def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> Cross
     Raises:
         DataError: a run has no model.
     """
-    return CrossValidation(name, tuple(_read(recipe, run_folder(recipe, root)) for recipe in recipes))
+    return CrossValidation(name, tuple(_read_fold(recipe, run_folder(recipe, root)) for recipe in recipes))
 
 
-def _read(recipe: Recipe, folder: Path) -> FoldResult:
+def _read_fold(recipe: Recipe, folder: Path) -> FoldResult:
     fold, model, dataset = recipe.data.fold, open_artifact(folder / "model", "train"), open_artifact(folder / "dataset")
     assert fold is not None
     validation, rows = model.figures["validation"], dataset.figures["rows"]

@@ -67,7 +67,7 @@ def recipe_error(
     loc = tuple(error["loc"])
     key = _user_key((*prefix, *loc), origins)
     place = place_of(key, origins) or origin_of(error)
-    text = f"{place}: {_sentence(error, model, loc, key)}" if place else _sentence(error, model, loc, key)
+    text = f"{place}: {_error_sentence(error, model, loc, key)}" if place else _error_sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
 
@@ -93,11 +93,11 @@ def place_of(key: Key, origins: Mapping[Key, Origin]) -> str | None:
     return said.label
 
 
-def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
+def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
     kind, context = error["type"], error.get("ctx", {})
     name = ".".join(key)
     if kind == "extra_forbidden":
-        return f"{name} is not a key of recipes; {_nearest(str(loc[-1]), model, loc[:-1], key[:-1])}"
+        return f"{name} is not a key of recipes; {_nearest_key(str(loc[-1]), model, loc[:-1], key[:-1])}"
     if kind == "value_error":
         return f"{name}: {context['error']}" if name else str(context["error"])
     if kind == "missing":
@@ -112,14 +112,14 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, 
     return f"{name} = {format_value(error['input'])}: {error['msg']}"
 
 
-def _nearest(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
+def _nearest_key(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
     """Return a hint for the unknown key `name`: a similar neighbor, keys of that name elsewhere, or all neighbors."""
     beside = _model_at(model, loc)
     names = list(beside.model_fields) if beside is not None else []
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {'.'.join((*key, close[0]))}?"
-    elsewhere = [each for each in _keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
+    elsewhere = [each for each in _section_keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
     if elsewhere:
         return f"did you mean {' or '.join('.'.join(each) for each in elsewhere)}?"
     return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names)}"
@@ -148,7 +148,7 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
+def _section_keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
     """Yield all keys, as `--set` takes them: of a list those of its first item, of a table with names of its own
     NAME's.
     """
@@ -158,7 +158,7 @@ def _keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
         if below is not None:
             kind = get_origin(field.annotation)
             item = "0" if kind is tuple else "NAME" if kind is dict else None
-            yield from _keys(below, (*key, name) if item is None else (*key, name, item))
+            yield from _section_keys(below, (*key, name) if item is None else (*key, name, item))
 
 
 def format_value(value: object) -> str:

@@ -181,7 +181,7 @@ def read_candidate(folder: Path) -> Candidate:
         check_made_from(scores, **{evaluate.input_name("valid"): made})
         decoding = DecodingConfig.model_validate_json(json.dumps(made.config["decoding"]))
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
-    validation = read_artifact(run.scores, _validation, must_match=scores.as_input())
+    validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
     return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
 
 
@@ -281,7 +281,7 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
             )
 
 
-def _validation(manifest: Manifest) -> Evaluation:
+def _validation_scores(manifest: Manifest) -> Evaluation:
     shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):
         return add_means(from_json(read_json(manifest.folder / "scores.json", shown=shown)))

@@ -26,7 +26,7 @@ def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) ->
         parts = tuple(part.strip() for part in key.split("."))
         if not equals or not all(parts):
             raise RecipeError(f"--set {printable(override)}: write KEY=VALUE, as in training.max_steps=500")
-        found.append(Setting(f"--set {printable(override)}", parts, _value(text.strip())))
+        found.append(Setting(f"--set {printable(override)}", parts, _parse_value(text.strip())))
     return found + [Setting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None]
 
 
@@ -40,7 +40,7 @@ def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
     """
     key, node = setting.key, raw
     for place in range(1, len(key)):
-        at = _place(node, key[:place], setting)
+        at = _set_value(node, key[:place], setting)
         inside = node[at] if isinstance(node, list) else node.get(at)
         items = _default_items(key[:place], schema) if key[place].isdigit() else None
         if items is not None and not isinstance(inside, list):
@@ -49,7 +49,7 @@ def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
             inside = {}
         node[at] = inside
         node = inside
-    node[_place(node, key, setting)] = setting.value
+    node[_set_value(node, key, setting)] = setting.value
 
 
 def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
@@ -59,7 +59,7 @@ def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
     return list(default) if isinstance(default, tuple) else None
 
 
-def _place(node: Any, key: Key, setting: Setting) -> Any:
+def _set_value(node: Any, key: Key, setting: Setting) -> Any:
     """Return the key or index of the last part of a key in a table, or in a list."""
     if not isinstance(node, list):
         return key[-1]
@@ -74,7 +74,7 @@ def _place(node: Any, key: Key, setting: Setting) -> Any:
     return int(part)
 
 
-def _value(text: str) -> object:
+def _parse_value(text: str) -> object:
     """A TOML value where the text is one, else the text itself; dates are text."""
     try:
         parsed = tomllib.loads(f"value = {text}")

@@ -146,7 +146,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _resolve(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
+    recipe = _validate_section(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
     check_unused_keys(recipe, origins)
     return recipe
 
@@ -179,7 +179,7 @@ def from_flags(
             takes = ", ".join(sorted([part, *beside]))
             raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
     origins: Origins = {}
-    found = _resolve(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
+    found = _validate_section(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
     check_unused_keys(SimpleNamespace(**{part: found}), origins)
     return found
 
@@ -206,7 +206,7 @@ def _remove_null(node: Any) -> Any:
     return [_remove_null(each) for each in node] if isinstance(node, list) else node
 
 
-def _resolve(
+def _validate_section(
     section: type[_Section],
     said: Mapping[str, Any],
     settings: Sequence[Setting],

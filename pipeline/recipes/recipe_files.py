@@ -47,10 +47,10 @@ def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> di
     elif isinstance(base, str):
         merged = read(path.parent / base, origins, (*extended_by, path))
         merged.pop("name", None)  # two runs in one folder would undo each other
-        _merge(merged, raw)
+        _merge_tables(merged, raw)
     else:
         raise RecipeError(f"{path}: extends must be the name of a recipe file, not {base!r:.60}")
-    origins.update(dict.fromkeys(_leaves(raw), Origin(str(path), -len(extended_by))))
+    origins.update(dict.fromkeys(_leaf_keys(raw), Origin(str(path), -len(extended_by))))
     return merged
 
 
@@ -97,16 +97,16 @@ def _is_deep(content: Mapping[str, Any]) -> bool:
     return bool(level)
 
 
-def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> None:
+def _merge_tables(under: dict[str, Any], over: Mapping[str, Any]) -> None:
     for key, value in over.items():
         if isinstance(value, Mapping) and isinstance(under.get(key), dict):
-            _merge(under[key], value)
+            _merge_tables(under[key], value)
         else:
             under[key] = value
 
 
-def _leaves(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
+def _leaf_keys(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
     found: list[Key] = []
     for name, value in raw.items():
-        found += _leaves(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
+        found += _leaf_keys(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
     return found

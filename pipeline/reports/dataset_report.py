@@ -60,7 +60,7 @@ class SideCount:
             "unknown_rate": self.unknown / self.tokens if self.tokens else 0.0,
             "mean_length": self.tokens / self.rows if self.rows else 0.0,
             "max_length": self.longest,
-            "lengths": {_bin(i): int(count) for i, count in enumerate(self.histogram)},
+            "lengths": {_length_bin(i): int(count) for i, count in enumerate(self.histogram)},
         }
 
 
@@ -244,14 +244,14 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     """Lengths in tokens, each bin as shares of the sides."""
     rows: list[list[object]] = []
     for i in range(len(LENGTH_EDGES)):
-        counts = [[split[side]["lengths"][_bin(i)] for side in sides] for split in splits.values()]
+        counts = [[split[side]["lengths"][_length_bin(i)] for side in sides] for split in splits.values()]
         totals = [split["rows"] for split in splits.values()]
         if any(map(any, counts)):
             shares = [
                 [f"{count / total:.1%}" if count else "" for count in of_split]
                 for of_split, total in zip(counts, totals, strict=True)
             ]
-            rows.append([_bin(i), *(" | ".join(f"{share:>6}" for share in of_split) for of_split in shares)])
+            rows.append([_length_bin(i), *(" | ".join(f"{share:>6}" for share in of_split) for of_split in shares)])
     return f"lengths in tokens, {' | '.join(sides)}", ["tokens", *splits], rows
 
 
@@ -301,7 +301,7 @@ def _format_character(found: Mapping[str, Any]) -> str:
 _SIDES: Sequence[str] = ("source", "target")
 
 
-def _bin(index: int) -> str:
+def _length_bin(index: int) -> str:
     """A bin of the length histogram in words: "6-10"."""
     low = LENGTH_EDGES[index]
     if index + 1 == len(LENGTH_EDGES):

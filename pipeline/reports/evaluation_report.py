@@ -100,22 +100,24 @@ def render(
         commands: those of external metrics, which ran.
     """
     seen = looks or {}
-    parts = [part for each in evaluations for part in (_scores(each, seen.get(each.name, "")), _tables(each))]
-    parts += [_means(*table) for table in mean_tables(evaluations)]
+    parts = [
+        part for each in evaluations for part in (_scores_table(each, seen.get(each.name, "")), _metric_tables(each))
+    ]
+    parts += [_means_table(*table) for table in mean_tables(evaluations)]
     if curves is not None:
         parts.append(f"<h2>Training</h2>\n<figure>{inline_svg(curves)}</figure>")
-    parts += [_lengths(evaluation) for evaluation in evaluations if evaluation.lengths]
-    parts += [_samples(evaluation) for evaluation in evaluations]
+    parts += [_lengths_table(evaluation) for evaluation in evaluations if evaluation.lengths]
+    parts += [_samples_section(evaluation) for evaluation in evaluations]
     if commands:
         inner = "".join(f"<li><code>{as_html(command)}</code></li>" for command in commands)
         parts.append(f"<h2>Commands of external metrics</h2>\n<ul>{inner}</ul>")
     if inputs:
-        inner = "".join(_lineage(name, inputs[name].as_json()) for name in sorted(inputs))
+        inner = "".join(_lineage_html(name, inputs[name].as_json()) for name in sorted(inputs))
         parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')
     return frame_page(title, "\n".join(part for part in parts if part), style=LINEAGE)
 
 
-def _scores(evaluation: Evaluation, looks: str) -> str:
+def _scores_table(evaluation: Evaluation, looks: str) -> str:
     rows = "".join(
         f'<tr><td>{as_html(name)}</td><td class="number">{as_html(score)}</td>'
         f"<td><code>{as_html(signature)}</code></td></tr>"
@@ -128,13 +130,13 @@ def _scores(evaluation: Evaluation, looks: str) -> str:
     )
 
 
-def _means(title: str, rows: Sequence[tuple[str, str]]) -> str:
+def _means_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
     lines = "".join(f'<tr><td>{as_html(name)}</td><td class="number">{score}</td></tr>' for name, score in rows)
     head = '<tr><th>metric</th><th class="number">mean</th></tr>'
     return f"<h2>{as_html(title.capitalize())}</h2>\n<table>{head}{lines}</table>"
 
 
-def _tables(evaluation: Evaluation) -> str:
+def _metric_tables(evaluation: Evaluation) -> str:
     """Scores by label, errors by their kind, and confusions."""
     text = ""
     for title, columns, rows in tables_of(evaluation, MAX_COLUMNS):
@@ -150,7 +152,7 @@ def _tables(evaluation: Evaluation) -> str:
     return text
 
 
-def _lengths(evaluation: Evaluation) -> str:
+def _lengths_table(evaluation: Evaluation) -> str:
     names = list(dict.fromkeys(name for group in evaluation.lengths for name in group.scores))
     rows = ""
     for group in evaluation.lengths:
@@ -162,7 +164,7 @@ def _lengths(evaluation: Evaluation) -> str:
             + "".join(f'<td class="number">{cell}</td>' for cell in cells)
             + f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
         )
-    heads = [_head(name, evaluation) for name in names]
+    heads = [_test_heading(name, evaluation) for name in names]
     columns = "".join(f'<th class="number">{as_html(head)}</th>' for head in heads)
     bar = f"{as_html(heads[0])} of 100" if heads else ""
     unit = as_html(evaluation.lengths[0].unit) if evaluation.lengths else "words"
@@ -173,25 +175,27 @@ def _lengths(evaluation: Evaluation) -> str:
     )
 
 
-def _head(name: str, evaluation: Evaluation) -> str:
+def _test_heading(name: str, evaluation: Evaluation) -> str:
     """A metric's name over its column of scores by length."""
     signatures = {group.scores[name].signature for group in evaluation.lengths if name in group.scores}
     is_other = name == "bleu" and all("|eff:yes|" in each for each in signatures)
     return label(name) + (" (effective order)" if is_other else "")
 
 
-def _samples(evaluation: Evaluation) -> str:
+def _samples_section(evaluation: Evaluation) -> str:
     text = ""
     if evaluation.worst:
         text += f"<h2>Worst samples of {as_html(evaluation.name)}</h2>\n"
         by = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
-        text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample, evaluation.worst))
+        text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample_html, evaluation.worst))
     if evaluation.random:
-        text += f"<h2>Random samples of {as_html(evaluation.name)}</h2>\n" + "".join(map(_sample, evaluation.random))
+        text += f"<h2>Random samples of {as_html(evaluation.name)}</h2>\n" + "".join(
+            map(_sample_html, evaluation.random)
+        )
     return text
 
 
-def _sample(sample: Sample) -> str:
+def _sample_html(sample: Sample) -> str:
     entries = [] if sample.source is None else [("source", sample.source)]
     entries += [("hypothesis", sample.hypothesis)] + [("reference", text) for text in sample.references]
     # dir=auto: a right-to-left language reads from its own side
@@ -200,10 +204,10 @@ def _sample(sample: Sample) -> str:
     return f'<div class="sample"><p>line {sample.line}, {score}</p><dl>{inner}</dl></div>\n'
 
 
-def _lineage(name: str, entry: Mapping[str, Any]) -> str:
+def _lineage_html(name: str, entry: Mapping[str, Any]) -> str:
     """One input and, nested in it, its own inputs: `entry` is Input.as_json()."""
     made = entry["lineage"]
     words = [name] + ([f"made by {made['stage']}"] if made else []) + ([entry["path"]] if entry["path"] else [])
-    inner = "".join(_lineage(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""
+    inner = "".join(_lineage_html(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""
     nested = f"<ul>{inner}</ul>" if inner else ""
     return f"<li>{as_html(' · '.join(words))} <code>{as_html(entry['fingerprint'])}</code>{nested}</li>"

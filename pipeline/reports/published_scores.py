@@ -49,7 +49,7 @@ def published_scores(
             content = read_json(file)
             evaluations = from_json(content)
             _show_scores(evaluations, reporter)
-        _tell(looks_at(evaluations, looker), reporter)
+        _warn_of_repeats(looks_at(evaluations, looker), reporter)
     else:
         metrics = _training_metrics(training)  # before all work: it may be unreadable
         with publish(plan, command=command) as draft:
@@ -58,10 +58,10 @@ def published_scores(
             seen = record_test_use(
                 evaluations, looker, reporter
             )  # first: no kill hides a look whose scores are published
-            _write(draft, content, _page(plan, evaluations, metrics, seen))
+            _write_scores(draft, content, _report_page(plan, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
         show(evaluations, reporter)
-        _tell(seen, reporter)
+        _warn_of_repeats(seen, reporter)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return content
 
@@ -81,7 +81,7 @@ def shown_scores(
     """
     seen = record_test_use(evaluations, looker, reporter)
     show(evaluations, reporter)
-    _tell(seen, reporter)
+    _warn_of_repeats(seen, reporter)
     return as_json(evaluations)
 
 
@@ -113,7 +113,7 @@ def record_test_use(
         The number of looks by now, in words, as `looks_at` does.
     """
     if looker is not None:
-        append_entries(looker.root, _looks(evaluations, looker), reporter)
+        append_entries(looker.root, _record_looks(evaluations, looker), reporter)
     return looks_at(evaluations, looker)
 
 
@@ -127,11 +127,11 @@ def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -
     before = looks(looker.root)
     return {
         look.test: f"this test set was scored {describe_looks(select_texts([*before, look], look.texts))}"
-        for look in _looks(evaluations, looker)
+        for look in _record_looks(evaluations, looker)
     }
 
 
-def _looks(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
+def _record_looks(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
     return [
         looker.look(each.name, each.texts, sha256_of_json(to_jsonable(entry_of(each))))
         for each in evaluations
@@ -139,7 +139,7 @@ def _looks(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[Le
     ]
 
 
-def _tell(seen: Mapping[str, str], reporter: Reporter) -> None:
+def _warn_of_repeats(seen: Mapping[str, str], reporter: Reporter) -> None:
     for name, words in seen.items():
         reporter.line(f"{name}: {words}")
 
@@ -156,7 +156,7 @@ def show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
             reporter.line(f"  reference   {reference}")
 
 
-def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
+def _write_scores(draft: Draft, content: dict[str, Any], page: str) -> None:
     text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
     (draft.folder / "scores.json").write_text(text + "\n", encoding="utf-8")
     (draft.folder / "report.html").write_text(page, encoding="utf-8")
@@ -164,7 +164,9 @@ def _write(draft: Draft, content: dict[str, Any], page: str) -> None:
         draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
 
 
-def _page(plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], seen: Mapping[str, str]) -> str:
+def _report_page(
+    plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], seen: Mapping[str, str]
+) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     title = f"Evaluation: {evaluations[0].name}"
     return render(

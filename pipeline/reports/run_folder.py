@@ -14,8 +14,8 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
 ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")
-TRAINING = re.compile(r"training(\.old-\d+)?")
-DAMAGED = "damaged"
+TRAINING_FOLDER = re.compile(r"training(\.old-\d+)?")
+DAMAGED_STATUS = "damaged"
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class Part:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run: no artifact itself, it holds some, or a training."""
-    holds = ((part / NAME).exists() or TRAINING.fullmatch(part.name) for part in _parts(folder))
+    holds = ((part / NAME).exists() or TRAINING_FOLDER.fullmatch(part.name) for part in _artifact_folders(folder))
     return not (folder / NAME).exists() and any(holds)
 
 
 def overview(folder: Path) -> list[Part]:
     """Every artifact and training in the folder of a run, verified, in the order of the stages."""
     found: dict[str, Manifest | str] = {}
-    for place in _parts(folder):
-        if not TRAINING.fullmatch(place.name):
+    for place in _artifact_folders(folder):
+        if not TRAINING_FOLDER.fullmatch(place.name):
             try:
                 found[place.name] = open_artifact(place)
             except DataError as error:
                 found[place.name] = str(error)
     made = {name: each for name, each in found.items() if isinstance(each, Manifest)}
-    return [_training(place) if place.name not in found else _artifact(place, found[place.name], made)
-            for place in _parts(folder)]  # fmt: skip
+    return [_describe_training(place) if place.name not in found else _describe_artifact(place, found[place.name], made)
+            for place in _artifact_folders(folder)]  # fmt: skip
 
 
 def as_json(folder: Path, parts: list[Part]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def bytes_in(folder: Path) -> int:
     return total
 
 
-def _parts(folder: Path) -> Iterator[Path]:
+def _artifact_folders(folder: Path) -> Iterator[Path]:
     """Folders of artifacts and trainings, in the order of the stages, others after them by name."""
     try:
         names = [entry.name for entry in os.scandir(folder) if entry.is_dir() or entry.is_symlink()]
@@ -98,14 +98,14 @@ def _parts(folder: Path) -> Iterator[Path]:
     place = {name: number for number, name in enumerate(ORDER)}
     shown = [name for name in names if not name.startswith(".")]
     for name in sorted(shown, key=lambda name: (place.get(name.partition(".")[0], len(ORDER)), name)):
-        if name in ORDER or TRAINING.fullmatch(name) or (folder / name / NAME).exists():
+        if name in ORDER or TRAINING_FOLDER.fullmatch(name) or (folder / name / NAME).exists():
             yield folder / name
 
 
-def _artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> Part:
+def _describe_artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> Part:
     num_bytes, at_work = bytes_in(Path(os.path.realpath(path))), writer(path)
     if isinstance(found, str):
-        return Part(path.name, DAMAGED, f"damaged: {found}", num_bytes, writer=at_work)
+        return Part(path.name, DAMAGED_STATUS, f"damaged: {found}", num_bytes, writer=at_work)
     others = [
         label
         for label, each in found.inputs.items()
@@ -124,7 +124,7 @@ def _artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> P
     )
 
 
-def _training(place: Path) -> Part:
+def _describe_training(place: Path) -> Part:
     names = (path.name.removeprefix("step-") for path in (place / "checkpoints").glob("step-*"))
     steps = sorted(int(name) for name in names if name.isdecimal())
     aside = "set aside; remove it where it is not needed" if place.name != "training" else "work in progress"

@@ -97,18 +97,18 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed_settings(model)
-    config = {**model.config, "seed": model.seed, "settings": _settings(model), "init_from": None}
+    config = {**model.config, "seed": model.seed, "settings": _recipe_settings(model), "init_from": None}
     config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
     figures, curve = _model_figures(model), None
     if run is not None:
-        scores, translations = _scores(run, model, kept_beside(test), notes)
+        scores, translations = _find_scores(run, model, kept_beside(test), notes)
         notes += [f"has scores by the command: {each}" for each in commands_of(scores.config if scores else {})]
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
         figures |= {} if scores is None else _test_scores(scores, translations, test, notes)
         if metrics := metrics_of(run, model, notes):
-            figures |= _speed(metrics, model)
-            curve = _curve(metrics, model)
+            figures |= _training_speed(metrics, model)
+            curve = _loss_curve(metrics, model)
     return RunSummary(name, model, dict(flatten(config)), figures, curve, notes, run)
 
 
@@ -125,7 +125,7 @@ def name_of(folder: Path) -> str:
     return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
 
 
-def _number(content: Mapping[str, Any], name: str) -> float | None:
+def _get_number(content: Mapping[str, Any], name: str) -> float | None:
     """A figure of a manifest, where there is one; infinity is a text there."""
     value = content.get(name)
     if isinstance(value, str):
@@ -135,32 +135,32 @@ def _number(content: Mapping[str, Any], name: str) -> float | None:
     return value if abs(value) <= sys.float_info.max else None
 
 
-def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = content.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _settings(model: Manifest) -> dict[str, object]:
+def _recipe_settings(model: Manifest) -> dict[str, object]:
     """Settings that the machine decided in training: device, precision, threads, ..."""
-    return {name: value for name, value in _table(model.figures, "settings").items() if name != "torch"}
+    return {name: value for name, value in _get_table(model.figures, "settings").items() if name != "torch"}
 
 
 def _model_figures(model: Manifest) -> dict[str, Score]:
     """The figures in the manifest of a model."""
-    config, validation = _table(model.config, "model"), _table(model.figures, "validation")
+    config, validation = _get_table(model.config, "model"), _get_table(model.figures, "validation")
     on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
     on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
     on |= _prediction_settings(config)
     bleu = f"{validation.get('bleu_signature')}|{_format_parts(on)}"
     found = {
-        "parameters": (_number(model.figures, "parameters"), ""),
-        "updates": (_number(model.figures, "updates"), ""),
-        "seconds": (_number(model.figures, "training_seconds"), _machine(model)),
+        "parameters": (_get_number(model.figures, "parameters"), ""),
+        "updates": (_get_number(model.figures, "updates"), ""),
+        "seconds": (_get_number(model.figures, "training_seconds"), _describe_machine(model)),
         **{
-            f"valid.{name}": (_number(validation, name), _format_parts(on))
+            f"valid.{name}": (_get_number(validation, name), _format_parts(on))
             for name in ("loss", "perplexity", "accuracy")
         },
-        "valid.bleu": (_number(validation, "bleu"), bleu),
+        "valid.bleu": (_get_number(validation, "bleu"), bleu),
     }
     known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
     others = further_scores(validation).items()
@@ -172,8 +172,8 @@ def _model_figures(model: Manifest) -> dict[str, Score]:
 def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
     """The scores beside BLEU among the figures of validation in a manifest."""
     found = {}
-    for name, entry in _table(validation, "scores").items():
-        score = _number(entry, "score") if isinstance(entry, Mapping) else None
+    for name, entry in _get_table(validation, "scores").items():
+        score = _get_number(entry, "score") if isinstance(entry, Mapping) else None
         if score is not None:
             found[name] = Score(score, str(entry.get("signature")))
     return found
@@ -186,11 +186,11 @@ def _prediction_settings(config: Mapping[str, Any]) -> dict[str, str]:
     """
     abilities = ABILITIES.get(str(config.get("task")))
     if abilities is not None and abilities.hides_spans:
-        spans = _table(config, "span_corruption")
+        spans = _get_table(config, "span_corruption")
         return {"hidden": f"{spans.get('share')}-in-spans-of-{spans.get('mean_length')}"}
     if abilities is None or not abilities.within_window:
         return {}
-    words = _table(config, "word_vectors")
+    words = _get_table(config, "word_vectors")
     window = f"1-to-{words.get('window')}" if words.get("shrink") else str(words.get("window"))
     return {
         "architecture": str(config.get("architecture")),
@@ -203,10 +203,10 @@ def _format_parts(parts: Mapping[str, object]) -> str:
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
-def _machine(model: Manifest) -> str:
+def _describe_machine(model: Manifest) -> str:
     """The machine on which a model was trained, as far as speed goes."""
-    hardware, versions = (_table(model.made, name) for name in ("hardware", "versions"))
-    settings = {name: value for name, value in _settings(model).items() if name in SPEED_FIELDS}
+    hardware, versions = (_get_table(model.made, name) for name in ("hardware", "versions"))
+    settings = {name: value for name, value in _recipe_settings(model).items() if name in SPEED_FIELDS}
     return _format_parts({**hardware, **settings, "torch": versions.get("torch")})
 
 
@@ -215,7 +215,7 @@ def kept_beside(test: str | None) -> str:
     return "-valid" if test == VALID else ""
 
 
-def _scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
+def _find_scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
     """Scores of the model, and the translations they are of, where there are any."""
     place, made = run / f"scores{ending}", f"translations{ending}"
     if not place.exists():
@@ -245,11 +245,11 @@ def _test_scores(
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
             return {}
         one = found[next(iter(found)) if test is None else test]
-        about = _format_parts(_texts(one.name, scores, translations))
+        about = _format_parts(_text_fingerprints(one.name, scores, translations))
         return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in one.scores.items()}
 
 
-def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
+def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
     """The fingerprints of a test set's texts, by which it is told from others."""
     if translations is not None:
         kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
@@ -258,7 +258,7 @@ def _texts(test: str, scores: Manifest, translations: Manifest | None) -> dict[s
             kinds[f"reference_{number}"], number = entry, number + 1
         return {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
     if "dataset" in scores.inputs:
-        below = _table(scores.inputs["dataset"].lineage, "inputs")
+        below = _get_table(scores.inputs["dataset"].lineage, "inputs")
         parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]
         return {"texts": " + ".join(parts)}
     given = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
@@ -293,7 +293,7 @@ def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) 
     if not steps or steps[-1] != model.figures.get("updates"):
         return False
     validated = dict(zip(steps, losses, strict=True))
-    published, loss = model.figures.get("steps"), _number(_table(model.figures, "validation"), "loss")
+    published, loss = model.figures.get("steps"), _get_number(_get_table(model.figures, "validation"), "loss")
     if isinstance(published, list) and len(published) == 1 and loss is not None:
         return bool(validated.get(published[0]) == loss)
     return _seconds_agree(lines, model)
@@ -304,18 +304,18 @@ def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bo
     and nothing but updates comes in between."""
     steps, clock = points(lines, "train", "seconds")
     validated, taken = points(lines, "valid", "seconds")
-    total = _number(model.figures, "training_seconds")
+    total = _get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
     least = clock[-1] + sum(each for at, each in zip(validated, taken, strict=True) if at >= steps[-1])
     return abs(total - least) < 0.01 if steps[-1] == validated[-1] else least < total + 0.01
 
 
-def _clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
+def _training_clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
     steps, seconds = points(metrics, "train", "seconds")
     validated, taken = points(metrics, "valid", "seconds")
-    updates, total = (_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
+    updates, total = (_get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
     end = int(updates)
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
         steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
@@ -326,21 +326,25 @@ def _clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[li
     return [0, *steps], [0.0, *of_updates]
 
 
-def _speed(metrics: Sequence[Mapping[str, object]], model: Manifest) -> dict[str, Score]:
+def _training_speed(metrics: Sequence[Mapping[str, object]], model: Manifest) -> dict[str, Score]:
     """Predicted tokens a second over all updates."""
-    steps, seconds = _clock(metrics, model)
+    steps, seconds = _training_clock(metrics, model)
     rates = dict(zip(*points(metrics, "train", "tokens_per_second"), strict=True))
     spans = [(step, end - begin) for step, (begin, end) in zip(steps[1:], pairwise(seconds), strict=True)]
     counted = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
     if not counted:
         return {}
     rate = sum(tokens for tokens, _ in counted) / sum(span for _, span in counted)
-    return {"tokens_per_second": Score(rate, f"task:{_table(model.config, 'model').get('task')}|{_machine(model)}")}
+    return {
+        "tokens_per_second": Score(
+            rate, f"task:{_get_table(model.config, 'model').get('task')}|{_describe_machine(model)}"
+        )
+    }
 
 
-def _curve(metrics: Sequence[Mapping[str, object]], model: Manifest) -> Curve:
+def _loss_curve(metrics: Sequence[Mapping[str, object]], model: Manifest) -> Curve:
     """Validation loss over updates and seconds."""
     import numpy as np
 
     steps, losses = points(metrics, "valid", "loss")
-    return Curve(steps, [float(each) for each in np.interp(steps, *_clock(metrics, model))], losses)
+    return Curve(steps, [float(each) for each in np.interp(steps, *_training_clock(metrics, model))], losses)

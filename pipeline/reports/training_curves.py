@@ -25,7 +25,7 @@ _PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "learning rate": (("learning rate", "train", "learning_rate"),),
 }
 # the first two that there are figures of
-_FOUND: Mapping[str, Sequence[tuple[str, str, str]]] = {
+_OPTIONAL_PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "perplexity": (("validation", "valid", "perplexity"),),
     "BLEU": (("validation", "valid", "bleu"),),
     **{name: (("validation", "valid", name),) for name in get_args(ValidationScore) if name != "bleu"},
@@ -77,7 +77,7 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
         figure = Figure(figsize=(10, 6), layout="constrained")
         panels = [*_PANELS.items(), *_validation_panels(metrics)]
         for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):
-            _panel(axes, title, lines, metrics)
+            _draw_panel(axes, title, lines, metrics)
         for axes in figure.axes[len(panels) :]:
             axes.remove()
             figure.axes[1].tick_params(labelbottom=True)  # nothing is below it any more
@@ -88,11 +88,11 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
 
 def _validation_panels(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
     """The panels of validation: which figures there are differs from task to task."""
-    there_are = [(title, lines) for title, lines in _FOUND.items() if points(metrics, *lines[0][1:])[0]]
-    return there_are[:2] or list(_FOUND.items())[:2]
+    there_are = [(title, lines) for title, lines in _OPTIONAL_PANELS.items() if points(metrics, *lines[0][1:])[0]]
+    return there_are[:2] or list(_OPTIONAL_PANELS.items())[:2]
 
 
-def _panel(
+def _draw_panel(
     axes: "Axes", title: str, lines: Sequence[tuple[str, str, str]], metrics: Sequence[Mapping[str, object]]
 ) -> None:
     """One set of axes with the lines that have points."""

@@ -32,7 +32,7 @@ def processor() -> dict[str, str | None]:
     """The name of the CPU (cpu), and those of `RELEVANT_FLAGS` that it has (instructions); None if unknown."""
     try:
         if platform.system() == "Darwin":
-            return describe_sysctl(_sysctl("machdep.cpu.brand_string", "hw.optional"))
+            return describe_sysctl(_read_sysctl("machdep.cpu.brand_string", "hw.optional"))
         with CPUINFO.open(encoding="utf-8", errors="replace") as lines:
             return describe_cpuinfo(lines)
     except (OSError, subprocess.SubprocessError):
@@ -63,7 +63,7 @@ def _run_lscpu(name: str, flags: Iterable[str]) -> dict[str, str | None]:
     return {"cpu": name or None, "instructions": " ".join(each for each in RELEVANT_FLAGS if each in there) or None}
 
 
-def _sysctl(*names: str) -> dict[str, str]:
+def _read_sysctl(*names: str) -> dict[str, str]:
     done = subprocess.run(["sysctl", *names], capture_output=True, text=True, timeout=10, check=False)
     parts = (line.partition(":") for line in done.stdout.splitlines())
     return {name.strip(): value.strip() for name, _, value in parts}

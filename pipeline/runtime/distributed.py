@@ -47,7 +47,7 @@ class World:
     def all_reduce_sum(self, tensor: Tensor) -> Tensor:
         """The sum of all processes' tensors, in place."""
         if self.size > 1:
-            self._collective(lambda: dist.all_reduce(tensor))
+            self._call_collective(lambda: dist.all_reduce(tensor))
         return tensor
 
     def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
@@ -73,7 +73,7 @@ class World:
         padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self.device)
         padded[: len(text)] = text
         found = [torch.empty_like(padded) for _ in sizes]
-        self._collective(lambda: dist.all_gather(found, padded))
+        self._call_collective(lambda: dist.all_gather(found, padded))
         return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(found, sizes, strict=True)]
 
     def run_on_rank_zero(self, work: Callable[[], Any]) -> Any:
@@ -97,7 +97,7 @@ class World:
         """Wait until every process is here."""
         self.all_reduce_sum(torch.zeros(1, device=self.device))
 
-    def _collective(self, call: Callable[[], object]) -> None:
+    def _call_collective(self, call: Callable[[], object]) -> None:
         try:
             call()
         except RuntimeError as error:

@@ -10,7 +10,7 @@ from tfm.pipeline.errors import DataError, told_here
 # How it is said where there is no error of its own for it: by torch's allocators, Linux, macOS, C++, cuBLAS; by oneDNN,
 # which has the same words for a primitive that does not exist, and then names its descriptor; by Python of a thread;
 # and by the loader of libraries.
-_SIGNS = re.compile(
+_MEMORY_ERRORS = re.compile(
     "can't allocate memory|not enough memory|cannot allocate memory|out of memory|bad_alloc|ALLOC_FAILED"
     "|could not (create|execute) a primitive(?! descriptor)|could not create a memory|can't start new thread"
     "|failed to map segment|cannot map|cannot enlarge memory",
@@ -24,7 +24,7 @@ def is_out_of_memory(error: BaseException) -> bool:
         return error.errno == errno.ENOMEM
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be loaded
         return True
-    return isinstance(error, RuntimeError | ImportError) and _SIGNS.search(str(error)) is not None
+    return isinstance(error, RuntimeError | ImportError) and _MEMORY_ERRORS.search(str(error)) is not None
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop
     before = {number: signal.signal(number, handle_signal) for number in stop_signals()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    watcher = threading.Thread(target=_watch, args=(reader, echo, talk), daemon=True)
+    watcher = threading.Thread(target=_watch_signals, args=(reader, echo, talk), daemon=True)
     watcher.start()
     written_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
@@ -65,7 +65,7 @@ def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop
         os.close(reader)
 
 
-def _watch(reader: int, echo: float, talk: bool) -> None:
+def _watch_signals(reader: int, echo: float, talk: bool) -> None:
     """Leave at the second signal. The numbers of all that arrive are read here, in a thread of its own.
 
     Python's handlers wait until a call of torch returns, such as the backward pass or a wait for another process.

@@ -23,15 +23,15 @@ _calls = count()
 
 def rank_and_size() -> tuple[int, int]:
     """The number of this process, and the number of all. Raises RecipeError where torchrun's variables are wrong."""
-    return _number("RANK", 0), _number("WORLD_SIZE", 1)
+    return _environment_number("RANK", 0), _environment_number("WORLD_SIZE", 1)
 
 
 def local_rank() -> int:
     """The number of this process among those of its machine."""
-    return _number("LOCAL_RANK", 0)
+    return _environment_number("LOCAL_RANK", 0)
 
 
-def _number(name: str, default: int) -> int:
+def _environment_number(name: str, default: int) -> int:
     try:
         return int(os.environ.get(name, default))
     except ValueError as error:
@@ -88,7 +88,7 @@ def _wait_for_rank_zero(store: Any, work: Callable[[], None] | None) -> None:
     try:
         if work is not None:
             work()
-        outcome = _outcome(store)
+        outcome = _collect_outcomes(store)
     finally:
         with suppress(RuntimeError):
             store.add("heard", 1)
@@ -98,7 +98,7 @@ def _wait_for_rank_zero(store: Any, work: Callable[[], None] | None) -> None:
         raise failed
 
 
-def _outcome(store: Any) -> dict[str, Any]:
+def _collect_outcomes(store: Any) -> dict[str, Any]:
     """Wait for the outcome of the first process. Looks again and again: stages take hours."""
     try:
         while not store.check(["outcome"]):

@@ -38,7 +38,7 @@ def fork_worker(work: Work, at_start: Callable[[], None] = lambda: None) -> Iter
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, work, at_start))
+    process = context.Process(target=_serve_requests, args=(theirs, work, at_start))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
         process.start()
@@ -82,7 +82,7 @@ def receive_from_worker(line: WorkerConnection, if_killed: str) -> Any:
     return answer
 
 
-def _serve(line: WorkerConnection, work: Work, at_start: Callable[[], None]) -> None:
+def _serve_requests(line: WorkerConnection, work: Work, at_start: Callable[[], None]) -> None:
     # A signal may be meant for the whole group of processes: the one that was started decides what follows.
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -42,7 +42,7 @@ def write_texts(
     """
     texts = {} if sources is None else {"source": sources}
     texts |= {"hypotheses": hypotheses}
-    texts |= {_reference(number): column for number, column in enumerate(references, 1)}
+    texts |= {_reference_name(number): column for number, column in enumerate(references, 1)}
     for name, lines in texts.items():
         text = "".join(f"{line}\n" for line in lines)
         (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
@@ -53,15 +53,15 @@ def texts_of(made: Manifest) -> dict[str, list[str]]:
     names = ["source"] if "source.txt" in made.files else []
     names.append("hypotheses")
     number = 1
-    while f"{_reference(number)}.txt" in made.files:
-        names.append(_reference(number))
+    while f"{_reference_name(number)}.txt" in made.files:
+        names.append(_reference_name(number))
         number += 1
     if "hypotheses.txt" not in made.files or number == 1:
         raise DataError("has no texts: remove the folder and run `tfm evaluate` again", file=made.path)
     return read_aligned_files({name: made.folder / f"{name}.txt" for name in names})
 
 
-def _reference(number: int) -> str:
+def _reference_name(number: int) -> str:
     return "reference" if number == 1 else f"reference.{number}"
 
 

@@ -18,7 +18,7 @@ from tfm.data.synthetic import registry
 
 Kind: TypeAlias = Literal["choices", "contrast"]
 Row: TypeAlias = Mapping[str, Any]
-SHOWN = 40  # characters of a value in an error
+MAX_CHARACTERS_SHOWN = 40  # characters of a value in an error
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _InvalidItemError(Exception):
 
 def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
     """The items of a file of JSON lines. Raises DataError naming file, line and value where one is none."""
-    items = tuple(_items(file, kind))
+    items = tuple(_read_items(file, kind))
     if not items:
         raise DataError("contains no line: there is nothing to score", file=file)
     return AlternativeSet(str(file), items)
@@ -93,12 +93,12 @@ def item_of(row: Row, line: int, kind: Kind) -> Item:
     identity = row.get("id")
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
         raise _InvalidItemError(f'"id" is {_format_value(identity)}, not a text or a whole number')
-    category = None if row.get("category") is None else _text(row, "category") or None
+    category = None if row.get("category") is None else _get_text(row, "category") or None
     known = {name: row[name] for name in KEYS[kind] if row.get(name) is not None}
     return Item(line, context, alternatives, answer, category, known)
 
 
-def _items(file: Path, kind: Kind) -> Iterator[Item]:
+def _read_items(file: Path, kind: Kind) -> Iterator[Item]:
     for number, line in enumerate(open_lines(file), 1):
         if not line.strip():
             continue
@@ -114,11 +114,11 @@ def _items(file: Path, kind: Kind) -> Iterator[Item]:
             raise DataError(str(wrong), file=file, line=number) from None
 
 
-def _question(row: Row) -> tuple[str, tuple[str, ...], int]:
-    context, choices = _text(row, "context"), _texts(row, "choices")
+def _parse_question(row: Row) -> tuple[str, tuple[str, ...], int]:
+    context, choices = _get_text(row, "context"), _get_texts(row, "choices")
     if len(choices) < 2:
         raise _InvalidItemError(f'"choices" has {len(choices)} texts: give two or more')
-    answer = _value(row, "answer")
+    answer = _get_value(row, "answer")
     if isinstance(answer, bool) or not isinstance(answer, int) or not 0 <= answer < len(choices):
         raise _InvalidItemError(
             f'"answer" is {_format_value(answer)}: give the place of the right choice, 0 to {len(choices) - 1}'
@@ -126,33 +126,36 @@ def _question(row: Row) -> tuple[str, tuple[str, ...], int]:
     return context, choices, answer
 
 
-def _contrast(row: Row) -> tuple[str, tuple[str, ...], int]:
-    wrong = (_text(row, "wrong"),) if isinstance(_value(row, "wrong"), str) else _texts(row, "wrong")
+def _parse_contrast(row: Row) -> tuple[str, tuple[str, ...], int]:
+    wrong = (_get_text(row, "wrong"),) if isinstance(_get_value(row, "wrong"), str) else _get_texts(row, "wrong")
     if not wrong:
         raise _InvalidItemError('"wrong" is empty: give one wrong text or more')
-    source = "" if row.get("source") is None else _text(row, "source")
-    return source, (_text(row, "right"), *wrong), 0
+    source = "" if row.get("source") is None else _get_text(row, "source")
+    return source, (_get_text(row, "right"), *wrong), 0
 
 
-READ: Mapping[Kind, Callable[[Row], tuple[str, tuple[str, ...], int]]] = {"choices": _question, "contrast": _contrast}
+READ: Mapping[Kind, Callable[[Row], tuple[str, tuple[str, ...], int]]] = {
+    "choices": _parse_question,
+    "contrast": _parse_contrast,
+}
 KEYS: Mapping[Kind, tuple[str, ...]] = {
     "choices": ("id", "category", "context", "choices", "answer"),
     "contrast": ("id", "category", "source", "right", "wrong"),
 }
 
 
-def _value(row: Row, key: str) -> Any:
+def _get_value(row: Row, key: str) -> Any:
     if key not in row:
         raise _InvalidItemError(f'there is no "{key}"; it has {format_names(row) or "nothing"}')
     return row[key]
 
 
-def _text(row: Row, key: str) -> str:
-    return _check_text(_value(row, key), f'"{key}"')
+def _get_text(row: Row, key: str) -> str:
+    return _check_text(_get_value(row, key), f'"{key}"')
 
 
-def _texts(row: Row, key: str) -> tuple[str, ...]:
-    values = _value(row, key)
+def _get_texts(row: Row, key: str) -> tuple[str, ...]:
+    values = _get_value(row, key)
     if not isinstance(values, list):
         raise _InvalidItemError(f'"{key}" is {_format_value(values)}, not a list of texts')
     return tuple(_check_text(each, f'text {number} of "{key}"') for number, each in enumerate(values, 1))
@@ -168,4 +171,4 @@ def _check_text(value: object, what: str) -> str:
 
 def _format_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_CHARACTERS_SHOWN else f"{text[:MAX_CHARACTERS_SHOWN]}..."

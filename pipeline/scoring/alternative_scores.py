@@ -148,28 +148,30 @@ def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: 
         scored: its items with their log-probabilities.
         told: problems in reading them.
     """
-    rules = _rules(kind, scored)
+    rules = _scoring_rules(kind, scored)
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
     return {
         "name": of.name,
-        **_part(scored, rules, kind, told),
+        **_score_part(scored, rules, kind, told),
         "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NO_UNCONDITIONAL_REASON},
         "cut": told.cut,
         "unknown": told.unknown,
-        "categories": {name: _part(each, rules, kind, told) for name, each in by_category.items()},
-        "failures": [_failure(each) for each in scored if tie_split_accuracy(RULES["sum"](each), each.item.answer) < 1],
+        "categories": {name: _score_part(each, rules, kind, told) for name, each in by_category.items()},
+        "failures": [
+            _failure_json(each) for each in scored if tie_split_accuracy(RULES["sum"](each), each.item.answer) < 1
+        ],
     }
 
 
-def _rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
+def _scoring_rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
     """The rules that apply: a contrast set is judged by the sum alone."""
     if kind == "contrast":
         return ["sum"]
     return ["sum", "mean"] if scored[0].alone is None else list(RULES)
 
 
-def _part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
+def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
     read = "end:no|pieces:of-joined-text" if scored[0].alone is not None else "end:counted"
@@ -187,7 +189,7 @@ def _part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: 
     return {"count": len(scored), "chance": chance, "accuracy": shares}
 
 
-def _failure(of: ScoredItem) -> dict[str, Any]:
+def _failure_json(of: ScoredItem) -> dict[str, Any]:
     item, best = of.item, max(range(len(of.log_probs)), key=of.log_probs.__getitem__)
     likelier = best if best != item.answer else _equally_likely(of)
     return {

@@ -73,14 +73,14 @@ def score_alternatives(
         pieces = tuple(len(after) for _, after in requests[place : place + count])
         place += count
         alone = None
-        if _joins(loaded, kind):
+        if _joins_context(loaded, kind):
             alone = tuple(found[each] for each in requests[place : place + count])
             place += count
         scored.append(ScoredItem(item, log_probs, pieces, alone))
     return scored, told
 
 
-def _joins(loaded: LoadedModel, kind: Kind) -> bool:
+def _joins_context(loaded: LoadedModel, kind: Kind) -> bool:
     """Whether context and text are one text, so that the text can be scored by itself as well."""
     return kind == "choices" and not ABILITIES[loaded.config.task].translates
 
@@ -92,7 +92,7 @@ def _requests_of(
     if ABILITIES[loaded.config.task].translates:
         return _Seq2SeqRequests(loaded, items.name, told).requests
     reader = _CausalRequests(PromptEncoder(loaded), items.name, told)
-    return reader.requests_after_context if _joins(loaded, kind) else reader.whole
+    return reader.requests_after_context if _joins_context(loaded, kind) else reader.whole
 
 
 class _Seq2SeqRequests:
@@ -106,10 +106,10 @@ class _Seq2SeqRequests:
         limit = self._loaded.model.max_length - 1
         source = self._loaded.source_tokenizer.encode(item.context)
         if not source:
-            raise _error("a translation model needs a source, and this one has no pieces", self._name, item)
+            raise _item_error("a translation model needs a source, and this one has no pieces", self._name, item)
         targets = self._loaded.target_tokenizer.encode_batch(item.alternatives)
-        _check(item, self._name, targets, limit)
-        _note(self._told, item, cut=len(source) > limit, texts=targets)
+        _check_item(item, self._name, targets, limit)
+        _count_problems(self._told, item, cut=len(source) > limit, texts=targets)
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
 
@@ -122,11 +122,11 @@ class _CausalRequests:
     def whole(self, item: Item) -> list[Request]:
         """Each text with its end, after nothing."""
         if item.context:
-            problem = f"a language model has no source, and here is one ({_brief(item.context)}): leave it out"
-            raise _error(problem, self._name, item)
+            problem = f"a language model has no source, and here is one ({_shorten(item.context)}): leave it out"
+            raise _item_error(problem, self._name, item)
         texts = [self._reader.encode(text) for text in item.alternatives]
-        _check(item, self._name, texts, self._reader.context - 1)
-        _note(self._told, item, cut=False, texts=texts)
+        _check_item(item, self._name, texts, self._reader.context - 1)
+        _count_problems(self._told, item, cut=False, texts=texts)
         return [((), (*text, EOS_ID)) for text in texts]
 
     def requests_after_context(self, item: Item) -> list[Request]:
@@ -137,36 +137,36 @@ class _CausalRequests:
         start = min(len(commonprefix((own, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
         added = [whole[start:] for whole in wholes]
         for texts in (added, alone):
-            _check(item, self._name, texts, self._reader.context)
+            _check_item(item, self._name, texts, self._reader.context)
         too_many = max(0, max(map(len, wholes)) - self._reader.context)
-        _note(self._told, item, cut=too_many > 0, texts=added)
+        _count_problems(self._told, item, cut=too_many > 0, texts=added)
         if (glued := _joined_word(item)) is not None:
             self._told.word_joins.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
 
 
-def _note(told: InputWarnings, item: Item, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
+def _count_problems(told: InputWarnings, item: Item, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
     """Note whether the context of an item was cut, and whether one of its texts has an unknown piece."""
     told.cut_lines |= {item.line} if cut else set()
     told.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
 
 
-def _check(item: Item, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
+def _check_item(item: Item, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
     """Raise DataError for a text that has no probability."""
     for text, pieces in zip(item.alternatives, texts, strict=True):
         if not pieces:
-            raise _error(f"the text {_brief(text)} has no pieces: it has no probability", name, item)
+            raise _item_error(f"the text {_shorten(text)} has no pieces: it has no probability", name, item)
         if len(pieces) > limit:
-            problem = f"the text {_brief(text)} has {len(pieces)} pieces, and the model reads at most {limit}"
-            raise _error(problem, name, item)
+            problem = f"the text {_shorten(text)} has {len(pieces)} pieces, and the model reads at most {limit}"
+            raise _item_error(problem, name, item)
 
 
-def _error(problem: str, name: str, item: Item) -> DataError:
+def _item_error(problem: str, name: str, item: Item) -> DataError:
     return DataError(problem, file=name, line=item.line)
 
 
-def _brief(text: str) -> str:
+def _shorten(text: str) -> str:
     return f'"{printable(text[:40])}"'
 
 
@@ -187,7 +187,7 @@ def _is_of_word(character: str) -> bool:
 
 def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:
     """log p of each request; one that comes twice is scored once. Texts of like length share a batch."""
-    score = _scorer(loaded)
+    score = _make_scorer(loaded)
     wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
     found: dict[Request, float] = {}
     with reporter.bar("scoring", len(wanted), "texts") as bar:
@@ -198,7 +198,7 @@ def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Repor
     return found
 
 
-def _scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArray[np.float64]]:
+def _make_scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArray[np.float64]]:
     """Return the function that computes the log-probabilities of some requests with a model."""
     model: Any = loaded.model.eval()
     device: torch.device = next(model.parameters()).device

@@ -86,11 +86,11 @@ def breakdown_by_length(
     Returns:
         The bins, the shortest texts first.
     """
-    unit, lengths = _lengths(texts)
+    unit, lengths = _source_lengths(texts)
     names = [name for name in (("accuracy",) if scores_labels(config) else ("bleu", "chrf")) if name not in without]
     config = resolve_tokenizer(config, references)
     bins = []
-    for shortest, longest in _ranges(lengths, num_bins) if names else []:
+    for shortest, longest in _length_ranges(lengths, num_bins) if names else []:
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
         segments = [hypotheses[row] for row in rows], [[reference[row] for row in rows] for reference in references]
         has_words = any(text.strip() for column in segments[1] for text in column)
@@ -99,7 +99,7 @@ def breakdown_by_length(
     return bins
 
 
-def _lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
+def _source_lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
     """The unit and the lengths of texts: words, or where most have as many, characters if these spread further."""
     words, characters = [num_words(text) for text in texts], [len(text.strip()) for text in texts]
     commonest = [max(Counter(lengths).values(), default=0) for lengths in (words, characters)]
@@ -107,7 +107,7 @@ def _lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
     return ("characters", characters) if by_characters else ("words", words)
 
 
-def _ranges(lengths: Sequence[int], num_bins: int) -> list[tuple[int, int]]:
+def _length_ranges(lengths: Sequence[int], num_bins: int) -> list[tuple[int, int]]:
     """Ranges of length that hold about len(lengths) / num_bins segments each, and together all of them."""
     ordered = sorted(lengths)
     ranges: list[tuple[int, int]] = []
@@ -144,7 +144,7 @@ def worst_samples(
     """
     if count == 0:
         return []
-    samples = [_sample(row, sources, hypotheses, references, config) for row in range(len(hypotheses))]
+    samples = [_make_sample(row, sources, hypotheses, references, config) for row in range(len(hypotheses))]
     return sorted(samples, key=lambda each: (each.chrf if each.accuracy is None else each.accuracy, each.line))[:count]
 
 
@@ -168,10 +168,10 @@ def random_samples(
         config: settings of the metrics.
     """
     rows = random.Random(seed).sample(range(len(hypotheses)), min(count, len(hypotheses)))
-    return [_sample(row, sources, hypotheses, references, config) for row in sorted(rows)]
+    return [_make_sample(row, sources, hypotheses, references, config) for row in sorted(rows)]
 
 
-def _sample(
+def _make_sample(
     row: int,
     sources: Sequence[str] | None,
     hypotheses: Sequence[str],

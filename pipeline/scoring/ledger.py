@@ -153,7 +153,7 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
         with open_below(root, root / NAME, "a+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             for look in entries:
-                _append(stream.fileno(), _line({**asdict(look), "when": now}))
+                _append_line(stream.fileno(), _serialize_entry({**asdict(look), "when": now}))
             os.fsync(stream.fileno())
     except (OSError, CannotWrite) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
@@ -166,7 +166,7 @@ def looks(root: Path) -> list[LedgerEntry]:
     A line that a crash has left unfinished is passed over: its scores were never shown.
     """
     try:
-        return [look for line in read_log(root / NAME) if (look := _look(line)) is not None]
+        return [look for line in read_log(root / NAME) if (look := _parse_entry(line)) is not None]
     except (OSError, DataError):
         return []
 
@@ -202,7 +202,7 @@ def describe_looks(entries: Sequence[LedgerEntry]) -> str:
     return f"{'once' if times == 1 else f'{times} times'}, by {models} model{'s' if models > 1 else ''} of this folder"
 
 
-def _append(descriptor: int, line: bytes) -> None:
+def _append_line(descriptor: int, line: bytes) -> None:
     """Write one line; the rest of a last line that a crash has left gets its end first."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -211,7 +211,7 @@ def _append(descriptor: int, line: bytes) -> None:
         raise OSError(f"only {written} of {len(line)} bytes were written")
 
 
-def _line(entry: dict[str, str]) -> bytes:
+def _serialize_entry(entry: dict[str, str]) -> bytes:
     cut = {
         name: value if len(value) <= MAX_FIELD_LENGTH else value[: MAX_FIELD_LENGTH - 1] + "…"
         for name, value in entry.items()
@@ -219,7 +219,7 @@ def _line(entry: dict[str, str]) -> bytes:
     return json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _look(line: str) -> LedgerEntry | None:
+def _parse_entry(line: str) -> LedgerEntry | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

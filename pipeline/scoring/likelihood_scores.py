@@ -74,12 +74,14 @@ def score_likelihood(
         nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), bar.advance)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
-    signature = _signature(config, count, task.num_draws) + _signature_addition(config, split, num_long, name, reporter)
+    signature = _likelihood_signature(config, count, task.num_draws) + _signature_addition(
+        config, split, num_long, name, reporter
+    )
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
     if not task.has_perplexity:
-        return _evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
-    perplexity = _perplexity(nll, count, signature, loaded)
-    return _evaluation(name, split, {"perplexity": perplexity, "token_accuracy": accuracy})
+        return _make_evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
+    perplexity = _perplexity_score(nll, count, signature, loaded)
+    return _make_evaluation(name, split, {"perplexity": perplexity, "token_accuracy": accuracy})
 
 
 def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
@@ -121,17 +123,17 @@ def _score_language_model(
     by_line = Likelihoods(found.sums(lines), lines, np.array([num_words(text) + 1 for text in texts]))
     characters = Characters.count_texts(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
-    signature = _signature(config, count) + (f"|stride:{stride}" if overlap else "")
+    signature = _likelihood_signature(config, count) + (f"|stride:{stride}" if overlap else "")
     signature += _signature_addition(config, split, num_long, name, reporter)
     scores = {
-        "perplexity": _perplexity(nll, count, signature, loaded),
+        "perplexity": _perplexity_score(nll, count, signature, loaded),
         "word_perplexity": Score(exp_or_inf(nll / words), f"unit:word|count:{words}|newline:counted|{signature}"),
         "token_accuracy": Score(100 * float(found.right.mean()), f"{signature}|stat:share*100"),
         "bits_per_character": Score(
             nll / math.log(2) / characters.count, f"{characters.signature}|newline:counted|{signature}"
         ),
     }
-    return replace(_evaluation(name, split, scores), likelihoods=by_line)
+    return replace(_make_evaluation(name, split, scores), likelihoods=by_line)
 
 
 def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
@@ -139,7 +141,7 @@ def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Rep
     reads, abilities = loaded.model.max_length, ABILITIES[loaded.config.task]
     if abilities.by_probability.long_texts != "cut":
         return split, 0
-    column = _read(split, abilities)
+    column = _read_texts(split, abilities)
     num_long = int((column.lengths >= reads).sum())
     if not num_long:
         return split, 0
@@ -148,7 +150,7 @@ def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Rep
     return replace(split, source=short) if abilities.reads == "source" else replace(split, target=short), num_long
 
 
-def _read(split: Split, abilities: TaskSpec) -> Column:
+def _read_texts(split: Split, abilities: TaskSpec) -> Column:
     """The side of a split that a task reads."""
     return split.source if abilities.reads == "source" else split.target
 
@@ -160,13 +162,13 @@ def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str,
     )
 
 
-def _perplexity(nll: float, count: float, signature: str, loaded: LoadedModel) -> Score:
+def _perplexity_score(nll: float, count: float, signature: str, loaded: LoadedModel) -> Score:
     reads = ABILITIES[loaded.config.task].reads  # a text is predicted in the pieces in which it is read
     tokenizer = loaded.source_tokenizer if reads == "source" else loaded.target_tokenizer
     return Score(exp_or_inf(nll / count), f"{signature}|vocab:{tokenizer.vocab_size}")
 
 
-def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
+def _likelihood_signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
     """The signature: the predictions, their number in all draws, their context, and the draws."""
     abilities = ABILITIES[config.task]
     unit, draws = abilities.by_probability.unit, f"|draws:{num_draws}" if num_draws > 1 else ""
@@ -188,13 +190,13 @@ def _signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
 def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
     """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
     abilities = ABILITIES[config.task]
-    ids, _ = _read(split, abilities).take(np.arange(len(split)))
+    ids, _ = _read_texts(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
     if not abilities.within_window:  # else what is unknown is left out
         warn_of_unknown(name, unknown, len(ids), reporter)
     return (f"|{how.unknown}:{unknown}" if unknown else "") + (f"|{how.long_texts}:{num_long}" if num_long else "")
 
 
-def _evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:
+def _make_evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:
     texts = fingerprint_of_pairs(*split.texts())
     return Evaluation(name, len(split), scores, (), "source", (), (), (), texts=texts)

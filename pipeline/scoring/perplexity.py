@@ -21,7 +21,7 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
 from tfm.tokenizer.special import UNK_ID
 
-_CHUNK = 256  # pairs between two moves of the progress bar
+_CHUNK_TEXTS = 256  # pairs between two moves of the progress bar
 
 
 class Pair(NamedTuple):
@@ -163,7 +163,7 @@ def perplexity(
         raise DataError(
             f"no reference has a perplexity: {num_empty} are empty, {num_long} exceed the model's {limit} pieces"
         )
-    _warn(num_empty, num_long, limit, reporter)
+    _warn_of_lengths(num_empty, num_long, limit, reporter)
     counts = Counts(
         num_references=num_references(references),
         num_segments=len(pairs),
@@ -200,8 +200,8 @@ def _log_probs(
     score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else target_log_probs
     pairs = sorted(pairs, key=lambda pair: (len(pair.target), len(pair.source)))
     with reporter.bar("perplexity", len(pairs), "segments") as bar:
-        for start in range(0, len(pairs), _CHUNK):
-            chunk = pairs[start : start + _CHUNK]
+        for start in range(0, len(pairs), _CHUNK_TEXTS):
+            chunk = pairs[start : start + _CHUNK_TEXTS]
             texts, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
             sources = texts if images is None else images.select(np.array([pair.row for pair in chunk]))
             sums = score(loaded.model, sources, targets, device=device)
@@ -209,7 +209,7 @@ def _log_probs(
             bar.advance(len(chunk))
 
 
-def _warn(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
+def _warn_of_lengths(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
     if num_empty:
         reporter.warn(f"{num_empty} empty references are omitted from the perplexity")
     if num_long:

@@ -55,9 +55,9 @@ class SegmentScores:
         """One row a segment, as segments.jsonl has it; null where there is no log probability."""
         for row in range(self.count):
             external = {name: float(numbers[row]) for name, numbers in self.external.items()}
-            yield {"split": self.split, "line": row + 1, **self._likelihood(row), "external": external}
+            yield {"split": self.split, "line": row + 1, **self._row_likelihood(row), "external": external}
 
-    def _likelihood(self, row: int) -> dict[str, float | int | None]:
+    def _row_likelihood(self, row: int) -> dict[str, float | int | None]:
         found = self.likelihoods
         if found is None or math.isnan(found.log_probs[row]):
             return {"log_prob": None, "pieces": None, "words": None}

@@ -43,7 +43,7 @@ def summary_figures(sources: Sequence[str], texts: Sequence[str]) -> SummaryFigu
     return SummaryFigures(
         sum(len(text) for _, text in pairs) / max(len(pairs), 1),
         math.fsum(ratios) / len(ratios) if ratios else None,
-        {order: _novelty(pairs, order) for order in ORDERS},
+        {order: _novelty_share(pairs, order) for order in ORDERS},
     )
 
 
@@ -59,14 +59,14 @@ def summary_scores(names: Sequence[str], found: SummaryFigures) -> tuple[dict[st
     return scores, dict.fromkeys((name for name in asked if name not in scores), NO_WORDS)
 
 
-def _novelty(pairs: Sequence[tuple[Tokens, Tokens]], order: int) -> float | None:
+def _novelty_share(pairs: Sequence[tuple[Tokens, Tokens]], order: int) -> float | None:
     novel = total = 0
     for source, text in pairs:
-        known = {*_ngrams(source, order)}
-        ngrams = _ngrams(text, order)
+        known = {*_list_ngrams(source, order)}
+        ngrams = _list_ngrams(text, order)
         novel, total = novel + sum(each not in known for each in ngrams), total + len(ngrams)
     return 100 * novel / total if total else None
 
 
-def _ngrams(tokens: Tokens, order: int) -> list[tuple[str, ...]]:
+def _list_ngrams(tokens: Tokens, order: int) -> list[tuple[str, ...]]:
     return list(zip(*(tokens[begin:] for begin in range(order)), strict=False))

@@ -20,7 +20,7 @@ from tfm.data.batching.batches import TextBatch, make_windows
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.split import Ids
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.teacher_forcing import ROWS, token_log_probs
+from tfm.pipeline.decoding.teacher_forcing import MAX_BATCH_ROWS, token_log_probs
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -109,7 +109,9 @@ def _score_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray
     hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
     log_probs, right = [], []
     # the output layer in pieces: logits (n, V) of a whole batch need not fit into memory
-    for part, wanted in zip(torch.split(hidden, ROWS), torch.split(batch.tokens_out[counted], ROWS), strict=True):
+    for part, wanted in zip(
+        torch.split(hidden, MAX_BATCH_ROWS), torch.split(batch.tokens_out[counted], MAX_BATCH_ROWS), strict=True
+    ):
         logits = model.output(part)
         log_probs.append(token_log_probs(logits, wanted))
         right.append(logits.argmax(-1) == wanted)

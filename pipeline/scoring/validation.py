@@ -251,7 +251,7 @@ class DirectionsValidator:
         loss, accuracy = (
             math.fsum(each[name] for each in found.values()) / len(found) for name in ("loss", "accuracy")
         )
-        scores = {name: _scores(each) for name, each in found.items()}
+        scores = {name: _scores_of_figures(each) for name, each in found.items()}
         shared = [metric for metric in next(iter(scores.values())) if all(metric in each for each in scores.values())]
         means = {metric: mean_of_directions({name: each[metric] for name, each in scores.items()}) for metric in shared}
         return {
@@ -275,7 +275,7 @@ def _validation_figures(scores: Mapping[str, Score]) -> dict[str, Any]:
     return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": others}
 
 
-def _scores(figures: Mapping[str, Any]) -> dict[str, Score]:
+def _scores_of_figures(figures: Mapping[str, Any]) -> dict[str, Score]:
     """The scores among figures of validation."""
     found = {} if figures["bleu"] is None else {"bleu": Score(figures["bleu"], figures["bleu_signature"])}
     return found | {name: Score(**each) for name, each in figures.get("scores", {}).items()}

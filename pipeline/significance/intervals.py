@@ -41,7 +41,7 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_OF_LABEL:
         return RARE_LABEL.format(system.rarest, MIN_OF_LABEL), None, None
-    return _percentiles(len(system), drawn)
+    return _percentile_interval(len(system), drawn)
 
 
 def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, drawn: Array) -> Interval:
@@ -59,7 +59,7 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
         return _interval_of_shares(baseline, system)
     if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_APART:
         return TOO_FEW_DIFFERENCES.format(int(apart.sum()), MIN_APART), None, None
-    return _percentiles(len(system), drawn)
+    return _percentile_interval(len(system), drawn)
 
 
 def _interval_of_shares(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
@@ -71,7 +71,7 @@ def _interval_of_shares(baseline: SegmentStatistics, system: SegmentStatistics) 
     return None, 100 * low, 100 * high
 
 
-def _percentiles(num_segments: int, drawn: Array) -> Interval:
+def _percentile_interval(num_segments: int, drawn: Array) -> Interval:
     if num_segments < MIN_SEGMENTS:
         return TOO_FEW_SEGMENTS_REASON.format(num_segments, MIN_SEGMENTS), None, None
     if not np.isfinite(drawn).all():

@@ -118,19 +118,19 @@ def compare_systems(
     for place, (system, drawn) in enumerate(zip(systems, scores, strict=True)):
         with np.errstate(invalid="ignore"):  # two infinite perplexities
             apart, p_bootstrap = drawn - scores[0], bootstrap_p(baseline, system, drawn - scores[0])
-        result = _score(system, drawn)
+        result = _score_result(system, drawn)
         if baseline.sacrebleu is not None:
             mean, half_width, p_bootstrap = sacrebleu_bootstrap(baseline, system, resamples)
             result = replace(result, mean=mean, half_width=half_width)
         if place and len(system) > 1:
-            result = replace(result, versus=_difference(baseline, system, apart, p_bootstrap, trials, seed))
+            result = replace(result, versus=_make_difference(baseline, system, apart, p_bootstrap, trials, seed))
         results.append(result)
         if on_done is not None:
             on_done()
-    return _correct(results)
+    return _correct_p_values(results)
 
 
-def _score(system: SegmentStatistics, drawn: Array) -> Result:
+def _score_result(system: SegmentStatistics, drawn: Array) -> Result:
     """The score of a system and its interval, where it has one."""
     reason, low, high = score_interval(system, drawn)
     with np.errstate(invalid="ignore"):  # infinite perplexities
@@ -139,7 +139,7 @@ def _score(system: SegmentStatistics, drawn: Array) -> Result:
     return Result(system.value, low, high, mean, half_width, no_interval_reason=reason)
 
 
-def _difference(
+def _make_difference(
     baseline: SegmentStatistics,
     system: SegmentStatistics,
     drawn: Array,
@@ -159,7 +159,7 @@ def _difference(
     return Difference(difference, low, high, p_bootstrap, p_randomisation, num_apart, p, p, better, reason)
 
 
-def _correct(results: Sequence[Result]) -> list[Result]:
+def _correct_p_values(results: Sequence[Result]) -> list[Result]:
     """The results with Holm's correction over all systems that were tested."""
     corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
     return [

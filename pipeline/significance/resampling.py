@@ -110,7 +110,7 @@ def randomisation_p(
 def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterator[Array]:
     """Blocks (draws, segments) of the number of times that each segment was drawn."""
     rng = np.random.default_rng(seed)
-    for size in _blocks(num_segments, resamples):
+    for size in _block_sizes(num_segments, resamples):
         drawn = rng.choice(num_segments, size=(size, num_segments), replace=True)
         drawn += num_segments * np.arange(size)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=size * num_segments)
@@ -120,12 +120,12 @@ def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterat
 def _drawn_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
     """Blocks (trials, segments) with 1 where a segment is swapped, 0 where not."""
     rng = np.random.default_rng(seed)
-    for size in _blocks(num_segments, trials):
+    for size in _block_sizes(num_segments, trials):
         swaps: NDArray[np.bool_] = rng.integers(2, size=(size, num_segments), dtype=bool)
         yield swaps.astype(np.float64)
 
 
-def _blocks(num_segments: int, draws: int) -> Iterator[int]:
+def _block_sizes(num_segments: int, draws: int) -> Iterator[int]:
     """Sizes of blocks: multiples of 32, as numpy cuts 32 coins from a number, so that blocks change no draw."""
     size = 32 * max(1, _BLOCK // (32 * num_segments))
     for start in range(0, draws, size):

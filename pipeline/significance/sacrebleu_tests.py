@@ -37,7 +37,7 @@ def sacrebleu_bootstrap(
     Returns:
         Mean, half width of the 95 % interval, p-value.
     """
-    result = _run("bs", resamples, baseline, system)
+    result = _run_paired_test("bs", resamples, baseline, system)
     return float(result.mean), float(result.ci), float(result.p_value)
 
 
@@ -49,10 +49,10 @@ def sacrebleu_randomisation(baseline: SegmentStatistics, system: SegmentStatisti
         system: those of the other.
         trials: the number of trials.
     """
-    return float(_run("ar", trials, baseline, system).p_value)
+    return float(_run_paired_test("ar", trials, baseline, system).p_value)
 
 
-def _run(test_type: str, num_samples: int, baseline: SegmentStatistics, system: SegmentStatistics) -> Any:
+def _run_paired_test(test_type: str, num_samples: int, baseline: SegmentStatistics, system: SegmentStatistics) -> Any:
     named: Any = [("baseline", baseline.rows), ("system", system.rows)]
     assert baseline.sacrebleu is not None
     metrics: Any = {"metric": _PrecomputedMetric(baseline.sacrebleu)}

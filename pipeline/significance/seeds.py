@@ -96,14 +96,14 @@ def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[Reci
         raise DataError(f"runs of {' and '.join(map(str, lengths))} segments: compare them on the same ones, 2 or more")
     with np.errstate(invalid="ignore"):  # infinite perplexities
         pseudo = [np.stack([pseudo_values(run) for run in runs]) for runs in recipes]
-        results = [_result(runs, each) for runs, each in zip(recipes, pseudo, strict=True)]
+        results = [_recipe_result(runs, each) for runs, each in zip(recipes, pseudo, strict=True)]
         for place in range(1, len(results)):
             if min(len(recipes[0]), len(recipes[place])) > 1 and lengths[0] >= MIN_SEGMENTS:
                 difference = results[place].mean - results[0].mean
-                variance = _variance([pseudo[0], pseudo[place]])
+                variance = _pooled_variance([pseudo[0], pseudo[place]])
                 versus = _test_difference(difference, variance, lengths[0], recipes[0][0].higher_is_better)
                 results[place] = replace(results[place], versus=versus)
-    return _correct(results)
+    return _correct_p_values(results)
 
 
 def pseudo_values(statistics: SegmentStatistics) -> Array:
@@ -114,12 +114,12 @@ def pseudo_values(statistics: SegmentStatistics) -> Array:
     return found
 
 
-def _result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
+def _recipe_result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
     values = np.array([run.value for run in runs])
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-    variance = _variance([pseudo])
+    variance = _pooled_variance([pseudo])
     reason = SEVERAL_SEEDS if len(runs) > 1 else _interval_reason(variance)
-    low, high = _around(values.mean(), variance) if reason is None else (None, None)
+    low, high = _interval_around(values.mean(), variance) if reason is None else (None, None)
     mean = float(values.mean())
     return RecipeResult(tuple(map(float, values)), mean, deviation, low, high, no_interval_reason=reason)
 
@@ -138,7 +138,7 @@ class _Variance:
     of_seeds: float
 
 
-def _variance(recipes: Sequence[Array]) -> _Variance:
+def _pooled_variance(recipes: Sequence[Array]) -> _Variance:
     """The variance of a recipe's mean, or of the difference of two recipes' means; each is (seeds, segments).
 
     The variance is the sum of two parts. By seeds: k s^2 with k = sum of 1 / S_r and s^2 the pooled variance of the
@@ -182,13 +182,13 @@ def _test_difference(
         if not variance.whole:  # all segments differ by the same: of 2^n ways to exchange the two, 2 are as extreme
             p = 2.0 ** (1 - min(num_segments, 1000))
     reason = _interval_reason(variance)
-    low, high = _around(difference, variance) if reason is None else (None, None)
+    low, high = _interval_around(difference, variance) if reason is None else (None, None)
     better = None if not difference or np.isnan(difference) else (difference > 0) == higher_is_better
     share = variance.of_seeds / variance.whole if variance.whole else 0.0
     return SeedDifference(difference, low, high, p, p, variance.degrees_of_freedom, share, better, reason)
 
 
-def _around(mean: float, variance: _Variance) -> tuple[float, float]:
+def _interval_around(mean: float, variance: _Variance) -> tuple[float, float]:
     """The 95 % interval of Student's t."""
     from scipy import stats  # here, not at the top: it takes long to load
 
@@ -196,7 +196,7 @@ def _around(mean: float, variance: _Variance) -> tuple[float, float]:
     return float(mean - half_width), float(mean + half_width)
 
 
-def _correct(results: Sequence[RecipeResult]) -> list[RecipeResult]:
+def _correct_p_values(results: Sequence[RecipeResult]) -> list[RecipeResult]:
     """The results with Holm's correction over all recipes that were tested."""
     corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
     return [

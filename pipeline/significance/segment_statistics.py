@@ -96,7 +96,7 @@ def segment_statistics(
             for hypotheses in systems
         ]
     if name == ENTITY_F1:
-        return [_entities(part, hypotheses, references[0], config) for hypotheses in systems]
+        return [_entity_statistics(part, hypotheses, references[0], config) for hypotheses in systems]
     if metric in ERROR_RATES:
         return [_error_rate(metric, hypotheses, references, config) for hypotheses in systems]
     return [SEGMENT_STATISTICS[metric](hypotheses, references, config) for hypotheses in systems]
@@ -119,7 +119,7 @@ def ratios(
         higher_is_better: whether higher scores are better.
     """
     return SegmentStatistics(
-        np.column_stack([parts, wholes]).astype(np.float64), partial(_ratio, scale=scale), higher_is_better
+        np.column_stack([parts, wholes]).astype(np.float64), partial(_ratio_of_sums, scale=scale), higher_is_better
     )
 
 
@@ -129,17 +129,17 @@ def perplexities(log_probs: Sequence[float | None], units: Sequence[int | None])
     A segment whose log probability is None was left out of the perplexity.
     """
     rows = [(0.0, 0.0) if log_p is None else (-log_p, unit or 0) for log_p, unit in zip(log_probs, units, strict=True)]
-    return SegmentStatistics(np.array(rows, dtype=np.float64), _perplexity, higher_is_better=False)
+    return SegmentStatistics(np.array(rows, dtype=np.float64), _perplexity_of_sums, higher_is_better=False)
 
 
-def _ratio(sums: Array, scale: float) -> Array:
+def _ratio_of_sums(sums: Array, scale: float) -> Array:
     parts, wholes = sums[..., 0], sums[..., 1]
     return scale * np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes != 0)
 
 
-def _perplexity(sums: Array) -> Array:
+def _perplexity_of_sums(sums: Array) -> Array:
     with np.errstate(over="ignore"):  # beyond a float it is infinite, as `exp_or_inf` has it
-        return np.exp(_ratio(sums, 1.0))
+        return np.exp(_ratio_of_sums(sums, 1.0))
 
 
 def _sacrebleu_statistics(
@@ -160,7 +160,7 @@ def _sacrebleu_scores(metric: SacrebleuMetric, sums: Array) -> Array:
     return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])
 
 
-def _meteor(
+def _meteor_statistics(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     return means([100 * value for value in meteor_of_segments(hypotheses, references, config)])
@@ -181,7 +181,7 @@ def _exact_match(
     return replace(ratios(right, [1.0] * len(right), scale=100), is_share=True)
 
 
-def _accuracy(
+def _accuracy_statistics(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     lines = [label_pairs([one], [other], config) for one, other in zip(hypotheses, references[0], strict=True)]
@@ -199,7 +199,7 @@ def _error_rate(
     return replace(ratios(edits, units, scale=100, higher_is_better=False), is_share=is_share)
 
 
-def _entities(
+def _entity_statistics(
     part: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> SegmentStatistics:
     """Statistics of F1 = 2 right / (given + wanted), of recall or of precision; part: "", "recall" or "precision"."""
@@ -214,10 +214,10 @@ def _entities(
 SEGMENT_STATISTICS: Mapping[
     str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]
 ] = {
-    "meteor": _meteor,
+    "meteor": _meteor_statistics,
     "cider_d": _cider_d,
     "exact_match": _exact_match,
-    "accuracy": _accuracy,
+    "accuracy": _accuracy_statistics,
 }
 """Metrics that look at one system alone, but for sacrebleu's and ROUGE."""
 

@@ -121,12 +121,12 @@ def evaluate_tests(
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
             data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-            reads = _load(model, device, stage_plan.inputs["model"])
+            reads = _load_model(model, device, stage_plan.inputs["model"])
             return [
                 score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
                 for name, split in splits_scored(data, scored).items()
             ]
-        loaded = _load(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
+        loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
             translations,
             lambda _: read_translations(dataset, translations, scored),
@@ -159,7 +159,7 @@ def _name_languages(found: Evaluation, segments: Segments, trained: Sequence[Dir
     return replace(found, direction=pair, zero_shot=pair not in {each.pair for each in trained})
 
 
-def _load(model: Path, device: Device, known: Input) -> "LoadedModel":
+def _load_model(model: Path, device: Device, known: Input) -> "LoadedModel":
     from tfm.pipeline.model_io.loaded_model import load_model  # here, as it needs torch
 
     return load_model(model, device, known=known)

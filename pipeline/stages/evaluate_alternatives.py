@@ -78,13 +78,15 @@ def evaluate_alternatives(
         found, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
             seen = [sha256_of_json(to_jsonable(each)) for each in found["sets"]]
-            entries = [looker.look(each.name, _texts(each, kind), of) for each, of in zip(sets, seen, strict=True)]
+            entries = [
+                looker.look(each.name, _texts_fingerprint(each, kind), of) for each, of in zip(sets, seen, strict=True)
+            ]
             append_entries(looker.root, entries, reporter)
         return found, lines
 
     if out is None:
         found, _ = work()
-        _show(found, reporter)
+        _show_scores(found, reporter)
     else:
         inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
         version = f"{registry.CONTRASTS} of {registry.version(source)}" if built_in else ""
@@ -93,15 +95,15 @@ def evaluate_alternatives(
         languages = {"to": to, "from": source_language}
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
-        found = _publish(plan, work, command, reporter)
+        found = _publish_scores(plan, work, command, reporter)
     entries = [] if looker is None else looks(looker.root)
     for each in sets:
-        if how_often := describe_looks(select_texts(entries, _texts(each, kind))):
+        if how_often := describe_looks(select_texts(entries, _texts_fingerprint(each, kind))):
             reporter.line(f"{each.name}: this test set was scored {how_often}")
     return found
 
 
-def _texts(of: AlternativeSet, kind: Kind) -> str:
+def _texts_fingerprint(of: AlternativeSet, kind: Kind) -> str:
     """A set as the ledger knows it: by its right texts, as a test set by its references; those of questions, which may
     be short and the same elsewhere, with their contexts."""
     contexts = [item.context if kind == "choices" else "" for item in of.items]
@@ -110,7 +112,7 @@ def _texts(of: AlternativeSet, kind: Kind) -> str:
     )
 
 
-def _publish(
+def _publish_scores(
     plan: Plan,
     work: Callable[[], tuple[dict[str, Any], list[dict[str, Any]]]],
     command: Sequence[str],
@@ -121,7 +123,7 @@ def _publish(
     if is_fresh(plan, reporter):
         with reading_scores(file, again="run this again"):
             found = parse_json(read_bounded(file, max_bytes=MAX_BYTES))
-            _show(found, reporter)
+            _show_scores(found, reporter)
         return found
     with publish(plan, command=command) as draft:
         found, lines = work()
@@ -131,7 +133,7 @@ def _publish(
         (draft.folder / LINES).write_text(each_line, encoding="utf-8", newline="\n")
         for each in found["sets"]:
             draft.figures[each["name"]] = {rule: share["score"] for rule, share in each["accuracy"].items()}
-    _show(found, reporter)
+    _show_scores(found, reporter)
     reporter.line(f"scores: {file}")
     return found
 
@@ -160,7 +162,7 @@ def _score_sets(
     return {"kind": kind, "sets": found}, lines
 
 
-def _show(found: Mapping[str, Any], reporter: Reporter) -> None:
+def _show_scores(found: Mapping[str, Any], reporter: Reporter) -> None:
     for each in found["sets"]:
         title = f"{each['name']}: {each['count']:,} {TITLES[found['kind']]}"
         reporter.table(title, COLUMNS, rows(each))

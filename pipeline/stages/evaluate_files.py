@@ -106,11 +106,11 @@ def evaluate_files(
         # without a source the model has nothing to do
         loaded = None
         if model is not None and source is not None:
-            loaded = _load(model, ensemble, device).for_languages(to, source_language)
+            loaded = _load_models(model, ensemble, device).for_languages(to, source_language)
         if loaded is not None:
             loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
         if loaded is not None and hypotheses is None:
-            lines["hypotheses"] = _hypotheses(loaded, lines, prefix, decoding, reporter)
+            lines["hypotheses"] = _translate_lines(loaded, lines, prefix, decoding, reporter)
         segments = Segments(
             name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
             sources=lines.get("source"),
@@ -148,7 +148,7 @@ def evaluate_files(
     return content
 
 
-def _hypotheses(
+def _translate_lines(
     loaded: "LoadedModel",
     lines: Mapping[str, list[str]],
     prefix: str | None,
@@ -163,7 +163,7 @@ def _hypotheses(
     return best_texts(loaded, lines["source"], decoding, reporter, prefixes=starts, forced=lines.get("forced"))
 
 
-def _load(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":
+def _load_models(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":
     from tfm.pipeline.model_io.ensemble import load_ensemble  # here, as they need torch
     from tfm.pipeline.model_io.loaded_model import load_model
 

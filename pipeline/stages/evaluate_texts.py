@@ -56,7 +56,7 @@ def evaluate_texts(
     for name in sorted(config.model_fields_set - used):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
-    names = {_name(file, texts): file for file in texts}
+    names = {_system_name(file, texts): file for file in texts}
     lines = {name: list(open_lines(file)) for name, file in names.items()}
     for name, file in names.items():
         if not lines[name]:
@@ -83,6 +83,6 @@ def evaluate_texts(
     return published_scores(plan, work, None, command, reporter, looker)
 
 
-def _name(file: Path, others: Sequence[Path]) -> str:
+def _system_name(file: Path, others: Sequence[Path]) -> str:
     """The name of a text: its file's, with the folder where another's is the same."""
     return file.name if [each.name for each in others].count(file.name) == 1 else str(file)

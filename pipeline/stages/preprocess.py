@@ -110,7 +110,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         empty = {name: EmptyTexts() for name in splits.all() if name != "train"}
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
-                name: _encode(name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name))
+                name: _encode_split(name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name))
                 for name, corpora in splits.all().items()
             }
         of_train = counts["train"].corpora
@@ -125,8 +125,8 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             tests=list(splits.tests),
             batch_tokens=data.batch_tokens,
             train_corpora=[each.as_json() for each in counts["train"].corpora],
-            directions=_directions(counts),
-            augmentation=_augmentation(data.images),
+            directions=_count_directions(counts),
+            augmentation=_make_augmentation(data.images),
         )
         if data.images is not None:
             of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
@@ -157,7 +157,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     reporter.line(f"dataset: {out}")
 
 
-def _encode(
+def _encode_split(
     name: str,
     corpora: Sequence[Corpus],
     data: DataConfig,
@@ -189,7 +189,9 @@ def _encode(
         for corpus in split_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
             refused = written.num_refused
-            for chunk in _chunks(corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None):
+            for chunk in _encode_chunks(
+                corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None
+            ):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
                 if data.limits.cut_sources:
@@ -213,11 +215,11 @@ def _encode(
     return count
 
 
-def _augmentation(config: ImagesConfig | None) -> Augmentation | None:
+def _make_augmentation(config: ImagesConfig | None) -> Augmentation | None:
     return None if config is None else Augmentation(config.shift, config.flip, config.crop)
 
 
-def _chunks(
+def _encode_chunks(
     corpus: Corpus,
     data: DataConfig,
     tokenizers: tuple[Tokenizer, Tokenizer],
@@ -234,11 +236,11 @@ def _chunks(
     if tokenizers[1].label_kind == "tags":
         corpus = with_tagged_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
-    encoders = _towards(corpus, tokenizers[0]), tokenizers[1]
+    encoders = _source_tokenizer(corpus, tokenizers[0]), tokenizers[1]
     yield from encode_rows(read_rows(corpus, online=data.online), *encoders, multi_reference=several)
 
 
-def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
+def _source_tokenizer(corpus: Corpus, source: Tokenizer) -> Tokenizer:
     """Return the tokenizer of the sources of a corpus: with the tokens of its languages before each, if it has any."""
     if corpus.languages is None:
         return source
@@ -256,7 +258,7 @@ def _towards(corpus: Corpus, source: Tokenizer) -> Tokenizer:
     return source.for_target_language(*(code for (code,) in codes))
 
 
-def _directions(counts: Mapping[str, SplitCount]) -> Directions:
+def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:
     """The languages of each split's rows, if they are said."""
     found = {
         name: tuple(Direction(*each.corpus.languages, each.rows) for each in count.corpora if each.corpus.languages)

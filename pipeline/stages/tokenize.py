@@ -56,8 +56,10 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     if config.source_from is not None:
         inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
-        inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
-    settings: dict[str, JSON] = {name: [_settings(corpus) for corpus in corpora] for name, corpora in used.items()}
+        inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
+    settings: dict[str, JSON] = {
+        name: [_corpus_settings(corpus) for corpus in corpora] for name, corpora in used.items()
+    }
     if _learns_nothing(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
     described = config.model_dump(mode="json", exclude=_described_without(config))
@@ -95,17 +97,21 @@ def tokenize(
         tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
-            trainers = _trainers(
-                _leave_room_for_languages(config, len(data.target_languages)), _sides(config, data), data.languages
+            trainers = _make_trainers(
+                _leave_room_for_languages(config, len(data.target_languages)),
+                _trained_sides(config, data),
+                data.languages,
             )
-            tokenizers = _learn(trainers, tokenizers, _texts(splits.train, data), config.min_frequency, reporter)
+            tokenizers = _learn_tokenizers(
+                trainers, tokenizers, _corpus_texts(splits.train, data), config.min_frequency, reporter
+            )
         side = next(iter(tokenizers))
         if data.target_languages and not tokenizers[side].names_texts:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_report_trainers(trainers, reporter))
-        measures = _measure(tokenizers, _texts(splits.valid, data), reporter)
-        _finish(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
+        measures = _measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data), reporter)
+        _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
     reporter.line(f"tokenizer: {out}")
@@ -130,44 +136,47 @@ def tokenize_files(
         raise RecipeError(
             "tokenizer.shared = false: one vocabulary for each side needs pairs of texts; name them in a recipe"
         )
-    inputs = {str(file): _file(file) for file in files}
+    inputs = {str(file): _file_input(file) for file in files}
     if config.file is not None:
-        inputs |= {name: _file(file) for name, file in tokenizer_files(config).items()}
+        inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     described = config.model_dump(mode="json", exclude=_described_without(config))
     stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
         taken = _read_tokenizers(config, reporter)
-        unread, trainers = _lines(files, held_out=False), {} if taken else _trainers(config, _sides(config))
-        tokenizers = taken or _learn(trainers, {}, unread, config.min_frequency, reporter)
+        unread, trainers = (
+            _text_lines(files, held_out=False),
+            {} if taken else _make_trainers(config, _trained_sides(config)),
+        )
+        tokenizers = taken or _learn_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(_report_trainers(trainers, reporter))
         where = f"every {HELD_OUT_EVERY}th line"
-        measures = _measure(tokenizers, _lines(files, held_out=None if taken else True), reporter)
+        measures = _measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
         if taken:
             where = "all lines"
         elif not measures["shared"].all.num_words:
             where = f"the training text, as less than {HELD_OUT_EVERY} lines leave none to hold out"
-            measures = _measure(tokenizers, _lines(files, held_out=False), reporter)
-        _finish(draft, tokenizers, measures, where, reporter)
+            measures = _measure_tokenizers(tokenizers, _text_lines(files, held_out=False), reporter)
+        _write_tokenizers(draft, tokenizers, measures, where, reporter)
     reporter.line(f"tokenizer: {out}")
 
 
-def _sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str, ...]:
+def _trained_sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str, ...]:
     """The sides that have a vocabulary of their own: an image has none."""
     if data is not None and data.images is not None:
         return ("target",)
     return ("shared",) if config.shared else ("source", "target")
 
 
-def _texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
+def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
     """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
     for corpus in split_portions(corpora) if data.target_languages else corpora:
         found = read_pairs(corpus, online=data.online)
         yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
 
 
-def _learn(
+def _learn_tokenizers(
     trainers: Mapping[str, Trainer],
     taken: Mapping[str, Tokenizer],
     corpora: Iterable[Texts],
@@ -238,7 +247,7 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
     return {} if config.source_from is None else {"source": load_pair(Path(config.source_from))[0]}
 
 
-def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()) -> dict[str, Trainer]:
+def _make_trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()) -> dict[str, Trainer]:
     """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
     said.
     """
@@ -246,10 +255,12 @@ def _trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence
         raise RecipeError(problem)
     if config.clusters is not None:
         return {side: ClustersTrainer(config, languages) for side in sides}
-    return {side: _trainer(config, side, is_first=side == sides[0]) for side in sides}
+    return {side: _make_trainer(config, side, is_first=side == sides[0]) for side in sides}
 
 
-def _trainer(config: TokenizerConfig, side: str, *, is_first: bool) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
+def _make_trainer(
+    config: TokenizerConfig, side: str, *, is_first: bool
+) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
     """Return the trainer of a side's tokenizer; the first one has more pieces than that of a file where it is to
     grow.
     """
@@ -279,7 +290,7 @@ def _report_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dic
     return figures
 
 
-def _measure(
+def _measure_tokenizers(
     tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
 ) -> dict[str, SideMeasure]:
     """Measure each side's tokenizer on its texts."""
@@ -294,7 +305,7 @@ def _measure(
     return measures
 
 
-def _finish(
+def _write_tokenizers(
     draft: Draft,
     tokenizers: Mapping[str, Tokenizer],
     measures: Mapping[str, SideMeasure],
@@ -310,23 +321,23 @@ def _finish(
     show(tokenizers, measures, where, reporter)
 
 
-def _lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
+def _text_lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
     """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
     numbered = enumerate(lines, 1)
     return [(((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_EVERY == 0)), (None,))]
 
 
-def _file(file: Path) -> Input:
+def _file_input(file: Path) -> Input:
     try:
         return Input.from_file(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None
 
 
-def _settings(corpus: Corpus) -> JSON:
+def _corpus_settings(corpus: Corpus) -> JSON:
     """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
-        return {**asdict(corpus.part), "corpora": [_settings(each) for each in corpus.corpora]}
+        return {**asdict(corpus.part), "corpora": [_corpus_settings(each) for each in corpus.corpora]}
     settings: dict[str, JSON] = drop_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

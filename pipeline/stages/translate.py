@@ -60,7 +60,7 @@ def plan_tests(
     """
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
     check_tokenizer(network, data)
-    made = _plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
+    made = _make_plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
     return made if scored == "tests" else replace(made, config={**made.config, "split": scored})
 
 
@@ -96,12 +96,12 @@ def plan_file(
     for name, file in (("prefixes", prefixes), ("forced", forced)):
         if file is not None:
             inputs[name] = Input.from_file(file)
-    made = _plan(inputs, config, out, seed)
+    made = _make_plan(inputs, config, out, seed)
     asked = {"to": to, "from": source_language}
     return replace(made, config={**made.config, **{name: code for name, code in asked.items() if code is not None}})
 
 
-def _plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
+def _make_plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
     decoding = config.model_dump(mode="json")
     return Plan(stage="translate", folder=out, config={"decoding": decoding}, inputs=inputs, seed=seed)
 
@@ -151,11 +151,11 @@ def translate_tests(
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 if split.images is not None:
                     shown = partial(_translate_images, loaded, split.images, config, bar.advance)
-                    _write(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
+                    _write_translations(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
                 directed = partial(_translate_directions, found, loaded, data.directions.get(name, ()))
-                _write(draft, name, f"{name}.source", sources, directed, reporter)
+                _write_translations(draft, name, f"{name}.source", sources, directed, reporter)
 
 
 def _translate_images(
@@ -234,7 +234,7 @@ def translate_file(
                 forced=words,
                 on_done=bar.advance,
             )
-            _write(draft, "hypotheses", "source", open_lines(source), found, reporter)
+            _write_translations(draft, "hypotheses", "source", open_lines(source), found, reporter)
 
 
 def plan_image_files(
@@ -264,7 +264,7 @@ def plan_image_files(
     inputs |= {
         name: Input.from_file(file) for name, file in (("prefixes", prefixes), ("forced", forced)) if file is not None
     }
-    return _plan(inputs, config, out, 1)
+    return _make_plan(inputs, config, out, 1)
 
 
 def translate_image_files(
@@ -309,10 +309,10 @@ def translate_image_files(
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
             names = (spell_controls(str(file), keep="") for file in files)
-            _write(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)
+            _write_translations(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)
 
 
-def _write(
+def _write_translations(
     draft: Draft,
     name: str,
     source_name: str,

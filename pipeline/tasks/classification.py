@@ -29,18 +29,18 @@ class Classification(PairTask):
         self.criterion, self.image_tokens = criterion, image_tokens
 
     @classmethod
-    def of(cls, context: TaskContext) -> Self:
+    def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(criterion_of(context.config), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the labels, summed."""
-        labels = _labels(batch)
+        labels = _label_tensor(batch)
         return self.criterion.loss(model.output, lambda: Predictions(_hidden_states(model, batch), labels, len(labels)))
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the labels."""
-        return counts_of_labels(model.output(_hidden_states(model, batch)), _labels(batch))
+        return counts_of_labels(model.output(_hidden_states(model, batch)), _label_tensor(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
         """Return the `n_best` likeliest labels of each source, best first.
@@ -71,7 +71,7 @@ def _hidden_states(model: Any, batch: PairBatch) -> Tensor:
     return hidden
 
 
-def _labels(batch: PairBatch) -> Tensor:
+def _label_tensor(batch: PairBatch) -> Tensor:
     """The first token of each target (B,)."""
     firsts = batch.target_lengths.cumsum(0) - batch.target_lengths
     return batch.target_out.index_select(0, firsts.to(batch.target_out.device, non_blocking=True))

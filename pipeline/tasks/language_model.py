@@ -29,7 +29,7 @@ class LanguageModel(PairTask):
         self.criterion, self.flat_rows = criterion, flat_rows
 
     @classmethod
-    def of(cls, context: TaskContext) -> "LanguageModel":
+    def from_context(cls, context: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
         settings = criterion_of(context.config), flat_rows(context)
         return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
@@ -78,7 +78,7 @@ class RunningText(LanguageModel):
         self._texts: list[tuple[Split, Ids]] = []
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return make_windows(self._text(split), rows, self.block)
+        return make_windows(self._token_stream(split), rows, self.block)
 
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         """Return the batches of each epoch, by its number, and their number.
@@ -88,7 +88,7 @@ class RunningText(LanguageModel):
             budget: tokens of a batch.
             seed: seed of the order.
         """
-        length = len(self._text(split))
+        length = len(self._token_stream(split))
 
         def begin(number: int) -> tuple[np.random.Generator, int]:
             rng = np.random.default_rng([seed, number, _DRAW_WINDOWS])
@@ -97,7 +97,7 @@ class RunningText(LanguageModel):
         def epoch(number: int) -> Sequence[Rows]:
             rng, first = begin(number)
             starts = rng.permutation(np.arange(first, length - self.block + 1, self.block))
-            return self._cut(starts, budget)
+            return self._cut_batches(starts, budget)
 
         def num_batches(number: int) -> int:
             num_windows = (length - begin(number)[1]) // self.block
@@ -106,7 +106,7 @@ class RunningText(LanguageModel):
         return Epochs(epoch, num_batches)
 
     def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
-        return self._cut(np.arange(0, len(self._text(split)), self.block), budget)
+        return self._cut_batches(np.arange(0, len(self._token_stream(split)), self.block), budget)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where there is less text than a window, or corpora have weights."""
@@ -128,14 +128,14 @@ class RunningText(LanguageModel):
     def what(self, split: Split, rows: Rows) -> str:
         return f"a batch of {len(rows)} windows x {self.block} tokens"
 
-    def _text(self, split: Split) -> Ids:
+    def _token_stream(self, split: Split) -> Ids:
         for known, text in self._texts:
             if known is split:
                 return text
         self._texts.append((split, running_text(split)))
         return self._texts[-1][1]
 
-    def _cut(self, starts: Rows, budget: int) -> Sequence[Rows]:
+    def _cut_batches(self, starts: Rows, budget: int) -> Sequence[Rows]:
         return split_by_budget(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
 
 

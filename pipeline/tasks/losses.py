@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, pad_rows
 
-CHUNK = 512
-BLOCK = 64
+CHUNK_ROWS = 512
+BLOCK_ROWS = 64
 """Rows whose logits stay in a CPU's cache between two operations."""
-TINY = 1e-37  # a probability that underflowed still has a finite logarithm
+MIN_PROBABILITY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -45,17 +45,19 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         target_probs = hidden.new_empty(len(hidden), 1)
         rows = pad_rows(hidden, dtype)
-        memory = rows.new_empty(min(CHUNK, len(rows)), len(weight))
-        for first in range(0, len(hidden), CHUNK):
-            chunk, low_hidden = slice(first, min(first + CHUNK, len(hidden))), rows[first : first + CHUNK]
+        memory = rows.new_empty(min(CHUNK_ROWS, len(rows)), len(weight))
+        for first in range(0, len(hidden), CHUNK_ROWS):
+            chunk, low_hidden = slice(first, min(first + CHUNK_ROWS, len(hidden))), rows[first : first + CHUNK_ROWS]
             logits = torch.mm(low_hidden, low_weight.t(), out=memory[: len(low_hidden)])
-            target_probs[chunk] = _errors(logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype)
+            target_probs[chunk] = _logit_gradients(
+                logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype
+            )
             grad_hidden[chunk] = (logits @ low_weight)[: chunk.stop - first]
             grad_weight += logits.t() @ low_hidden
         of_chosen = target_probs - (1 - smoothing + smoothing / len(weight))
         grad_hidden.addcmul_(of_chosen, target_weights)
         grad_weight.index_add_(0, targets, hidden * of_chosen)
-        log_p = target_probs.squeeze(1).clamp_min(TINY).log()
+        log_p = target_probs.squeeze(1).clamp_min(MIN_PROBABILITY).log()
         nll = -(log_p if row_mask is None else log_p * row_mask).sum()
         total = nll + smoothing * (hidden * (target_weights - weight.mean(0))).sum()
         ctx.save_for_backward(grad_hidden, grad_weight)
@@ -68,10 +70,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return grad_hidden * grad, grad_weight * grad, None, None, None, None
 
 
-def _errors(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
+def _logit_gradients(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
     """Turn logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; return p of the targets (n, 1)."""
     target_probs, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
-    block = BLOCK if logits.device.type == "cpu" else CHUNK
+    block = BLOCK_ROWS if logits.device.type == "cpu" else CHUNK_ROWS
     if logits.dtype != dtype:
         memory = logits.new_empty(block, logits.shape[1], dtype=dtype)
     for first in range(0, len(logits), block):

@@ -39,7 +39,7 @@ class MaskedLanguageModel(PairTask):
         self.criterion = criterion
 
     @classmethod
-    def of(cls, context: TaskContext) -> Self:
+    def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(criterion_of(context.config))
 
@@ -56,7 +56,7 @@ class MaskedLanguageModel(PairTask):
         chosen = chosen_at_random(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
-            hidden, wanted = _predictions(model, batch, chosen, keys)
+            hidden, wanted = _masked_predictions(model, batch, chosen, keys)
             return Predictions(hidden, wanted, len(wanted))
 
         return self.criterion.loss(model.output, predict)
@@ -66,15 +66,17 @@ class MaskedLanguageModel(PairTask):
         lengths = batch.source_lengths.numpy()
         keys = text_keys(batch.source.cpu().numpy(), lengths)
         passes = dealt(lengths, keys, self.num_draws)
-        return total([_counts(model, batch, chosen, keys) for chosen in passes if len(chosen) or chosen is passes[0]])
+        return total(
+            [_mask_counts(model, batch, chosen, keys) for chosen in passes if len(chosen) or chosen is passes[0]]
+        )
 
 
-def _counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
-    hidden, wanted = _predictions(model, batch, chosen, keys)
+def _mask_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
+    hidden, wanted = _masked_predictions(model, batch, chosen, keys)
     return counts_of(model.output(hidden), wanted)
 
 
-def _predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tuple[Tensor, Tensor]:
+def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tuple[Tensor, Tensor]:
     """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings

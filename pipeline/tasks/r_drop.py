@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, OutputLayer
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, pad_rows
-from tfm.pipeline.tasks.losses import CHUNK, logits_factors
+from tfm.pipeline.tasks.losses import CHUNK_ROWS, logits_factors
 
 
 class _TwoCrossEntropies(torch.autograd.Function):
@@ -42,12 +42,12 @@ class _TwoCrossEntropies(torch.autograd.Function):
         grad_passes, grad_weight = [torch.empty_like(each) for each in passes], torch.zeros_like(weight)
         own = [first.new_empty(len(first), 1) for _ in passes]
         cost, nll = first.new_empty(len(first)), first.new_empty(len(first))
-        for begin in range(0, len(first), CHUNK):
-            chunk, wanted = slice(begin, begin + CHUNK), targets[begin : begin + CHUNK, None]
+        for begin in range(0, len(first), CHUNK_ROWS):
+            chunk, wanted = slice(begin, begin + CHUNK_ROWS), targets[begin : begin + CHUNK_ROWS, None]
             low = [each[chunk] for each in low_passes]
             log_p = [(each @ low_weight.t()).to(first.dtype).log_softmax(-1) for each in low]
             size = len(wanted)
-            errors, apart = _errors(log_p, smoothing, alpha)
+            errors, apart = _logit_gradients(log_p, smoothing, alpha)
             one, other = (each[:size] for each in log_p)
             nll[chunk] = -(one.gather(1, wanted) + other.gather(1, wanted)).squeeze(1) / 2
             cost[chunk] = (1 - smoothing) * nll[chunk] + alpha / 4 * apart[:size]
@@ -76,7 +76,7 @@ class _TwoCrossEntropies(torch.autograd.Function):
         return grad_first * grad, grad_second * grad, grad_weight * grad, None, None, None, None, None
 
 
-def _errors(log_p: list[Tensor], smoothing: float, alpha: float) -> tuple[list[Tensor], Tensor]:
+def _logit_gradients(log_p: list[Tensor], smoothing: float, alpha: float) -> tuple[list[Tensor], Tensor]:
     """The gradients by both logits (rows, V), but for (1 - smoothing) / 2 at the target; and J (rows,)."""
     first, second = (each.exp() for each in log_p)
     apart, difference = log_p[0] - log_p[1], first - second

@@ -12,13 +12,13 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 
 TASKS: dict[str, Callable[[TaskContext], Task]] = {
-    "translation": Translation.of,
-    "language_model": LanguageModel.of,
-    "masked_language_model": MaskedLanguageModel.of,
-    "span_corruption": SpanCorruption.of,
-    "classification": Classification.of,
-    "tagging": Tagging.of,
-    "word_vectors": WordVectorTask.of,
+    "translation": Translation.from_context,
+    "language_model": LanguageModel.from_context,
+    "masked_language_model": MaskedLanguageModel.from_context,
+    "span_corruption": SpanCorruption.from_context,
+    "classification": Classification.from_context,
+    "tagging": Tagging.from_context,
+    "word_vectors": WordVectorTask.from_context,
 }
 
 

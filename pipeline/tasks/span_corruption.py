@@ -58,7 +58,7 @@ class SpanCorruption(PairTask):
         self.spans, self.sentinels = spans, torch.tensor(sentinels, dtype=torch.long)
 
     @classmethod
-    def of(cls, context: TaskContext) -> Self:
+    def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
         settings = criterion_of(context.config), flat_rows(context)
         return cls(context.model.span_corruption, context.target.sentinels, *settings)

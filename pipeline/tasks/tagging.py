@@ -51,7 +51,7 @@ class Tagging(PairTask):
         return torch.tensor(self._begins_word())
 
     @classmethod
-    def of(cls, context: TaskContext) -> Self:
+    def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(criterion_of(context.config), context.source.begins_word)
 

@@ -30,7 +30,7 @@ class Translation(PairTask):
         self.criterion, self.flat_rows, self.image_tokens = criterion, flat_rows, image_tokens
 
     @classmethod
-    def of(cls, context: TaskContext) -> Self:
+    def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(criterion_of(context.config), flat_rows(context), context.image_tokens)
 

@@ -23,7 +23,7 @@ from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
-from tfm.pipeline.tasks.losses import CHUNK, linear_cross_entropy
+from tfm.pipeline.tasks.losses import CHUNK_ROWS, linear_cross_entropy
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.tokenizer.sampled import Keys, hash_numbers
@@ -76,7 +76,7 @@ class WordVectorTask(PairTask):
         self.num_draws = config.window if config.shrink else objective.num_draws
 
     @classmethod
-    def of(cls, context: TaskContext) -> "WordVectorTask":
+    def from_context(cls, context: TaskContext) -> "WordVectorTask":
         """The task as a recipe has it: with the softmax or, where `negatives` says how many, with noise words."""
         config = context.model.word_vectors
         softmax = Softmax(context.config.label_smoothing)
@@ -153,7 +153,9 @@ class WordVectorTask(PairTask):
             (n,).
         """
         words = batch.tokens_out[kept]
-        hidden, centres, said = model(words, *neighbour_pairs(_sentences(batch)[kept], reach[kept], self.config.window))
+        hidden, centres, said = model(
+            words, *neighbour_pairs(_sentence_ids(batch)[kept], reach[kept], self.config.window)
+        )
 
         def keys_of_predictions() -> Keys:
             tokens = token_keys(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
@@ -164,7 +166,7 @@ class WordVectorTask(PairTask):
 
     def _predicts(self, batch: TextBatch, kept: Tensor) -> bool:
         """Return whether two words of a text are kept."""
-        sentence = _sentences(batch)[kept]
+        sentence = _sentence_ids(batch)[kept]
         return bool((sentence[1:] == sentence[:-1]).any())
 
 
@@ -201,7 +203,7 @@ class Softmax:
             keys: unused.
         """
         # a few rows at a time: there are several predictions a token, each with as many logits as there are words
-        parts = zip(torch.split(hidden, CHUNK), torch.split(targets, CHUNK), strict=True)
+        parts = zip(torch.split(hidden, CHUNK_ROWS), torch.split(targets, CHUNK_ROWS), strict=True)
         found = [counts_of(model.output(rows), words) for rows, words in parts]
         zero = hidden.new_zeros(())
         return Counts(
@@ -226,7 +228,7 @@ class NegativeSampling:
             targets: (n,), the words to predict.
             keys: () -> (n,), the keys of the draws for each prediction.
         """
-        total = losses_of(*self._scores(model, hidden, targets, keys)).sum()
+        total = losses_of(*self._noise_scores(model, hidden, targets, keys)).sum()
         return Loss(total, total.detach(), len(targets))
 
     def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
@@ -238,10 +240,10 @@ class NegativeSampling:
             targets: (n,), the words to predict.
             keys: () -> (n,), the keys of the draws for each prediction.
         """
-        true, false = self._scores(model, hidden, targets, keys)
+        true, false = self._noise_scores(model, hidden, targets, keys)
         return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
 
-    def _scores(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> tuple[Tensor, Tensor]:
+    def _noise_scores(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> tuple[Tensor, Tensor]:
         noise = noise_words(model.frequencies, targets, self.negatives, keys()).to(targets.device)
         weight = model.output.weight
         true = (hidden * F.embedding(targets, weight)).sum(1)
@@ -320,6 +322,6 @@ def is_word(tokens: Tensor) -> Tensor:
     return tokens >= len(SPECIALS)
 
 
-def _sentences(batch: TextBatch) -> Tensor:
+def _sentence_ids(batch: TextBatch) -> Tensor:
     """Return (N,) the number of each token's text."""
     return torch.repeat_interleave(batch.lengths).to(batch.tokens_out.device)

@@ -58,7 +58,7 @@ def largest_budget(
         task = make_task(budget)
         fullest = max(task.ordered(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
         of_update = Gradients(model, task, split, config, seed, world)
-        return _fits(of_update, [fullest, task.longest(split, budget)])
+        return _fits_memory(of_update, [fullest, task.longest(split, budget)])
 
     def holds_all(budget: int) -> bool:
         return len(make_task(budget).ordered(split, budget)) == 1
@@ -89,7 +89,7 @@ def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callabl
     return low
 
 
-def _fits(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
+def _fits_memory(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     """Return whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with
     the one of the longest examples.
     """

@@ -70,9 +70,9 @@ class Validation(ValidationMetrics):
         of_directions = {
             f"{name}/{figure}": value
             for name, each in self.directions.items()
-            for figure, value in _numbers(each).items()
+            for figure, value in _finite_figures(each).items()
         }
-        return {"step": self.step, "epoch": self.epoch, **_numbers(self), **of_directions}
+        return {"step": self.step, "epoch": self.epoch, **_finite_figures(self), **of_directions}
 
     def lines(self, *, is_best: bool) -> list[str]:
         """The figures as a person reads them, those of each direction on a line of its own."""
@@ -82,7 +82,7 @@ class Validation(ValidationMetrics):
         return [f"step {self.step:,}: validation {self.describe()}{of}{best}", *parts]
 
 
-def _numbers(figures: ValidationMetrics) -> dict[str, Any]:
+def _finite_figures(figures: ValidationMetrics) -> dict[str, Any]:
     scores = {name: each.score for name, each in figures.scores.items()}
     return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"}) | scores
 

@@ -33,7 +33,7 @@ MIN_TOKENS = 512
 """A share of fewer tokens takes more time than it saves."""
 MAX_WIDTH = 512
 """Layers of this width make products that threads share well."""
-KILLED = (
+HELPER_KILLED_MESSAGE = (
     "training: a process that computed a part of the gradient was killed; if memory ran out, lower data.batch_tokens. "
     "Checkpoints are intact: the same command resumes"
 )
@@ -139,7 +139,7 @@ class GradientWorkers:
     def dispatch(self, shares: Sequence[Sequence[BatchShard]], step: int) -> None:
         """Let each begin with its shares of an update."""
         for line, some in zip(self._lines, shares, strict=True):
-            send_to_worker(line, (some, step), KILLED)
+            send_to_worker(line, (some, step), HELPER_KILLED_MESSAGE)
 
     def wait(self, sums: Tensor) -> str | None:
         """Wait for all of them, and add up their sums; return the message about a share that did not fit in memory.
@@ -148,7 +148,7 @@ class GradientWorkers:
         """
         problem = None
         for line in self._lines:
-            theirs, failed = receive_from_worker(line, KILLED)[0]
+            theirs, failed = receive_from_worker(line, HELPER_KILLED_MESSAGE)[0]
             sums += torch.tensor(theirs, dtype=sums.dtype)
             problem = problem or failed
         return problem

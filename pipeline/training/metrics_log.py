@@ -58,7 +58,7 @@ class MetricsLog:
             key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
         }
         self.lines.append(line)
-        with naming_path(self.file), self._open() as stream:
+        with naming_path(self.file), self._open_log() as stream:
             stream.write(json.dumps(line) + "\n")
         for mirror in self.mirrors:
             mirror.append(line)
@@ -69,10 +69,10 @@ class MetricsLog:
 
     def sync(self) -> None:
         """Make sure that all lines are on the disk: before the checkpoint that counts on them."""
-        with naming_path(self.file), self._open() as stream:
+        with naming_path(self.file), self._open_log() as stream:
             os.fsync(stream.fileno())
 
-    def _open(self) -> IO[str]:
+    def _open_log(self) -> IO[str]:
         return open_below(self.run, self.file, "a", encoding="utf-8")
 
 

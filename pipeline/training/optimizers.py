@@ -27,7 +27,7 @@ def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
 
 def adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
     """Loshchilov and Hutter 2019: weight decay apart from the gradient, and only on matrices."""
-    return _adamw(trainable_parameters(model), config)
+    return _make_adamw(trainable_parameters(model), config)
 
 
 def sgd(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
@@ -68,7 +68,7 @@ class Muon(torch.optim.Optimizer):
         )
         known = {id(each) for each in products}
         others = [each for each in trainable_parameters(model) if id(each) not in known]
-        self._parts = [first, _adamw(others, config)] if others else [first]
+        self._parts = [first, _make_adamw(others, config)] if others else [first]
         groups = [group for part in self._parts for group in part.param_groups]
         super().__init__(groups, {"fused": _can_fuse(others)})
         for part in self._parts:
@@ -86,7 +86,7 @@ def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
     return [each for each in model.parameters() if each.requires_grad]
 
 
-def _adamw(parameters: list[nn.Parameter], config: OptimizerConfig) -> torch.optim.AdamW:
+def _make_adamw(parameters: list[nn.Parameter], config: OptimizerConfig) -> torch.optim.AdamW:
     groups = [
         {"params": [each for each in parameters if each.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},  # biases and norms

@@ -81,7 +81,7 @@ def cosine(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     Returns:
         The learning rate.
     """
-    share = (1 + math.cos(math.pi * _progress(step, config, course))) / 2
+    share = (1 + math.cos(math.pi * _decay_progress(step, config, course))) / 2
     return warmup(step, config) * (config.final + (config.peak - config.final) * share)
 
 
@@ -96,7 +96,7 @@ def linear(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     Returns:
         The learning rate.
     """
-    done = _progress(step, config, course)
+    done = _decay_progress(step, config, course)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
@@ -156,7 +156,7 @@ def plateau(step: int, config: ScheduleConfig, course: ScheduleContext) -> float
     return warmup(step, config) * max(config.peak * config.factor**cuts, config.final)
 
 
-def _progress(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def _decay_progress(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
     """Share of the way from the end of the warm-up to the last step."""
     return min(max((step - config.warmup_steps) / max(course.total_steps - config.warmup_steps, 1), 0.0), 1.0)
 

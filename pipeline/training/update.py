@@ -176,7 +176,7 @@ class Gradients:
         try:
             with self.model.dropout_rng.no_layer_drop():
                 for rows in batches:
-                    self._backward(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
+                    self._backward_share(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
         finally:
             self.zero_grad()
 
@@ -211,20 +211,20 @@ class Gradients:
         """
         for share in shares:
             try:
-                self._backward(share, step, sums)
+                self._backward_share(share, step, sums)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 return too_large(self.task.what(self.split, share.rows), f"step {step}")
         return None
 
-    def _backward(self, share: BatchShard, step: int, sums: Tensor) -> None:
+    def _backward_share(self, share: BatchShard, step: int, sums: Tensor) -> None:
         """Add the gradient of one batch, or of a share of it, and its loss to the sums.
 
         Dropout is drawn by the batch's place in the update, whichever process has it, and draws for single examples by
         the update and the example, whatever its batch.
         """
-        for number, batch in enumerate(self._batches(share, step)):
+        for number, batch in enumerate(self._share_batches(share, step)):
             self.model.dropout_rng.begin(self.seed, step, share.place, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
@@ -232,7 +232,7 @@ class Gradients:
             sums[1] += loss.nll
             sums[2] += loss.count
 
-    def _batches(self, share: BatchShard, step: int) -> Iterator[Any]:
+    def _share_batches(self, share: BatchShard, step: int) -> Iterator[Any]:
         """The batch of a share's rows at an update; the parts of it where other pieces make it too large."""
         split, rows, repeats = self.at_step(self.split, step), share.rows, share.repeats
         if self.resegmentation is None:

@@ -116,7 +116,7 @@ class SearchConfig(BaseModel):
     evolution: EvolutionConfig = EvolutionConfig()
 
     @model_validator(mode="after")
-    def _ends(self) -> "SearchConfig":
+    def _check_ends(self) -> "SearchConfig":
         if self.method != "grid" and self.trials is None and self.hours is None and self.updates is None:
             raise ValueError("give an end: trials, hours or updates")
         for key, parameter in self.space.items():

@@ -69,9 +69,9 @@ class JournalFile(BaseJournalBackend):
                         raise self.line_error(f"has more than {MAX_LINE:,} bytes")
                     return
                 self._offset, self.line = self._offset + len(line), self.line + 1
-                yield self._operation(line)
+                yield self._parse_operation(line)
 
-    def _operation(self, line: bytes) -> dict[str, Any]:
+    def _parse_operation(self, line: bytes) -> dict[str, Any]:
         try:
             found = parse_json(line)
         except ValueError as error:

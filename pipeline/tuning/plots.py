@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_SLICES = 12
-BEST = "#e6550d"
-DOT = "#3182bd"
+BEST_COLOR = "#e6550d"
+DOT_COLOR = "#3182bd"
 
 
-def _svg(draw: Callable[["Figure"], None], width: float, height: float) -> str:
+def _render_svg(draw: Callable[["Figure"], None], width: float, height: float) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -44,14 +44,14 @@ def best_so_far(results: Results) -> str:
         numbers, seconds, values = ([row[column] for row in done] for column in range(3))
         bests = list(accumulate(values, better))
         for axes, places, under in ((over_trials, numbers, "trials"), (over_seconds, seconds, "seconds of work")):
-            axes.plot(places, values, ".", color=DOT, label="a trial")
-            axes.step(places, bests, where="post", color=BEST, label="best so far")
+            axes.plot(places, values, ".", color=DOT_COLOR, label="a trial")
+            axes.step(places, bests, where="post", color=BEST_COLOR, label="best so far")
             axes.set_xlabel(under)
             axes.grid(alpha=0.25)
         over_trials.set_ylabel(results.metric)
         over_trials.legend(frameon=False)
 
-    return _svg(draw, 10, 3.2)
+    return _render_svg(draw, 10, 3.2)
 
 
 def _trial_seconds(results: Results) -> list[tuple[TrialResult, float]]:
@@ -59,7 +59,7 @@ def _trial_seconds(results: Results) -> list[tuple[TrialResult, float]]:
     return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
 
 
-def _place(parameter: Parameter, value: Value) -> float:
+def _axis_place(parameter: Parameter, value: Value) -> float:
     """Return the coordinate of a value on the axis of its key: its index in the list, or the number itself."""
     if parameter.values is None:
         assert isinstance(value, (int, float))
@@ -67,7 +67,7 @@ def _place(parameter: Parameter, value: Value) -> float:
     return float(parameter.values.index(value))
 
 
-def _ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
+def _set_ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
     if parameter.values is not None:
         shown = parameter.values if len(parameter.values) <= 8 else parameter.values[:: len(parameter.values) // 4]
         axis_set(
@@ -85,21 +85,23 @@ def slices(results: Results, parameters: Sequence[Parameter]) -> str:
         grid = figure.subplots(rows, min(3, len(able)), sharey=True, squeeze=False)
         for axes, parameter in zip(grid.flat, able, strict=False):
             having = [each for each in results.ranked if parameter.key in each.configuration]
-            places = [_place(parameter, each.configuration[parameter.key]) for each in having]
-            axes.plot(places, [each.value for each in having], ".", color=DOT)
+            places = [_axis_place(parameter, each.configuration[parameter.key]) for each in having]
+            axes.plot(places, [each.value for each in having], ".", color=DOT_COLOR)
             best = results.best
             if best is not None and parameter.key in best.configuration:
-                axes.plot([_place(parameter, best.configuration[parameter.key])], [best.value], "o", color=BEST)
+                axes.plot(
+                    [_axis_place(parameter, best.configuration[parameter.key])], [best.value], "o", color=BEST_COLOR
+                )
             if parameter.values is None and parameter.log:
                 axes.set_xscale("log")
-            _ticks(axes.set_xticks, parameter)
+            _set_ticks(axes.set_xticks, parameter)
             axes.set_xlabel(escape_label(parameter.key))
             axes.grid(alpha=0.25)
         for axes in list(grid.flat)[len(able) :]:
             axes.set_visible(False)
         grid[0][0].set_ylabel(results.metric)
 
-    return _svg(draw, 10, 2.8 * rows)
+    return _render_svg(draw, 10, 2.8 * rows)
 
 
 def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> str:
@@ -109,43 +111,48 @@ def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> s
         axes = figure.subplots()
         count = len(results.ranked)
         for rank, each in reversed(list(enumerate(results.ranked))):
-            _line(axes, each, parameters, rank / max(1, count - 1), rank == 0)
+            _draw_trial(axes, each, parameters, rank / max(1, count - 1), rank == 0)
         axes.set_xticks(range(len(parameters)), [escape_label(each.key).replace(".", ".\n") for each in parameters])
         axes.set_yticks([])
         for place, parameter in enumerate(parameters):
             axes.axvline(place, color="#999999", linewidth=0.8)
-            for value, height in _marks(parameter):
+            for value, height in _axis_marks(parameter):
                 axes.annotate(value, (place, height), fontsize=7, xytext=(3, 0), textcoords="offset points")
         axes.set_ylim(-0.05, 1.05)
 
-    return _svg(draw, max(6, 1.6 * len(parameters)), 4)
+    return _render_svg(draw, max(6, 1.6 * len(parameters)), 4)
 
 
-def _line(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter], rank: float, best: bool) -> None:
+def _draw_trial(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter], rank: float, best: bool) -> None:
     heights = [
-        _height(each, trial.configuration[each.key]) if each.key in trial.configuration else None for each in parameters
+        _axis_height(each, trial.configuration[each.key]) if each.key in trial.configuration else None
+        for each in parameters
     ]
     xs = [place for place, height in enumerate(heights) if height is not None]
     ys = [height for height in heights if height is not None]
-    look = {"color": BEST, "linewidth": 2.0} if best else {"color": DOT, "alpha": 0.75 - 0.65 * rank, "linewidth": 1.0}
+    look = (
+        {"color": BEST_COLOR, "linewidth": 2.0}
+        if best
+        else {"color": DOT_COLOR, "alpha": 0.75 - 0.65 * rank, "linewidth": 1.0}
+    )
     axes.plot(xs, ys, **look)  # type: ignore[arg-type]
 
 
-def _height(parameter: Parameter, value: Value) -> float:
+def _axis_height(parameter: Parameter, value: Value) -> float:
     """A value's place from 0 to 1 on the axis of its key."""
     if parameter.values is not None:
-        return _place(parameter, value) / max(1, len(parameter.values) - 1)
-    low, high, place = parameter.low, parameter.high, _place(parameter, value)
+        return _axis_place(parameter, value) / max(1, len(parameter.values) - 1)
+    low, high, place = parameter.low, parameter.high, _axis_place(parameter, value)
     if parameter.log:
         low, high, place = math.log(low), math.log(high), math.log(place)
     return (place - low) / (high - low)
 
 
-def _marks(parameter: Parameter) -> list[tuple[str, float]]:
+def _axis_marks(parameter: Parameter) -> list[tuple[str, float]]:
     values: Sequence[Value] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
     shown = values if len(values) <= 8 else (values[0], values[-1])
     return [
-        (f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)), _height(parameter, each))
+        (f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)), _axis_height(parameter, each))
         for each in shown
     ]
 
@@ -156,7 +163,7 @@ def importance(results: Results) -> str:
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.barh([escape_label(key) for key, _ in ordered], [100 * share for _, share in ordered], color=DOT)
+        axes.barh([escape_label(key) for key, _ in ordered], [100 * share for _, share in ordered], color=DOT_COLOR)
         axes.set_xlabel("% of the variance between trials")
 
-    return _svg(draw, 8, 0.6 + 0.35 * len(ordered))
+    return _render_svg(draw, 8, 0.6 + 0.35 * len(ordered))

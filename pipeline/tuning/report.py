@@ -26,7 +26,7 @@ PRUNINGS = {
 }
 UNTRAINED_LABELS = {"impossible": "could not be trained", "waiting": "not begun"}
 """The words for trials without a training, by how they ended."""
-PAIRED = (
+PAIRED_TEST = (
     "the one-sided paired t-test over folds, its variance corrected as trainings share data (Nadeau and Bengio 2003; "
     "no estimate of it is unbiased: Bengio and Grandvalet 2004)"
 )
@@ -40,7 +40,7 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
         parameters: the space of the search.
         results: the results of the search.
     """
-    space = "; ".join(f"{each.key}: {each.in_words()}{_condition(each)}" for each in parameters)
+    space = "; ".join(f"{each.key}: {each.in_words()}{_describe_condition(each)}" for each in parameters)
     method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
     if config.method == "grid" and not any(each.ended == "waiting" for each in results.trials):
         method += " over every configuration"
@@ -49,8 +49,8 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
     updates = sum(each.updates for each in results.trials)
     text = (
         f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_evaluation_words(config)} "
-        f"(seed {config.seed}). The space was: {space}. {_counts(results, seeds)}; they took {updates:,} updates "
-        f"and {hours:.2f} hours in all."
+        f"(seed {config.seed}). The space was: {space}. {_counts_sentence(results, seeds)}; they took {updates:,} "
+        f"updates and {hours:.2f} hours in all."
     )
     if results.best is None:
         return text + " No trial has finished."
@@ -60,11 +60,11 @@ def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Re
         return text + " With one seed each, nothing is said about whether the next ones are worse."
     if not (others := comparable_trials(results.ranked)):
         return text + " No other trial has the figures for a test of whether it is worse."
-    test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED
-    return f"{text} By {test}, {_verdict(others, results.not_worse[1:])} at p < 0.05."
+    test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED_TEST
+    return f"{text} By {test}, {_verdict_sentence(others, results.not_worse[1:])} at p < 0.05."
 
 
-def _counts(results: Results, seeds: str) -> str:
+def _counts_sentence(results: Results, seeds: str) -> str:
     """Return the number of trials that were trained, with their seeds, and of those that ended otherwise, as text."""
     trained, untrained = Counter[str](), Counter[str]()
     for each in results.trials:
@@ -84,7 +84,7 @@ def _counts(results: Results, seeds: str) -> str:
     return f"Of {len(results.trials)} trials, {others}; of the {rest} others, {ends}"
 
 
-def _verdict(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
+def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
     """Return as text the trials, among those compared with the best, that are not worse than it."""
     numbers = ", ".join(str(each.number) for each in not_worse)
     if len(not_worse) > 1:
@@ -100,7 +100,7 @@ def _evaluation_words(config: SearchConfig) -> str:
     return f"mean {config.metric} of {config.folds}-fold cross-validation on the training data"
 
 
-def _condition(parameter: Parameter) -> str:
+def _describe_condition(parameter: Parameter) -> str:
     if not parameter.only_if:
         return ""
     return f" (only if {' and '.join(f'{key} = {value}' for key, value in parameter.only_if)})"
@@ -124,20 +124,20 @@ def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results
         if results.importances:
             pictures["What matters (fANOVA)"] = plots.importance(results)
         parts += [f"<h2>{title}</h2><figure>{picture}</figure>" for title, picture in pictures.items()]
-    parts.append(f"<h2>Trials</h2>{_table(parameters, results)}")
+    parts.append(f"<h2>Trials</h2>{_trials_table(parameters, results)}")
     return frame_page(f"Search: {config.name}", "\n".join(parts))
 
 
-def _table(parameters: Sequence[Parameter], results: Results) -> str:
+def _trials_table(parameters: Sequence[Parameter], results: Results) -> str:
     keys = [each.key for each in parameters]
     heads = ["trial", results.metric, *keys, "updates", "seconds", "ended"]
     head = "".join(f'<th scope="col">{as_html(each)}</th>' for each in heads)
     rest = [each for each in results.trials if each.value is None]
-    rows = "".join(f"<tr>{_cells(each, keys)}</tr>" for each in (*results.ranked, *rest))
+    rows = "".join(f"<tr>{_trial_cells(each, keys)}</tr>" for each in (*results.ranked, *rest))
     return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _cells(trial: TrialResult, keys: Sequence[str]) -> str:
+def _trial_cells(trial: TrialResult, keys: Sequence[str]) -> str:
     value = "–" if trial.value is None else f"{trial.value:.4f}"
     settings = [trial.configuration.get(key, "–") for key in keys]
     shown = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in settings]

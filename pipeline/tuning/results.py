@@ -70,16 +70,20 @@ class Results:
 
 def results(trials: Trials) -> Results:
     """The results so far."""
-    found = tuple(map(_result, trials.all()))
+    found = tuple(map(_trial_result, trials.all()))
     by_number = {each.number: each for each in found}
     ranked = tuple(by_number[each.number] for each in trials.finished_trials())
     metric = trials.config.metric
     return Results(
-        metric, found, ranked, tuple(equally_good_trials(ranked, metric, trials.config.folds)), _importances(trials)
+        metric,
+        found,
+        ranked,
+        tuple(equally_good_trials(ranked, metric, trials.config.folds)),
+        _parameter_importances(trials),
     )
 
 
-def _result(trial: FrozenTrial) -> TrialResult:
+def _trial_result(trial: FrozenTrial) -> TrialResult:
     attributes = attributes_of(trial)
     validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
     return TrialResult(
@@ -121,12 +125,12 @@ def equally_good_trials(ranked: Sequence[TrialResult], metric: str, folds: int |
         *(
             each
             for each in comparable_trials(ranked)
-            if _p(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL
+            if _p_value(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL
         ),
     ]
 
 
-def _p(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
+def _p_value(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
     """Return p of the other trial not being worse than the best; the unit of the figures makes no difference to it."""
     largest = max(map(abs, (*best, *other)))
     if largest > MAX_SQUARED:  # the perplexity of a training that diverges
@@ -184,7 +188,7 @@ def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float
     return float(ttest_ind(theirs, mine, equal_var=False, alternative="greater").pvalue)
 
 
-def _importances(trials: Trials) -> dict[str, float]:
+def _parameter_importances(trials: Trials) -> dict[str, float]:
     """Return the share of the figure's variance that each key explains (fANOVA: Hutter et al. 2014), of keys that all
     trials have.
 

@@ -89,7 +89,7 @@ def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]
 
     Raises RecipeError naming a key that never has a value, or that has too many.
     """
-    found = {key: _parameter(key, config) for key, config in space.items()}
+    found = {key: _make_parameter(key, config) for key, config in space.items()}
     needs: dict[str, dict[str, Value]] = {}
     for key, each in found.items():
         needs[key] = dict(each.only_if)
@@ -108,7 +108,7 @@ def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]
     return tuple(found.values())
 
 
-def _parameter(key: str, config: ParameterConfig) -> Parameter:
+def _make_parameter(key: str, config: ParameterConfig) -> Parameter:
     condition = tuple(config.only_if.items())
     if config.values is not None or config.choices is not None:
         ordered = config.values is not None
@@ -117,10 +117,10 @@ def _parameter(key: str, config: ParameterConfig) -> Parameter:
     assert config.high is not None
     if config.step is None and config.factor is None:
         return Parameter(key, None, True, config.low, config.high, config.log, condition)
-    return Parameter(key, tuple(_steps(key, config, config.low, config.high)), True, only_if=condition)
+    return Parameter(key, tuple(_grid_values(key, config, config.low, config.high)), True, only_if=condition)
 
 
-def _steps(key: str, config: ParameterConfig, low: float, high: float) -> list[Value]:
+def _grid_values(key: str, config: ParameterConfig, low: float, high: float) -> list[Value]:
     """Return low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
     if config.step is not None:
         count = math.floor((high - low) / config.step + 1e-9) + 1

@@ -32,14 +32,14 @@ def storage_at(folder: Path, url: str | None, *, create: bool = True) -> BaseSto
     if url is None:
         return Journal(folder / "trials.journal")
     try:
-        return _database(url) if create or _has_tables(url) else None
+        return _open_database(url) if create or _has_tables(url) else None
     except Exception as error:  # SQLAlchemy's many, and a driver that is not installed
         problem = hide_password(str(error).partition("\n")[0], url)
         # the cause has the password in its text, which --debug would show
         raise RecipeError(f"--storage {hide_password(url, url)}: cannot be opened: {problem}") from None
 
 
-def _database(url: str) -> RDBStorage:
+def _open_database(url: str) -> RDBStorage:
     """The database at a URL, with its tables; another worker may be making them, maybe on another machine."""
     for _ in range(MAX_ATTEMPTS - 1):
         try:

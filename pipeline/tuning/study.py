@@ -217,15 +217,15 @@ def open_trials(
         before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
     said = json.loads(json.dumps(about))
     if storage is None or (not create and (study is None or before is NEW_TRIAL)):
-        empty = optuna.create_study(direction=_direction(config))  # in memory
+        empty = optuna.create_study(direction=_study_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
     if study is None or before is NEW_TRIAL:
         with waiting_for(folder / ".claim.lock"), raise_storage_errors(source):
             study, before = _open_or_create(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
         raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
-    changed = sorted(_differences(before, said))
-    if not changed and study.directions != [_direction(config)]:
+    changed = sorted(_setting_differences(before, said))
+    if not changed and study.directions != [_study_direction(config)]:
         changed = ["direction"]
     if changed:
         raise DataError(
@@ -246,7 +246,7 @@ def check_folder(folder: Path) -> None:
         check_no_symlinks(folder, *(folder / "trials").iterdir())
 
 
-def _direction(config: SearchConfig) -> StudyDirection:
+def _study_direction(config: SearchConfig) -> StudyDirection:
     return StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
 
 
@@ -266,7 +266,7 @@ def _open_or_create(
         # a worker on another machine may begin it meanwhile, in a database that both share
         shared = url is not None
         study = optuna.create_study(
-            storage=storage, study_name=config.name, direction=_direction(config), load_if_exists=shared
+            storage=storage, study_name=config.name, direction=_study_direction(config), load_if_exists=shared
         )
     if SEARCH_ATTR in study.user_attrs:
         return study, study.user_attrs[SEARCH_ATTR]
@@ -287,19 +287,19 @@ def _drawn_as(configuration: Configuration, parameters: tuple[Parameter, ...]) -
     }
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
+def _setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
     """The keys that differ; of the base recipe one that only one of them has came with a later version."""
     shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
     for name in shared:
-        yield from _differ(before.get(name), now.get(name), f"{key}{name}")
+        yield from _value_differences(before.get(name), now.get(name), f"{key}{name}")
 
 
-def _differ(old: Any, new: Any, key: str) -> Iterator[str]:
+def _value_differences(old: Any, new: Any, key: str) -> Iterator[str]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _differences(old, new, f"{key}.")
+        yield from _setting_differences(old, new, f"{key}.")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for number, pair in enumerate(zip(old, new, strict=True)):
-            yield from _differ(*pair, f"{key}.{number}")
+            yield from _value_differences(*pair, f"{key}.{number}")
     elif old != new:
         yield key
 

@@ -84,7 +84,7 @@ def run_trial(
         claimed.trial.set_user_attr(DUPLICATE_OF, earlier.number)
         outcome = Outcome(FINISHED, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
-        outcome = _run(trials, claimed, configuration, base, sets, command, log)
+        outcome = _run_configuration(trials, claimed, configuration, base, sets, command, log)
     claimed.trial.set_user_attr("ended", outcome.ended)
     claimed.trial.set_user_attr("reason", outcome.reason)
     trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED else None, state=outcome.state)
@@ -116,7 +116,7 @@ def recipe_of(
     return load_recipe(base, sets, flags)
 
 
-def _run(
+def _run_configuration(
     trials: Trials,
     claimed: ClaimedTrial,
     configuration: Configuration,
@@ -139,14 +139,14 @@ def _run(
     signatures: dict[str, str] = {}
     for number, one in enumerate(runs_of(recipe, trials.config.folds, trials.config.repeats)):
         try:
-            _prepare(trials, one, command, log)
+            _prepare_dataset(trials, one, command, log)
         except DataError as error:
             if any(key.split(".")[0] in ("tokenizer", "data") for key in configuration):
                 return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
             raise  # no fault of what is tried
         account.begin(one.name, is_first=number == 0)
         try:
-            value, signature = _train(trials, one, account, command, log)
+            value, signature = _train_trial(trials, one, account, command, log)
             values.append(value)
             signatures[one.name] = definition(signature)
         except _TrialPruned:
@@ -185,7 +185,7 @@ def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
     ]
 
 
-def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: Reporter) -> None:
+def _prepare_dataset(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: Reporter) -> None:
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
     place = RunPaths(run_folder(recipe, root))
@@ -202,7 +202,7 @@ def _prepare(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: R
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 
 
-def _train(
+def _train_trial(
     trials: Trials, recipe: Recipe, account: "TrialProgress", command: Sequence[str], log: TrialLog
 ) -> tuple[float, str]:
     """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""

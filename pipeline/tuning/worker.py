@@ -117,7 +117,7 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
     total = num_trials(of.trials.config.trials, done)
     with (
         of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar,
-        _processes(command, environment, num_workers, of.reporter) as all_of_them,
+        _start_processes(command, environment, num_workers, of.reporter) as all_of_them,
     ):
         while any(each.poll() is None for each in all_of_them):
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -133,7 +133,7 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
 
 
 @contextmanager
-def _processes(
+def _start_processes(
     command: Sequence[str], environment: Mapping[str, str], number: int, reporter: Reporter
 ) -> Iterator[list["subprocess.Popen[str]"]]:
     """Run a command in `number` processes while the body runs, and show their messages.
@@ -158,10 +158,10 @@ def _processes(
         raise
     finally:
         try:
-            _wait(started, listeners)
+            _wait_for_processes(started, listeners)
         except KeyboardInterrupt:  # once more: at once
             _ask_to_stop(started)
-            _wait(started, listeners)
+            _wait_for_processes(started, listeners)
             raise
 
 
@@ -170,7 +170,7 @@ def _ask_to_stop(processes: Sequence["subprocess.Popen[str]"]) -> None:
         each.terminate()
 
 
-def _wait(processes: Sequence["subprocess.Popen[str]"], listeners: Sequence[threading.Thread]) -> None:
+def _wait_for_processes(processes: Sequence["subprocess.Popen[str]"], listeners: Sequence[threading.Thread]) -> None:
     for each in (*(process.wait for process in processes), *(listener.join for listener in listeners)):
         each()
 

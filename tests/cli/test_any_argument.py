@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.cli.arguments import USUAL, Parameter, make_run, parameters, words_with, write_texts
 from tests.cli.user import tfm
-from tfm.pipeline.recipes.error_messages import _keys
+from tfm.pipeline.recipes.error_messages import _section_keys
 from tfm.pipeline.recipes.recipe import Recipe
 
 pytestmark = pytest.mark.promise("arguments")
@@ -45,7 +45,7 @@ ODD = [
     *(".", "=", "a=b", "[1]", "{", '"', "it", "test.en", "runs/tiny", "-", "--help"),
     *("\x1b[2J", "\u202e", "\ufeff", "\ud800", "\udcff", "😀" * 50),
 ]
-KEYS = sorted(".".join(key) for key in _keys(Recipe, ()))
+KEYS = sorted(".".join(key) for key in _section_keys(Recipe, ()))
 any_bytes = st.binary(min_size=1, max_size=40).map(lambda each: os.fsdecode(each.replace(b"\0", b"")))
 values = st.one_of(st.sampled_from(ODD), any_bytes, st.text(st.characters(exclude_characters="\0"), max_size=40))
 inside = values.filter(lambda each: not each.startswith("/") and ".." not in each)  # writes stay in the folder

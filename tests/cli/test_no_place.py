@@ -17,11 +17,11 @@ from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.promise("place")
 WORK = (
-    (tokenize, "_learn"),
+    (tokenize, "_learn_tokenizers"),
     (preprocess, "load_pair"),
     (Trainer, "run"),
     (loaded_model, "load_model"),
-    (evaluate, "_load"),
+    (evaluate, "_load_model"),
 )
 
 

@@ -121,7 +121,7 @@ def test_sources_that_are_cut_are_counted_among_all_lines(
 def published(stages: Stages, folder: Path, change: Callable[[Path], object]) -> Path:
     """The model of the stages, published once more with its files changed."""
     with publish(plan_of(folder, "train"), command=["tfm"]) as draft:
-        for name in numpy_translation.FILES:
+        for name in numpy_translation.MODEL_FILES:
             if (file := stages.folder / "model" / name).exists():
                 (draft.folder / name).write_bytes(file.read_bytes())
         change(draft.folder)

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.tiny_artifact import rewritten
 from tfm.data.errors import printable
-from tfm.pipeline.training.checkpoints.checkpoint import _seal
+from tfm.pipeline.training.checkpoints.checkpoint import _seal_document
 
 QUICK = ("--set", "training.validation.every_steps=5", "--set", "training.validation.bleu=false")
 FINAL = '\n[evaluation]\ntests = "final"\nmetrics = ["bleu"]\n'
@@ -174,7 +174,7 @@ def test_no_command_runs_one_that_is_stored(here: Path, sentinel: Path) -> None:
         document = json.loads(file.read_text("utf-8"))
         document.pop("sha256")
         document["state"]["plan"]["config"]["evaluation"] = {"external": [metric]}
-        document["sha256"] = _seal(document)
+        document["sha256"] = _seal_document(document)
         file.write_text(json.dumps(document, indent=1), "utf-8")
     codes = {words: tfm(*words).code for words in every_command()}
     assert not sentinel.exists(), codes

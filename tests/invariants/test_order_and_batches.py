@@ -214,7 +214,7 @@ def test_alternatives_do_not_see_each_other(name: str, kind: Kind, monkeypatch: 
     for line, found in zip(expected, turned, strict=True):
         assert_same(found, line)
     monkeypatch.setattr(alternatives, "CHUNK", 2)
-    monkeypatch.setattr(teacher_forcing, "TOKENS", 20)
+    monkeypatch.setattr(teacher_forcing, "MAX_BATCH_TOKENS", 20)
     for line, found in zip(expected, log_probs(of), strict=True):
         assert_same(found, line)
 

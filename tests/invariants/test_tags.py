@@ -103,7 +103,8 @@ def test_the_loss_is_over_the_tags_of_all_words_and_no_others(
 ) -> None:
     loaded = TAGGERS[which]
     split = split_of(sentences, loaded.source_tokenizer, loaded.target_tokenizer, tmp_path_factory.mktemp("split"))
-    task = Tagging.of(TaskContext(TrainingConfig(), CONFIG, loaded.source_tokenizer, loaded.target_tokenizer, 64))
+    context = TaskContext(TrainingConfig(), CONFIG, loaded.source_tokenizer, loaded.target_tokenizer, 64)
+    task = Tagging.from_context(context)
     assert task.num_words(split).tolist() == [len(words) for words in sentences]
     batch = task.batch(split, np.arange(len(split))[::-1])
     num_words = sum(map(len, sentences))

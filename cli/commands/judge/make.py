@@ -68,7 +68,7 @@ def make(
 
     DIR gets a page and a table (CSV) for each judge, pearmut.json for Pearmut, and campaign.json, the key: keep it.
     """
-    files = dict(_system(each) for each in system or ())
+    files = dict(_parse_system(each) for each in system or ())
     if runs:
         reject_flags(
             {"--source": source, "--reference": reference}, "not allowed with RUN, which has sources and references"
@@ -89,18 +89,18 @@ def make(
     campaign = make_campaign(wanted, systems)
     write_folder(campaign, out)
     reporter = make_reporter()
-    reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_shares(campaign))
+    reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_shares_table(campaign))
     reporter.line(f"written: {out}; campaign.json is the key: keep it from judges")
 
 
-def _system(text: str) -> tuple[str, Path]:
+def _parse_system(text: str) -> tuple[str, Path]:
     name, equals, file = text.partition("=")
     if not (name.strip() and equals and file):
         raise typer.BadParameter(f"{text!r} is not NAME=FILE", param_hint="--system")
     return name.strip(), Path(file)
 
 
-def _shares(campaign: "Campaign") -> tuple[list[str], list[list[object]]]:
+def _shares_table(campaign: "Campaign") -> tuple[list[str], list[list[object]]]:
     """Return a table of the items of each judge."""
     rows: list[list[object]] = []
     for judge in campaign.judges:

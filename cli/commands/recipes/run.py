@@ -61,10 +61,10 @@ def run(
     loaded = load_recipes(recipes, sets or (), flags, several)
     reporter, scores = make_reporter(), make_reporter(tables_on_stdout=True)
     failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter, scores=scores)
-    _raise(failed, len(loaded))
+    _raise_failures(failed, len(loaded))
 
 
-def _raise(failed: Mapping[str, Exception], number: int) -> None:
+def _raise_failures(failed: Mapping[str, Exception], number: int) -> None:
     if failed:
         error = TfmError(f"{len(failed)} of {number} recipes failed: {', '.join(failed)}")
         error.exit_code = getattr(next(iter(failed.values())), "exit_code", IO_ERROR)
@@ -99,7 +99,7 @@ def _cross_validate(
                 make_reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))
         for each in found:
             _say_definitions(each)
-    _raise(failed, len(every))
+    _raise_failures(failed, len(every))
 
 
 def table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:

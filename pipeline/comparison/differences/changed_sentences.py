@@ -131,17 +131,17 @@ def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     left_over = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     mine = {i for _, begin, end, _, _ in left_over for i in range(begin, end)}
     yours = {i for _, _, _, begin, end in left_over for i in range(begin, end)}
-    return _stretches(one, ours, mine), _stretches(other, theirs, yours)
+    return _mark_spans(one, ours, mine), _mark_spans(other, theirs, yours)
 
 
 def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both lines of labels into spans, marked where the label at the same place is another."""
     ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
-    return _stretches(one, ours, differ), _stretches(other, theirs, differ)
+    return _mark_spans(one, ours, differ), _mark_spans(other, theirs, differ)
 
 
-def _stretches(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:
+def _mark_spans(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:
     """The text, cut where marked words begin and end; neighbors and the space between them are one stretch."""
     found, end = [], 0
     for differs, run in groupby(range(len(words)), key=marked.__contains__):

@@ -18,16 +18,16 @@ def test_section(found: Differences) -> list[str]:
     title = "Where they differ" if len(found.columns) > 1 else "In detail"
     parts = [f"<h2>{title}: {bdi(found.test)}</h2>", as_list(found.notes)]
     for table in (*found.tables, *found.words[:1]):
-        parts += [f"<h3>{as_html(table.title)}</h3>", _breakdown(table, found.columns)]
+        parts += [f"<h3>{as_html(table.title)}</h3>", _breakdown_table(table, found.columns)]
     if found.words:
-        more = [f"<h3>{as_html(table.title)}</h3>{_breakdown(table, found.columns)}" for table in found.words[1:]]
+        more = [f"<h3>{as_html(table.title)}</h3>{_breakdown_table(table, found.columns)}" for table in found.words[1:]]
         parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(more)}</details>")
     for name, changed in found.changes.items():
-        parts += _changes(found, name, changed)
+        parts += _changes_section(found, name, changed)
     return parts
 
 
-def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
+def _breakdown_table(found: Breakdown, columns: Sequence[str]) -> str:
     """The baseline's figure and, of each other system, its own, the difference, and a bar of that."""
     counted = any(row.count is not None for row in found.rows)
     heads = [head(found.rows_are), *([head(found.counts_are, True)] if counted else [])]
@@ -42,7 +42,7 @@ def _breakdown(found: Breakdown, columns: Sequence[str]) -> str:
         cells = [cell(row.name, False), *([cell("" if row.count is None else f"{row.count:,}")] if counted else [])]
         cells.append(cell(_format_value(row.values[0])))
         for value, apart in zip(row.values[1:], _differences_from_first(row), strict=True):
-            cells += [cell(_format_value(value)), cell(_format_value(apart, "+")), _bar(apart, scale)]
+            cells += [cell(_format_value(value)), cell(_format_value(apart, "+")), _difference_bar(apart, scale)]
         rows.append(cells)
     return table_box(found.title, heads, rows)
 
@@ -57,7 +57,7 @@ def _format_value(value: float | None, sign: str = "") -> str:
     return EMPTY_CELL if value is None else f"{value:{sign}.2f}"
 
 
-def _bar(apart: float | None, scale: float) -> str:
+def _difference_bar(apart: float | None, scale: float) -> str:
     """A bar to the right where there is more, to the left where there is less."""
     if apart is None:
         return "<td></td>"
@@ -65,7 +65,7 @@ def _bar(apart: float | None, scale: float) -> str:
     return f'<td><div class="track"><div class="{side}" style="width: {50 * abs(apart) / scale:.1f}%"></div></div></td>'
 
 
-def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
+def _changes_section(found: Differences, name: str, changed: Changes) -> list[str]:
     """The numbers of segments that are better and worse, and the segments that changed most."""
     base = found.columns[0]
     parts = [
@@ -75,15 +75,15 @@ def _changes(found: Differences, name: str, changed: Changes) -> list[str]:
     ]
     for title, some in (("Gained most", changed.gained), ("Lost most", changed.lost)):
         if some:
-            parts += [f"<h4>{title}</h4>", *(_sentence(each, base, name, changed.by) for each in some)]
+            parts += [f"<h4>{title}</h4>", *(_sentence_html(each, base, name, changed.by) for each in some)]
     return parts
 
 
-def _sentence(change: Change, base: str, name: str, by: str) -> str:
+def _sentence_html(change: Change, base: str, name: str, by: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
     entries = [] if change.source is None else [("source", text_as_html(change.source))]
-    entries.append((bdi(base), _mark(change.before, "del")))
-    entries.append((bdi(name), _mark(change.after, "ins")))
+    entries.append((bdi(base), _mark_html(change.before, "del")))
+    entries.append((bdi(name), _mark_html(change.after, "ins")))
     entries += [("reference", text_as_html(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
@@ -91,7 +91,7 @@ def _sentence(change: Change, base: str, name: str, by: str) -> str:
     return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
 
 
-def _mark(stretches: Sequence[TextSpan], tag: str) -> str:
+def _mark_html(stretches: Sequence[TextSpan], tag: str) -> str:
     texts = ((text_as_html(each.text), each.differs) for each in stretches)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 

@@ -133,7 +133,7 @@ def _compare_on_test(
                 kept.setdefault(name, []).append(theirs)
     texts = [each for runs in kept.values() for each in runs]
     groups = [range(*ends) for ends in pairwise(accumulate(map(len, kept.values()), initial=0))]
-    tables = [merge_columns(each, groups) for each in _tables(texts, config, told, test, reporter)]
+    tables = [merge_columns(each, groups) for each in _breakdowns(texts, config, told, test, reporter)]
     long = [each for each in tables if len(each.rows) > MAX_ROWS]
     told += [f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
     tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
@@ -148,7 +148,7 @@ def _compare_on_test(
     return Differences(test, list(kept), tables, words, changed, told)
 
 
-def _tables(
+def _breakdowns(
     texts: Sequence[Segments], config: EvaluationConfig, notes: list[str], test: str, reporter: Reporter
 ) -> list[Breakdown]:
     """Tables by length, and by n-gram order or label, without metrics that cannot be computed for these texts."""

@@ -99,7 +99,7 @@ def breakdown_by_training_frequency(
         counts: the number of times that each word occurs in training.
         split: splits a text into words.
     """
-    tallies = [_tally(each, counts, split) for each in systems]
+    tallies = [_count_matches(each, counts, split) for each in systems]
     figures: Mapping[str, Callable[[int, int, int], float | None]] = {
         "F1": lambda right, given, wanted: percent(2 * right, given + wanted),
         "precision": lambda right, given, wanted: percent(right, given),
@@ -119,7 +119,7 @@ def breakdown_by_training_frequency(
     return tables
 
 
-def _tally(segments: Segments, counts: Mapping[str, int], split: Split) -> list[tuple[int, int, int]]:
+def _count_matches(segments: Segments, counts: Mapping[str, int], split: Split) -> list[tuple[int, int, int]]:
     """The number of words of each bucket that are right, given and wanted."""
     right, given, wanted = ([0] * len(BUCKETS) for _ in range(3))
     for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):

@@ -37,13 +37,13 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
             }
             for each in tested.looked_at
         ],
-        "runs": [_run(found, tested, run) for run in found.runs],
-        "rows": [_row(found, tested, row) for row in found.rows],
+        "runs": [_run_json(found, tested, run) for run in found.runs],
+        "rows": [_row_json(found, tested, row) for row in found.rows],
         "notes": [*found.notes, *tested.notes, *tested.without_interval],
     }
 
 
-def _run(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, Any]:
+def _run_json(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, Any]:
     return {
         "name": run.name,
         "model": str(run.model.path),
@@ -57,14 +57,14 @@ def _run(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, Any]:
                 "value": to_jsonable(figure.score),
                 "signature": figure.signature,
                 "comparable": found.is_comparable(run, name),
-                **_tests(found, name, run.name, tested.runs),
+                **_tests_json(found, name, run.name, tested.runs),
             }
             for name, figure in run.figures.items()
         },
     }
 
 
-def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
+def _row_json(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
     names = dict.fromkeys(name for run in row.runs for name in run.figures)
     return {
         "name": row.name,
@@ -77,14 +77,14 @@ def _row(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
                 "deviation": row.deviation(name),
                 "num_runs": len(row.values(name)),
                 "comparable": found.row_compares(row, name),
-                **_tests(found, name, row.name, tested.rows),
+                **_tests_json(found, name, row.name, tested.rows),
             }
             for name in names
         },
     }
 
 
-def _tests(
+def _tests_json(
     found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
 ) -> dict[str, Any]:
     """The 95 % interval (low, high) and the test of a figure, if any; spread: the number after ± in a table."""
@@ -100,10 +100,10 @@ def _tests(
     if measured.versus is None:
         return interval
     people = people_agree(metric, signature(found, metric), measured.versus.difference)
-    return {**interval, "versus": _versus(measured.versus, people)}
+    return {**interval, "versus": _difference_json(measured.versus, people)}
 
 
-def _versus(versus: Difference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
+def _difference_json(versus: Difference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
     """A test as JSON: its fields, whether the difference stands, and the chance that people agree."""
     return {
         **{name: to_jsonable(value) for name, value in asdict(versus).items()},

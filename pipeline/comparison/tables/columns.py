@@ -23,8 +23,10 @@ EMPTY_CELL = "–"
 SIGNIFICANT_MARK, NOT_COMPARABLE = "*", "†"
 KEYS_WITH_OWN_COLUMN = ("model.architecture", "model.task")  # they have columns of their own
 FIGURES_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
-SMALL = 2.0  # scores below are shown with more digits: bits a character, COMET
-HUGE = 1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
+MAX_DECIMAL_VALUE = 2.0  # scores below are shown with more digits: bits a character, COMET
+MIN_SCIENTIFIC_VALUE = (
+    1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
+)
 MAX_VALUE_LENGTH = 40  # characters of a setting
 P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
 Shown = Callable[[float], str]
@@ -112,7 +114,7 @@ def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duratio
     costs |= {name: (f"valid {label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
     columns += [Column(heading, figures(found, tested, name, shown)) for name, (heading, shown) in costs.items()]
     columns += score_columns(found, tested, metrics)
-    differs = [Cell(_settings(found, row)) for row in rows]
+    differs = [Cell(_describe_settings(found, row)) for row in rows]
     columns.append(Column(f"differs from {found.baseline.name}", differs, numeric=False))
     return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
 
@@ -143,13 +145,13 @@ def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
         A function from a number to text.
     """
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
-    is_large = metric in METRICS or max(values, default=0) >= SMALL
+    is_large = metric in METRICS or max(values, default=0) >= MAX_DECIMAL_VALUE
     digits = 2 if is_large and metric not in FOUR_DIGITS else 4
 
     def shown(value: float) -> str:
         if not math.isfinite(value):
             return EMPTY_CELL if math.isnan(value) else f"{value:{sign}}".replace("inf", "∞")
-        return f"{value:{sign},.{digits}f}" if abs(value) < HUGE else f"{value:{sign}.2e}"
+        return f"{value:{sign},.{digits}f}" if abs(value) < MIN_SCIENTIFIC_VALUE else f"{value:{sign}.2e}"
 
     return shown
 
@@ -174,7 +176,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
         name: of the figure, such as test.bleu.
         shown: shows a number.
     """
-    cells = [_cell(found, tested, row, name, shown) for row in found.rows]
+    cells = [_score_cell(found, tested, row, name, shown) for row in found.rows]
     means = [
         row.mean(name) if found.row_compares(row, name) and not row.runs_without(name) else None for row in found.rows
     ]
@@ -201,7 +203,7 @@ def name_of(row: Row) -> str:
     return row.name if len(row.runs) == 1 else f"{row.name} ({len(row.runs)} seeds)"
 
 
-def _cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown) -> Cell:
+def _score_cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown) -> Cell:
     mean = row.mean(name)
     if mean is None:
         return Cell(EMPTY_CELL)
@@ -211,24 +213,26 @@ def _cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown)
     if measured is not None:
         spread = measured.spread
     return Cell(
-        _number(mean, shown),
-        "" if spread is None or not math.isfinite(spread) else _number(spread, shown),
+        _format_number(mean, shown),
+        "" if spread is None or not math.isfinite(spread) else _format_number(spread, shown),
         measured is not None and measured.versus is not None and measured.versus.is_significant,
         found.row_compares(row, name),
     )
 
 
-def _number(value: float, shown: Shown) -> str:
+def _format_number(value: float, shown: Shown) -> str:
     return "∞" if value == math.inf else shown(value)
 
 
-def _settings(found: Comparison, row: Row) -> str:
+def _describe_settings(found: Comparison, row: Row) -> str:
     return ", ".join(
-        f"{key} = {_value(value)}" for key, value in found.row_differs(row).items() if key not in KEYS_WITH_OWN_COLUMN
+        f"{key} = {_format_value(value)}"
+        for key, value in found.row_differs(row).items()
+        if key not in KEYS_WITH_OWN_COLUMN
     )
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
@@ -260,7 +264,7 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
         Column("95 % interval", [Cell(interval(each.low, each.high, shown)) for shown, each in signed]),
     ]
     p_values = [_p_values(each) for _, _, each in lines]
-    columns += [Column(kind, [Cell(_p(each.get(kind))) for each in p_values]) for kind in P_VALUES]
+    columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUES]
     people = [people_agree(metric, signature(found, metric), each.difference) for _, metric, each in lines]
     columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
@@ -275,5 +279,5 @@ def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
     return {**found, "p corrected": versus.p_holm}
 
 
-def _p(value: float | None) -> str:
+def _format_p_value(value: float | None) -> str:
     return EMPTY_CELL if value is None else format_p(value)

@@ -35,7 +35,7 @@ ESCAPED = {
 
 Other scripts stay as they are: they need a font that has them.
 """
-MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
+LATEX_MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
 
 
 def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
@@ -50,7 +50,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     table = [
         " & ".join(["", *(escape_latex(column.heading) for column in columns)]).lstrip(),
         *(
-            " & ".join([escape_latex(name_of(row)), *(_cell(column.cells[place]) for column in columns)])
+            " & ".join([escape_latex(name_of(row)), *(_cell_latex(column.cells[place]) for column in columns)])
             for place, row in enumerate(found.rows)
         ),
     ]
@@ -71,7 +71,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
             *(rf"    {line} \\" for line in table[1:]),
             r"    \bottomrule",
             r"  \end{tabular}",
-            rf"  \caption{{{' '.join(map(_sentence, sentences))}}}",
+            rf"  \caption{{{' '.join(map(_escape_sentence, sentences))}}}",
             r"  \label{tab:scores}",
             r"\end{table}",
         ]
@@ -83,14 +83,14 @@ def escape_latex(text: str) -> str:
     return "".join(ESCAPED.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
 
 
-def _sentence(text: str) -> str:
+def _escape_sentence(text: str) -> str:
     """A sentence of the caption; a mark at its beginning looks as it does in the table."""
-    mark = MARKS.get(text[0])
+    mark = LATEX_MARKS.get(text[0])
     return f"{escape_latex(text[0].upper() + text[1:]) if mark is None else mark + escape_latex(text[1:])}."
 
 
-def _cell(cell: Cell) -> str:
+def _cell_latex(cell: Cell) -> str:
     value = escape_latex(cell.text)
     spread = rf" $\pm$ {escape_latex(cell.spread)}" if cell.spread else ""
-    marks = MARKS[SIGNIFICANT_MARK] * cell.is_significant + MARKS[NOT_COMPARABLE] * (not cell.comparable)
+    marks = LATEX_MARKS[SIGNIFICANT_MARK] * cell.is_significant + LATEX_MARKS[NOT_COMPARABLE] * (not cell.comparable)
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks

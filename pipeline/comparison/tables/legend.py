@@ -26,7 +26,11 @@ def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: 
         metrics: names of metrics.
         columns: of the table.
     """
-    marks = [*_spreads(found, columns), *_tests(found, tested, metrics), *_incomparable_notes(found, columns)]
+    marks = [
+        *_spread_sentences(found, columns),
+        *_test_sentences(found, tested, metrics),
+        *_incomparable_notes(found, columns),
+    ]
     return [*marks, *tested.without_interval]
 
 
@@ -51,7 +55,7 @@ def _row_estimates(tested: Outcome, metric: str) -> list[ScoreEstimate]:
     return list(tested.rows.get(metric, {}).values())
 
 
-def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
+def _spread_sentences(found: Comparison, columns: Sequence[Column]) -> list[str]:
     """The meaning of ±, of one run and of several seeds."""
     shown = [len(row.runs) for place, row in enumerate(found.rows) if any(each.cells[place].spread for each in columns)]
     interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples; of shares Wilson's)"
@@ -59,7 +63,7 @@ def _spreads(found: Comparison, columns: Sequence[Column]) -> list[str]:
     return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
 
 
-def _tests(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
+def _test_sentences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
     """The tests, in words: runs over segments, rows of several seeds over both."""
     sentences = []
     for kind, by in (

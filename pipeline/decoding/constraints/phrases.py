@@ -22,7 +22,7 @@ from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 PREFIX_LETTER = "a"
-CLOSING = {"Po", "Pe", "Pf"}
+CLOSING_CATEGORIES = {"Po", "Pe", "Pf"}
 """Categories of Unicode: punctuation that stands right after a word, such as . , ! ? ) and \u3002"""
 _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 # Thai and Lao am are letters by name and marks by use: they stand with the letter before them.
@@ -125,7 +125,7 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
             raise DataError(
                 f"the forced {_quote_phrase(phrase)} cannot be spelled with the model's vocabulary: remove it"
             )
-        if any(_holds(pieces, other) for other in forbidden):
+        if any(_contains_pieces(pieces, other) for other in forbidden):
             raise DataError(f"the forced {_quote_phrase(phrase)} contains a forbidden phrase: remove one of the two")
         found.append(pieces)
     return found
@@ -136,7 +136,7 @@ def follows_letter(phrase: str) -> bool:
     closes.
     """
     first = phrase.lstrip()[:1]
-    return _SPACELESS.match(first) is not None or unicodedata.category(first or " ") in CLOSING
+    return _SPACELESS.match(first) is not None or unicodedata.category(first or " ") in CLOSING_CATEGORIES
 
 
 def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
@@ -150,7 +150,7 @@ def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tu
     return tuple(rest if follows else alone), tuple(alone)
 
 
-def _holds(pieces: Pieces, other: Pieces) -> bool:
+def _contains_pieces(pieces: Pieces, other: Pieces) -> bool:
     return any(pieces[place : place + len(other)] == other for place in range(len(pieces)))
 
 

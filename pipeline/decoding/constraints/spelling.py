@@ -29,7 +29,7 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
             shown = f'"{printable(word[:MAX_SHOWN])}"'
             raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: remove it")
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
-        if _letters(written) != _letters(text):
+        if _visible_letters(written) != _visible_letters(text):
             given, shown = (f'"{printable(each[:MAX_SHOWN])}"' for each in (text, written))
             raise DataError(
                 f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
@@ -37,6 +37,6 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
     return encoded
 
 
-def _letters(text: str) -> str:
+def _visible_letters(text: str) -> str:
     """The text without white space, in one spelling of each character."""
     return unicodedata.normalize("NFC", "".join(text.split()))

@@ -63,14 +63,14 @@ def spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
         return []
     table, longest = pieces_by_surface(tokenizer), max(map(len, pieces_by_surface(tokenizer)))
     found: dict[Pieces, None] = {}
-    for begin, rest, contexts in _beginnings(table, text):
-        ends: Iterable[Pieces] = _endings(table, rest, longest) if rest else [()]
+    for begin, rest, contexts in _first_pieces(table, text):
+        ends: Iterable[Pieces] = _last_pieces(table, rest, longest) if rest else [()]
         for end, context in product(islice(ends, max(0, MAX_SPELLINGS - len(found))), contexts):
             found[(*context, begin, *end)] = None
     return list(found)
 
 
-def _beginnings(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int, str, Sequence[Pieces]]]:
+def _first_pieces(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int, str, Sequence[Pieces]]]:
     """Yield the pieces with which a text may begin, the longest part of it first, the rest of the text, and the text
     that has to stand before the piece.
     """
@@ -93,7 +93,7 @@ def _beginnings(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int
     yield from sorted(starts, key=lambda each: len(each[1]))
 
 
-def _endings(table: Mapping[str, list[int]], text: str, longest: int) -> Iterator[Pieces]:
+def _last_pieces(table: Mapping[str, list[int]], text: str, longest: int) -> Iterator[Pieces]:
     """The pieces that spell the rest of a text; the last one may go on with what is of no word."""
     for surface, numbers in table.items():
         goes_on = len(surface) > len(text) and surface.startswith(text)
@@ -104,4 +104,4 @@ def _endings(table: Mapping[str, list[int]], text: str, longest: int) -> Iterato
         if length == len(text):
             yield from ((number,) for number in numbers)
         elif numbers:
-            yield from ((numbers[0], *rest) for rest in _endings(table, text[length:], longest))
+            yield from ((numbers[0], *rest) for rest in _last_pieces(table, text[length:], longest))

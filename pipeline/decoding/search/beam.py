@@ -64,13 +64,13 @@ def beam_search(
     beams = Beams.start(n_best, slots.rules.divisors[slots.rules.longest + 1].numpy())
     while True:
         predict, slots.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), slots.state)
-        values, parents, tokens = _continuations(predict, slots.rules, slots.num_pieces, beams, beam, device)
+        values, parents, tokens = _best_continuations(predict, slots.rules, slots.num_pieces, beams, beam, device)
         divisors = norms[slots.num_pieces.numpy() + 1]
         ends = eos_mask(values, tokens)
         finished = ends[:, :beam]
         if finished.any():
             beams.count(finished, values[:, :beam] / divisors[:, None])
-            _collect(found, beams, slots, finished, values, parents, norms)
+            _collect_finished(found, beams, slots, finished, values, parents, norms)
         rows, stays = np.arange(len(ends))[:, None], top_unfinished(ends, beam)
         parents = parents[rows, stays]
         grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
@@ -96,7 +96,7 @@ def beam_search(
             beams = beams.select(kept.numpy())
 
 
-def _continuations(
+def _best_continuations(
     predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
     """Return values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
@@ -122,7 +122,7 @@ def _may_end(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: t
     return may_end
 
 
-def _collect(
+def _collect_finished(
     found: list[list[Hypothesis]],
     beams: Beams,
     slots: BatchSlots[StateT],

@@ -41,10 +41,10 @@ def banked_continuations(
     assert forced is not None
     log_probs = predict(slice(None)).view(*sums.shape, -1)
     rules.apply(log_probs, num_pieces, pieces)
-    values, parents, tokens = _candidates(log_probs, forced, num_pieces, pieces, sums, beam)
+    values, parents, tokens = _bank_candidates(log_probs, forced, num_pieces, pieces, sums, beam)
     needed = _needed_after(forced, num_pieces, pieces, parents, tokens)
     live, ends = values > NEG_INF, tokens == EOS_ID
-    finished = live & ends & (_places(live, needed) < beam)
+    finished = live & ends & (_bank_places(live, needed) < beam)
     stays = round_robin(live & ~ends, needed, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
@@ -68,7 +68,7 @@ def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, s
     return sums.masked_fill(lacking > 0, NEG_INF).amax(1)
 
 
-def _candidates(
+def _bank_candidates(
     log_probs: Tensor, forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor, beam: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return values, parents and tokens (B, Q), best first, each pair of parent and token once."""
@@ -106,13 +106,13 @@ def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:
     Returns:
         (B, Q), true for the selected ones.
     """
-    turns = _places(live, needed) * (int(needed.max()) + 1) + needed
+    turns = _bank_places(live, needed) * (int(needed.max()) + 1) + needed
     turns = turns.masked_fill(~live, torch.iinfo(turns.dtype).max)
     first = turns.sort(dim=1, stable=True).indices[:, :beam]
     return torch.zeros_like(live).scatter_(1, first, True) & live
 
 
-def _places(live: Tensor, needed: Tensor) -> Tensor:
+def _bank_places(live: Tensor, needed: Tensor) -> Tensor:
     """Return (B, Q) the number of candidates of its bank that are better than each."""
     better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
     return ((needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better).sum(2)

@@ -79,12 +79,12 @@ class BatchSlots(Generic[StateT]):
         """Count one piece more, and free the slots whose sentences are done (B,); return their number."""
         self.num_pieces += 1
         self._num_read += 1
-        num_leaving = self._leave(done & (self.sentences >= 0)) if done.any() else 0
+        num_leaving = self._release_slots(done & (self.sentences >= 0)) if done.any() else 0
         if self._num_free:
             self.num_pieces[self.sentences < 0] = 0
         return num_leaving
 
-    def _leave(self, slots: Tensor) -> int:
+    def _release_slots(self, slots: Tensor) -> int:
         """Free these slots (B,), which are taken. Returns how many they are."""
         self.sentences[slots] = -1
         num_leaving = int(slots.sum())
@@ -101,7 +101,7 @@ class BatchSlots(Generic[StateT]):
         sentences = self.sentences[deferred].tolist()
         self._waiting.extend(sentences)
         self._max_steps[sentences] = NO_LIMIT
-        self._leave(deferred)
+        self._release_slots(deferred)
         return sentences, deferred.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
@@ -114,7 +114,7 @@ class BatchSlots(Generic[StateT]):
         self.sentences[new] = sentences
         self.num_pieces[new] = self._num_read[new] = 0
         self.rules = self._all_rules.select(self.sentences.clamp(min=0))
-        self.state = self.state.replace(self._rows(new, width), state)
+        self.state = self.state.replace(self._select_rows(new, width), state)
         return new
 
     def shrink(self, width: int) -> Tensor | None:
@@ -130,7 +130,7 @@ class BatchSlots(Generic[StateT]):
             return None
         self._num_free = 0
         if len(taken):
-            self.state = self.state.select(self._rows(taken, width))
+            self.state = self.state.select(self._select_rows(taken, width))
         self.sentences, self.num_pieces = self.sentences[taken], self.num_pieces[taken]
         self._num_read, self.rules = self._num_read[taken], self.rules.select(taken)
         return taken
@@ -143,7 +143,7 @@ class BatchSlots(Generic[StateT]):
         """Return whether no sentence waits."""
         return not self._waiting and self._read is None
 
-    def _rows(self, slots: Tensor, width: int) -> Tensor:
+    def _select_rows(self, slots: Tensor, width: int) -> Tensor:
         """The rows of these slots."""
         rows = slots.unsqueeze(1) * width + torch.arange(width)
         return rows.flatten().to(self._sources[0].device)

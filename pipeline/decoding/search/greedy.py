@@ -73,7 +73,7 @@ def single_hypothesis_search(
         pieces_BT.scatter_(1, slots.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
         ended = (tokens_B == EOS_ID).cpu()
         if ended.any():
-            _collect(found, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
+            _collect_finished(found, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
         if num_done := slots.advance(ended):
             on_done(num_done)
         slots.defer_long_sequences()
@@ -86,7 +86,7 @@ def single_hypothesis_search(
             tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
 
 
-def _collect(
+def _collect_finished(
     found: list[list[Hypothesis]],
     slots: BatchSlots[StateT],
     ended: Tensor,

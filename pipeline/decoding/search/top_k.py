@@ -11,8 +11,8 @@ from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import SUPPRESSED_TOKENS
 from tfm.tokenizer.special import EOS_ID
 
-BLOCK = 64
-ROWS = 160
+BLOCK_COLUMNS = 64
+MAX_BLOCK_ROWS = 160
 """On a CPU this many rows are predicted at a time: their logits stay in the cache until the best candidates are
 found."""
 
@@ -37,7 +37,7 @@ def best_continuations(
     """
     num_sentences, width = sums_BW.shape
     is_idle = dispatch.is_enabled() and rules.is_inactive(num_pieces)
-    at_once = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, ROWS // width)
+    at_once = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, MAX_BLOCK_ROWS // width)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
@@ -82,15 +82,15 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
         rest have value -inf.
     """
     num_sentences, beam, vocab = log_probs_BWV.shape
-    whole = vocab // BLOCK
-    maxima = log_probs_BWV[..., : whole * BLOCK].view(num_sentences, beam, whole, BLOCK).amax(-1)
-    if vocab % BLOCK:
-        maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK :].amax(-1, keepdim=True)], -1)
+    whole = vocab // BLOCK_COLUMNS
+    maxima = log_probs_BWV[..., : whole * BLOCK_COLUMNS].view(num_sentences, beam, whole, BLOCK_COLUMNS).amax(-1)
+    if vocab % BLOCK_COLUMNS:
+        maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK_COLUMNS :].amax(-1, keepdim=True)], -1)
     num_blocks = maxima.size(-1)
     blocks = largest((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
 
     beams = blocks // num_blocks
-    tokens = (blocks % num_blocks * BLOCK).unsqueeze(-1) + torch.arange(BLOCK, device=blocks.device)
+    tokens = (blocks % num_blocks * BLOCK_COLUMNS).unsqueeze(-1) + torch.arange(BLOCK_COLUMNS, device=blocks.device)
     flat = (beams.unsqueeze(-1) * vocab + tokens.clamp(max=vocab - 1)).flatten(1)
     values = log_probs_BWV.flatten(1).gather(1, flat).view(tokens.shape) + sums_BW.gather(1, beams).unsqueeze(-1)
     values = values.masked_fill(tokens >= vocab, float("-inf")).flatten(1)

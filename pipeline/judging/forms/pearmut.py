@@ -18,13 +18,13 @@ from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, qu
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, STEPS
 
-RESET = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
-BEST = "best"
+RESET_EVENT = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
+BEST_QUESTION = "best"
 MAX_TIME = 10**15
 """Seconds since 1970, or thousandths of them."""
 MAX_APPENDED = 16
 """Units of what Pearmut appends to a text."""
-PREFERENCE = "Give 1 to each text that is best, and 0 to the others; the same number is a tie."
+PREFERENCE_INSTRUCTION = "Give 1 to each text that is best, and 0 to the others; the same number is a tie."
 
 
 def campaign_id(campaign: Campaign) -> str:
@@ -34,14 +34,14 @@ def campaign_id(campaign: Campaign) -> str:
 
 def format_pearmut(campaign: Campaign) -> str:
     """The JSON file for `pearmut add`: one user a judge, each item a document of its own, in the order shown."""
-    data = [[[_item(campaign, campaign.by_id[name])] for name in judge.items] for judge in campaign.judges]
-    content = {"campaign_id": campaign_id(campaign), "info": _info(campaign), "data": data}
+    data = [[[_item_json(campaign, campaign.by_id[name])] for name in judge.items] for judge in campaign.judges]
+    content = {"campaign_id": campaign_id(campaign), "info": _campaign_info(campaign), "data": data}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def _info(campaign: Campaign) -> dict[str, object]:
-    scales = SCALES[campaign.kind] or {BEST: (0, 1)}
-    told = [*INSTRUCTIONS[campaign.kind], *([] if SCALES[campaign.kind] else [PREFERENCE])]
+def _campaign_info(campaign: Campaign) -> dict[str, object]:
+    scales = SCALES[campaign.kind] or {BEST_QUESTION: (0, 1)}
+    told = [*INSTRUCTIONS[campaign.kind], *([] if SCALES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
     told += [f"{name}: {step}" for name in scales for step in STEPS.get(name, ())]
     info: dict[str, object] = {
         "assignment": "task-based",
@@ -56,7 +56,7 @@ def _info(campaign: Campaign) -> dict[str, object]:
     return info
 
 
-def _item(campaign: Campaign, item: Item) -> dict[str, object]:
+def _item_json(campaign: Campaign, item: Item) -> dict[str, object]:
     texts = {shown.label: _escape_tags(shown.text) for shown in item.shown}
     found: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _escape_tags(item.source)}
     if campaign.show_reference and item.references:
@@ -74,9 +74,9 @@ def read_pearmut(campaign: Campaign, text: str) -> Iterator[Answer]:
     The last of several answers to an item counts, as in Pearmut. Raises ValueError naming the line and the item.
     """
     last: dict[tuple[object, object], tuple[int, Answer]] = {}
-    for line, entry in _entries(campaign, text):
+    for line, entry in _log_entries(campaign, text):
         user, annotation = entry.get("user_id"), entry.get("annotation")
-        if annotation == RESET:
+        if annotation == RESET_EVENT:
             last = {key: each for key, each in last.items() if key[0] != user}
             continue
         items = entry.get("item")
@@ -84,14 +84,14 @@ def read_pearmut(campaign: Campaign, text: str) -> Iterator[Answer]:
             raise ValueError(f"line {line}: has no items with an annotation each")
         for item, given in zip(items, annotation, strict=True):
             try:
-                answer = _answer(campaign, user, item, given, _seconds(entry))
+                answer = _parse_answer(campaign, user, item, given, _answer_seconds(entry))
             except ValueError as error:
                 raise ValueError(f"line {line}: {error}") from None
             last[user, answer.item.id] = line, answer
     yield from (answer for _, answer in last.values())
 
 
-def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _log_entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The entries of the log with their line, or, of what the dashboard gives, their number."""
     try:
         whole = parse_json(text.encode())
@@ -114,7 +114,7 @@ def _entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, 
                 raise ValueError(f"line {number}: {error}") from None
 
 
-def _answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
+def _parse_answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
     judge = campaign.judge(user)
     if judge is None:
         raise ValueError(f"user {quote_value(user)} is not one of the campaign's {len(campaign.judges)} judges")
@@ -126,13 +126,13 @@ def _answer(campaign: Campaign, user: object, item: object, given: object, secon
     if known is None:
         raise ValueError(f"item {quote_value(name)}: no item of the campaign")
     try:
-        content = _content(campaign.kind, known, given)
+        content = _answer_content(campaign.kind, known, given)
     except ValueError as error:
         raise ValueError(f"item {known.id}: {error}") from None
     return answer_of(campaign, judge, known.id, content, seconds)
 
 
-def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
+def _answer_content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
     """An annotation in the form of the page's file."""
     check_names(given, item.by_label, "label")
     for label, each in given.items():
@@ -140,7 +140,8 @@ def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, obje
             raise ValueError(f"{label}: {quote_value(each)} is no annotation")
     if kind == "esa":
         return {
-            label: {"score": each.get("score"), "spans": _spans(item, label, each)} for label, each in given.items()
+            label: {"score": each.get("score"), "spans": _parse_spans(item, label, each)}
+            for label, each in given.items()
         }
     sliders = {label: each.get("sliders") for label, each in given.items()}
     for label, values in sliders.items():
@@ -148,19 +149,19 @@ def _content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, obje
             raise ValueError(f"{label}: sliders: {quote_value(values)} is no object")
     if kind == "likert":
         return sliders
-    numbers = {label: values.get(BEST) for label, values in sliders.items()}
+    numbers = {label: values.get(BEST_QUESTION) for label, values in sliders.items()}
     for label, number in numbers.items():
         if isinstance(number, bool) or number not in (0, 1):
-            raise ValueError(f"{label}: {BEST}: {quote_value(number)} is neither 0 nor 1")
+            raise ValueError(f"{label}: {BEST_QUESTION}: {quote_value(number)} is neither 0 nor 1")
     best = [label for label, number in numbers.items() if number == max(numbers.values())]
     if kind == "best":
         return {"best": best}
     return {"preferred": TIE if len(best) == 2 else best[0]}
 
 
-def _spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, object]]:
+def _parse_spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, object]]:
     """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
-    units = _units(item.by_label[label].text)
+    units = _utf16_offsets(item.by_label[label].text)
     found: list[dict[str, object]] = []
     spans = each.get("error_spans")
     if not isinstance(spans, (list, NoneType)):
@@ -177,7 +178,7 @@ def _spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, ob
     return found
 
 
-def _units(text: str) -> Sequence[int]:
+def _utf16_offsets(text: str) -> Sequence[int]:
     """The UTF-16 units before each character and, last, in the whole text."""
     units = [0]
     for character in text:
@@ -185,16 +186,16 @@ def _units(text: str) -> Sequence[int]:
     return units
 
 
-def _seconds(entry: Mapping[str, Any]) -> float | None:
+def _answer_seconds(entry: Mapping[str, Any]) -> float | None:
     """From the first to the last action on the document."""
     actions = entry.get("actions")
     if not isinstance(actions, (list, NoneType)):
         raise ValueError(f"actions: {quote_value(actions)} is no list")
-    times = [_time(each) for each in actions or () if not isinstance(each, dict) or "time" in each]
+    times = [_action_time(each) for each in actions or () if not isinstance(each, dict) or "time" in each]
     return max(times) - min(times) if times else None
 
 
-def _time(action: object) -> float:
+def _action_time(action: object) -> float:
     time = action.get("time") if isinstance(action, dict) else None
     if isinstance(time, bool) or not isinstance(time, (int, float)) or not abs(time) <= MAX_TIME:
         raise ValueError(f"actions: {quote_value(action)} has no time in seconds")

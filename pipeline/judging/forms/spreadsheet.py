@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quote_value
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
 
-MISSING = "[missing]"
-FORMULA = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
+MISSING_MARK = "[missing]"
+FORMULA_START = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
 INNER_FORMULA = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
 """Places at which a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
-APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
-NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
+GUARD_APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
+DECIMAL_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
 ANSWER_COLUMNS: Mapping[Kind, Sequence[str]] = {
     "likert": ("adequacy (1 to 5)", "fluency (1 to 5)"),
     "esa": (
         "score (0 to 100)",
-        f"minor errors (the words; several with | between; {MISSING})",
+        f"minor errors (the words; several with | between; {MISSING_MARK})",
         "major errors (the same)",
     ),
     "pairwise": ("preferred (x; a tie: x at both)",),
@@ -52,7 +52,7 @@ def as_table(campaign: Campaign, judge: Judge) -> str:
 def escape_formula(text: str) -> str:
     """The text as a spreadsheet takes it for text: an apostrophe before what could begin a formula."""
     text = INNER_FORMULA.sub("'", text)
-    return f"'{text}" if FORMULA.match(text) else text
+    return f"'{text}" if FORMULA_START.match(text) else text
 
 
 def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
@@ -61,11 +61,11 @@ def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
     Columns are separated by commas, semicolons or tabs, as spreadsheets of different languages write them. Raises
     ValueError naming the line or the item where a cell cannot be read.
     """
-    columns = [_name(column) for column in ANSWER_COLUMNS[campaign.kind]]
+    columns = [_normalize_column(column) for column in ANSWER_COLUMNS[campaign.kind]]
     given: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
-    for line, row in _rows(text, columns):
+    for line, row in _read_rows(text, columns):
         try:
-            item = _item(campaign, row)
+            item = _item_of_row(campaign, row)
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from None
         labels = given.setdefault((row["judge"], item.id), {})
@@ -75,13 +75,13 @@ def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
     for (name, item_id), labels in given.items():
         if any(row[column] for row in labels.values() for column in columns):
             try:
-                content = _content(campaign.kind, campaign.by_id[item_id], labels)
+                content = _answer_content(campaign.kind, campaign.by_id[item_id], labels)
             except ValueError as error:
                 raise ValueError(f"item {item_id}: {error}") from None
             yield answer_of(campaign, campaign.judges_by_name[name], item_id, content)
 
 
-def _item(campaign: Campaign, row: Mapping[str, str]) -> Item:
+def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
     """The item of a row. Raises ValueError if campaign, judge, item or label is not one of this campaign's."""
     campaign.check_fingerprint(row["campaign"])
     judge = campaign.judge(row["judge"])
@@ -95,7 +95,7 @@ def _item(campaign: Campaign, row: Mapping[str, str]) -> Item:
     return item
 
 
-def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row with its line, by the names of the columns, white space around cells and names removed."""
     text = text.removeprefix("\ufeff")
     head = re.split("[\r\n]", text, maxsplit=1)[0]
@@ -103,7 +103,7 @@ def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     before = csv.field_size_limit(MAX_BYTES)  # by default 131,072 characters, fewer than a text may have
     try:
-        names = [_name(name) for name in next(reader, [])]
+        names = [_normalize_column(name) for name in next(reader, [])]
         for name in ("campaign", "judge", "item", "label", *asked):
             if names.count(name) != 1:
                 problem = f"no column {name}" if name not in names else f"{names.count(name)} columns {name}"
@@ -120,11 +120,11 @@ def _rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]
         csv.field_size_limit(before)
 
 
-def _name(column: str) -> str:
+def _normalize_column(column: str) -> str:
     return column.partition("(")[0].strip().lower()
 
 
-def _content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+def _answer_content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     """The content of the rows of an item, in the form of the page's file."""
     if kind in ("pairwise", "best"):
         name = "preferred" if kind == "pairwise" else "best"
@@ -133,11 +133,11 @@ def _content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) ->
             return {"best": chosen}
         return {"preferred": "tie" if len(chosen) > 1 else chosen[0]}
     if kind == "likert":
-        return {label: _numbers(label, row, ("adequacy", "fluency")) for label, row in labels.items()}
+        return {label: _parse_numbers(label, row, ("adequacy", "fluency")) for label, row in labels.items()}
     found: dict[str, object] = {}
     for label, row in labels.items():
-        spans = _spans(label, row, item.by_label[label].text)
-        found[label] = {**_numbers(label, row, ("score",)), "spans": spans}
+        spans = _parse_marked_spans(label, row, item.by_label[label].text)
+        found[label] = {**_parse_numbers(label, row, ("score",)), "spans": spans}
     return found
 
 
@@ -147,29 +147,29 @@ def _is_crossed(label: str, cell: str) -> bool:
     return bool(cell)
 
 
-def _numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> dict[str, object]:
+def _parse_numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name in names:
         cell = row[name]
         if not cell:
             raise ValueError(f"{label}: {name} is missing")
-        if not NUMBER.fullmatch(cell):
+        if not DECIMAL_NUMBER.fullmatch(cell):
             raise ValueError(f"{label}: {name}: {quote_value(cell)} is no number")
         found[name] = float(cell.replace(",", "."))
     return found
 
 
-def _spans(label: str, row: Mapping[str, str], text: str) -> list[dict[str, object]]:
+def _parse_marked_spans(label: str, row: Mapping[str, str], text: str) -> list[dict[str, object]]:
     """The words of the cells, each found where it stands first and is not taken yet by the same words."""
     found: list[dict[str, object]] = []
     taken: dict[str, int] = {}
     for severity in ("minor", "major"):
         for words in filter(None, (each.strip() for each in re.split(r"[|\n]", row[f"{severity} errors"]))):
-            if words == MISSING:
+            if words == MISSING_MARK:
                 start = end = len(text)
             else:
                 # a cell copied whole may have our apostrophes
-                words = words if words in text else APOSTROPHE.sub("", words)
+                words = words if words in text else GUARD_APOSTROPHE.sub("", words)
                 start = text.find(words, taken.get(words, 0))
                 end = taken[words] = start + len(words)
             if start < 0:

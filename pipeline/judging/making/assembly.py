@@ -13,7 +13,7 @@ from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, 
 from tfm.pipeline.judging.making.texts import segments_of
 from tfm.pipeline.scoring.metrics.references import non_blank
 
-LABELS = "ABCDEFGHI"
+SYSTEM_LABELS = "ABCDEFGHI"
 MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
 
 
@@ -43,8 +43,10 @@ class CampaignSpec:
         test = segments_of(systems[0])
         if self.kind in ("pairwise", "best") and len(systems) < 2:
             raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")
-        if self.kind == "best" and len(systems) > len(LABELS):
-            raise RecipeError(f"--kind best: {len(systems)} texts at once; at most {len(LABELS)} can be held apart")
+        if self.kind == "best" and len(systems) > len(SYSTEM_LABELS):
+            raise RecipeError(
+                f"--kind best: {len(systems)} texts at once; at most {len(SYSTEM_LABELS)} can be held apart"
+            )
         if self.each is not None and self.each > self.judges:
             raise RecipeError(
                 f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges"
@@ -62,13 +64,13 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
     wanted.check(systems)
     test = segments_of(systems[0])
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
-    lines = _draw(wanted, "segments").sample(range(len(test.hypotheses)), wanted.segments)
+    lines = _seeded_random(wanted, "segments").sample(range(len(test.hypotheses)), wanted.segments)
     texts = _Texts(systems, lines)
     asked = [
-        list(_one_judge(wanted, texts, rounds, _draw(wanted, f"judge {number}")))
-        for number, rounds in enumerate(_rounds(wanted, len(systems)))
+        list(_one_judge(wanted, texts, rounds, _seeded_random(wanted, f"judge {number}")))
+        for number, rounds in enumerate(_draw_rounds(wanted, len(systems)))
     ]
-    names = _names(sum(map(len, asked)))
+    names = _judge_names(sum(map(len, asked)))
     items, judges = [], []
     for number, drafts in enumerate(asked, 1):
         own = _number_items(drafts, names)
@@ -88,9 +90,9 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
     )
 
 
-def _rounds(wanted: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
+def _draw_rounds(wanted: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
     """The items of each judge, in rounds that have every segment once."""
-    draw, size = _draw(wanted, "shares"), (num_systems, wanted.segments)
+    draw, size = _seeded_random(wanted, "shares"), (num_systems, wanted.segments)
     if wanted.each is None:
         return [full_assignment(wanted.kind, *size, draw) for _ in range(wanted.judges)]
     return [[one_round] for one_round in balanced_assignment(wanted.kind, *size, wanted.judges, wanted.each, draw)]
@@ -108,7 +110,9 @@ class _Texts:
 
     def item(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
-        labelled = (ShownText(label=LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown))
+        labelled = (
+            ShownText(label=SYSTEM_LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown)
+        )
         return Item(
             id="-",
             test=self.test.name,
@@ -139,7 +143,7 @@ class _Texts:
         if len(texts) < num_spoiled:
             return None
         shown = rng.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
-        damaged = tuple(LABELS[place] for place, text in enumerate(shown) if text != whole)
+        damaged = tuple(SYSTEM_LABELS[place] for place, text in enumerate(shown) if text != whole)
         return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
 
 
@@ -153,7 +157,7 @@ def _one_judge(
     all_items = [texts.make_item(one_round[segment], rng) for one_round in rounds for segment in order]
     firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
-    checks = _checks(wanted, texts, round(wanted.checks * len(firsts)), rng)
+    checks = _make_checks(wanted, texts, round(wanted.checks * len(firsts)), rng)
     place_of: dict[int, int] = {}
     for place, (kind, number) in enumerate(interleave(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
@@ -167,7 +171,7 @@ def _one_judge(
     yield from (item for item in all_items if _is_tie(wanted.kind, item))
 
 
-def _checks(wanted: CampaignSpec, texts: _Texts, number: int, rng: Random) -> list[Item]:
+def _make_checks(wanted: CampaignSpec, texts: _Texts, number: int, rng: Random) -> list[Item]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
@@ -186,11 +190,11 @@ def _is_tie(kind: Kind, item: Item) -> bool:
     return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
 
 
-def _draw(wanted: CampaignSpec, part: str) -> Random:
+def _seeded_random(wanted: CampaignSpec, part: str) -> Random:
     return Random(f"{wanted.seed} {part}")
 
 
-def _names(number: int) -> Iterator[str]:
+def _judge_names(number: int) -> Iterator[str]:
     width = max(4, len(str(number)))
     return (f"i{each:0{width}d}" for each in count(1))
 

@@ -84,13 +84,13 @@ def round_robin_pairs(num_systems: int) -> list[Together]:
             turning = [turning[-1], *turning[:-1]]
         return list(chain.from_iterable(rounds))
     pairs: list[Together] = []
-    for cycle in _cycles(num_systems):
+    for cycle in _cyclic_orders(num_systems):
         edges = [(one, other) for one, other in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
         pairs += edges[::2] + edges[1::2]
     return pairs
 
 
-def _cycles(num_systems: int) -> list[list[int]]:
+def _cyclic_orders(num_systems: int) -> list[list[int]]:
     """Cycles through all of an odd number of systems that share no edge and have every edge (Walecki 1883).
 
     One system stands in the middle; the rest lie on a ring that each cycle crosses in a zigzag, turned by one place.

@@ -25,7 +25,7 @@ def systems_of(
     test: the test set of the runs; None: the main one of the first. source, references: the files' own, without runs.
     Raises DataError where a run has no translations of it, or where the texts are not the same for all.
     """
-    paths = _distinct(runs)
+    paths = _distinct_runs(runs)
     names = [name_of(path) for path in paths]
     found = [
         _read_run(path, name if names.count(name) == 1 else str(path), test)
@@ -51,20 +51,20 @@ def segments_of(system: System) -> Segments:
     return next(iter(system.tests.values()))
 
 
-def _distinct(runs: Sequence[Path]) -> list[Path]:
+def _distinct_runs(runs: Sequence[Path]) -> list[Path]:
     """The runs, each once, under the first of its names: by its folder, its model's, or a link."""
     by_place: dict[str, Path] = {}
     for run in runs:
-        by_place.setdefault(os.path.realpath(_folder(run)), run)
+        by_place.setdefault(os.path.realpath(_translations_folder(run)), run)
     return list(by_place.values())
 
 
-def _folder(run: Path) -> Path:
+def _translations_folder(run: Path) -> Path:
     return run.parent if run.name == "model" else run
 
 
 def _read_run(path: Path, name: str, test: str | None) -> System:
-    system = read_system(_folder(path), name)
+    system = read_system(_translations_folder(path), name)
     if not system.tests:
         raise DataError(f"{NO_TRANSLATIONS}; `tfm translate --recipe` makes them", file=path)
     return system if test is None else _select_test(system, test)

@@ -21,7 +21,7 @@ from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, es
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 """The level of measurement of values: names, ranks, or numbers whose differences count."""
 Array: TypeAlias = npt.NDArray[np.float64]
-_TINY = 1e-12  # of a sum of squares: the rounding of values that do not vary
+_MIN_DIVISOR = 1e-12  # of a sum of squares: the rounding of values that do not vary
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
     again = partial(alpha_of_draws, units=values, level=level)
-    found = estimate(_alpha(values, level), list(pairable), again, _masks_apart(values))
+    found = estimate(_krippendorff_alpha(values, level), list(pairable), again, _masks_apart(values))
     num_values = sum(map(len, values))
     return Alpha(found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason)
 
@@ -82,7 +82,7 @@ def _masks_apart(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]
     return {TOO_ALIKE: [varied], TOO_AGREED: [[len(set(values)) > 1 for values in units]]}
 
 
-def _alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
+def _krippendorff_alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
     domain = sorted({value for values in units for value in values})
     if len(domain) < 2:
         return None
@@ -122,7 +122,7 @@ def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level
         ranks = totals.cumsum(1) - totals / 2
         delta = (ranks[:, :, None] - ranks[:, None, :]) ** 2
     expected = np.einsum("dck,dc,dk->d", delta, totals, totals)
-    return 1 - _divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
+    return 1 - _safe_divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
 
 
 def _interval_alpha_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Array:
@@ -132,10 +132,10 @@ def _interval_alpha_of_draws(counts: Array, units: Sequence[Sequence[float]]) ->
     per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
     num, sums, squares, within = (counts @ np.array(per_unit)).T
     whole = squares - sums**2 / num
-    return 1 - _divide((num - 1) * within, num * np.where(whole > _TINY * squares, whole, 0))
+    return 1 - _safe_divide((num - 1) * within, num * np.where(whole > _MIN_DIVISOR * squares, whole, 0))
 
 
-def _divide(above: Array, below: Array) -> Array:
+def _safe_divide(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
 
@@ -150,11 +150,11 @@ def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Level) -
         return None
     a, num_a = np.unique(x, return_counts=True)
     b, num_b = np.unique(y, return_counts=True)
-    expected = float(num_a @ _disagreement(np.subtract.outer(a, b), level) @ num_b) / x.size**2
-    return None if expected == 0 else 1 - float(_disagreement(x - y, level).mean()) / expected
+    expected = float(num_a @ _squared_disagreement(np.subtract.outer(a, b), level) @ num_b) / x.size**2
+    return None if expected == 0 else 1 - float(_squared_disagreement(x - y, level).mean()) / expected
 
 
-def _disagreement(differences: npt.NDArray[np.float64], level: Level) -> npt.NDArray[np.float64]:
+def _squared_disagreement(differences: npt.NDArray[np.float64], level: Level) -> npt.NDArray[np.float64]:
     return (differences != 0).astype(np.float64) if level == "nominal" else differences**2
 
 
@@ -162,14 +162,14 @@ def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float
     """Cohen's kappa (D,) of draws that hold each of U units as often as `counts` (D, U) says; nan: not defined."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     num = np.maximum(counts.sum(1), 1)
-    observed = counts @ _disagreement(x - y, level) / num
+    observed = counts @ _squared_disagreement(x - y, level) / num
     if level == "nominal":
         shares = [(counts @ (x == value) / num, counts @ (y == value) / num) for value in np.union1d(x, y)]
         expected = counts.sum(1) / num - np.sum([p * q for p, q in shares], axis=0)
     else:  # E (x − y)² of independent x and y
         x, y = x - x.mean(), y - x.mean()
         expected = (counts @ x**2 + counts @ y**2) / num - 2 * (counts @ x / num) * (counts @ y / num)
-    return 1 - _divide(observed, np.where(expected > _TINY * (x @ x + y @ y), expected, 0))
+    return 1 - _safe_divide(observed, np.where(expected > _MIN_DIVISOR * (x @ x + y @ y), expected, 0))
 
 
 def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
@@ -200,4 +200,4 @@ def _statistic_of_columns(columns: Sequence[int], of_draws: Callable[[Array], Ar
 
 def _mean_of_defined(values: Sequence[Array]) -> Array:
     defined = ~np.isnan(values)
-    return _divide(np.where(defined, values, 0).sum(0), defined.sum(0).astype(np.float64))
+    return _safe_divide(np.where(defined, values, 0).sum(0), defined.sum(0).astype(np.float64))

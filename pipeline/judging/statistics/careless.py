@@ -68,12 +68,17 @@ def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> l
     """
     reasons: dict[str, list[str]] = {}
     for each in conducts:
-        found = (_checks(each), _repeats(each, conducts), _same_answer_reason(each), _time(each, conducts))
+        found = (
+            _checks_reason(each),
+            _repeats_reason(each, conducts),
+            _same_answer_reason(each),
+            _time_reason(each, conducts),
+        )
         reasons[each.judge] = [reason for reason in found if reason]
     table = values_by_judge(
         z_scores(judgments)[0]
     )  # so that nobody weighs more among the others for using the whole scale
-    while worst := _lowest(table, [judge for judge, some in reasons.items() if not some]):
+    while worst := _lowest_agreement(table, [judge for judge, some in reasons.items() if not some]):
         judge, reason = worst
         reasons[judge].append(reason)
     trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
@@ -84,7 +89,7 @@ def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> l
     return told
 
 
-def _lowest(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
+def _lowest_agreement(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: pair_with_others(table[judge], trusted, judge) for judge in trusted}
@@ -115,14 +120,14 @@ def pair_with_others(
     return values, means
 
 
-def _checks(conduct: JudgeStats) -> str | None:
+def _checks_reason(conduct: JudgeStats) -> str | None:
     failed, num = conduct.checks.count(False), len(conduct.checks)
     if failed >= FAILED_CHECKS and failed >= SHARE_OF_CHECKS * num:
         return f"failed {failed} of {num} attention checks"
     return None
 
 
-def _repeats(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
+def _repeats_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     """Fisher's exact test: does this judge repeat answers less often than all others together?"""
     others = [alike for each in conducts if each is not conduct for alike in each.repeats]
     own = list(conduct.repeats)
@@ -142,7 +147,7 @@ def _same_answer_reason(conduct: JudgeStats) -> str | None:
     return None
 
 
-def _time(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
+def _time_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     own = conduct.median_seconds
     others = [each.median_seconds for each in conducts if each is not conduct and each.median_seconds is not None]
     if own is None or len(others) < 2 or own >= SHARE_OF_TIME * median(others):

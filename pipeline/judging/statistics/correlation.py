@@ -65,7 +65,7 @@ def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
         return np.array([kendall(x[some].tolist(), y[some].tolist()) for some in drawn], dtype=np.float64)
     s, t = np.sign(np.subtract.outer(x, x)), np.sign(np.subtract.outer(y, y))
     agree, by_x, by_y = ((counts @ signs * counts).sum(1) for signs in (s * t, s * s, t * t))
-    return _divide(agree, np.sqrt(by_x * by_y))
+    return _safe_divide(agree, np.sqrt(by_x * by_y))
 
 
 def pearson_of_draws(counts: Array, x: Array, y: Array) -> Array:
@@ -76,10 +76,10 @@ def pearson_of_draws(counts: Array, x: Array, y: Array) -> Array:
     xy, xx, yy = (counts @ products / num for products in (x * y, x * x, y * y))
     tiny = 1e-12 * np.array([x @ x, y @ y]) / len(x)  # rounding of values that do not vary
     vx, vy = (np.where(v > least, v, 0) for v, least in zip((xx - mx**2, yy - my**2), tiny, strict=True))
-    return _divide(xy - mx * my, np.sqrt(vx * vy))
+    return _safe_divide(xy - mx * my, np.sqrt(vx * vy))
 
 
-def _divide(above: Array, below: Array) -> Array:
+def _safe_divide(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
 

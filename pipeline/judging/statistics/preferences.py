@@ -137,7 +137,11 @@ def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list
         low, high = np.percentile(again, percentiles(len(segments)), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
-        own = [each.wins if each.first == system else 1 - each.wins for each in preferences if _has(each, system)]
+        own = [
+            each.wins if each.first == system else 1 - each.wins
+            for each in preferences
+            if _includes_system(each, system)
+        ]
         won, tied, lost = (sum(win == wanted for win in own) for wanted in (1, 0.5, 0))
         found.append(Strength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
     return sorted(found, key=lambda each: -each.value)
@@ -156,7 +160,7 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED if bounded else None)
 
 
-def _has(preference: Preference, system: str) -> bool:
+def _includes_system(preference: Preference, system: str) -> bool:
     return system in (preference.first, preference.second)
 
 

@@ -63,8 +63,14 @@ def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how
             *(f"A `{class_name}`{size}, trained by `tfm` and exported with `tfm export --to huggingface`.", ""),
             *(f"Languages: {languages or 'not stated'}. License: {license_text}.", ""),
             *("## Use", "", "```python", how, "```", ""),
-            *("## Scores", "", *_table(card.figures), ""),
-            *("## Made from", "", f"- model `{manifest.fingerprint}`", *_lineage(manifest.as_input().as_json(), 1), ""),
+            *("## Scores", "", *_figures_table(card.figures), ""),
+            *(
+                "## Made from",
+                "",
+                f"- model `{manifest.fingerprint}`",
+                *_lineage_lines(manifest.as_input().as_json(), 1),
+                "",
+            ),
         ]
     )
 
@@ -81,7 +87,7 @@ def _model_index(card: Card, task: str) -> list[dict[str, Any]]:
     return [{"name": card.name, "results": results}] if results else []
 
 
-def _table(figures: Figures) -> Iterator[str]:
+def _figures_table(figures: Figures) -> Iterator[str]:
     if not figures:
         yield "None are recorded beside this model."
         return
@@ -91,11 +97,11 @@ def _table(figures: Figures) -> Iterator[str]:
             yield f"| {markdown_text(test)} | {markdown_text(metric)} | {value:.4f} | {code_span(signature)} |"
 
 
-def _lineage(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
+def _lineage_lines(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
     """The origin of an artifact, by name and fingerprint; the folders of its author are left out."""
     lineage = entry.get("lineage") or {}
     for label, each in lineage.get("inputs", {}).items():
         kind, _, place = label.partition(": ")
         name = f"{kind}: {place.rpartition('/')[2]}" if place else kind
         yield f"{'  ' * depth}- {markdown_text(name)} {code_span(each['fingerprint'])}"
-        yield from _lineage(each, depth + 1)
+        yield from _lineage_lines(each, depth + 1)

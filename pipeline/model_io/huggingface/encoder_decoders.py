@@ -68,8 +68,8 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "is_encoder_decoder": True,
         "vocab_size": vocab_size,
         "d_model": config.encoder.dim,
-        **_stack("encoder", config.encoder),
-        **_stack("decoder", config.decoder),
+        **_stack_settings("encoder", config.encoder),
+        **_stack_settings("decoder", config.decoder),
         "activation_function": ACTIVATIONS[config.activation],
         "max_position_embeddings": config.max_length,
         "scale_embedding": config.scale_embedding,
@@ -85,7 +85,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
     }
 
 
-def _stack(name: str, stack: StackConfig) -> Settings:
+def _stack_settings(name: str, stack: StackConfig) -> Settings:
     return {
         f"{name}_layers": stack.layers,
         f"{name}_attention_heads": stack.heads,
@@ -114,10 +114,12 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
         if config.norm == "pre":
             yield from norm(f"{side}_norm", f"model.{side}.layer_norm", order)
         for i in range(getattr(config, side).layers):
-            yield from _layer(f"{side}.{i}", f"model.{side}.layers.{i}", order, attends_to_memory=side == "decoder")
+            yield from _layer_weights(
+                f"{side}.{i}", f"model.{side}.layers.{i}", order, attends_to_memory=side == "decoder"
+            )
 
 
-def _layer(ours: str, theirs: str, order: Tensor, *, attends_to_memory: bool) -> Iterator[Weight]:
+def _layer_weights(ours: str, theirs: str, order: Tensor, *, attends_to_memory: bool) -> Iterator[Weight]:
     dim = len(order)
     products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
     yield from linear(f"{ours}.attention.query_key_value", *products, sizes=[dim] * 3, columns=order)
@@ -157,7 +159,7 @@ def finish_marian(config: ModelConfig, found: State) -> State:
     """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
     found = add_positions(config, found)
     begin = found[_target_table_name(found)][BOS_ID]
-    found["model.decoder.embed_positions.weight"][0] += begin * _scale(config)
+    found["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
     for name in {*TABLES} & {*found}:
         found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
     bias = found.get(BIAS, torch.zeros(1, len(found[SHARED]) - 1))
@@ -169,7 +171,7 @@ def _target_table_name(found: State) -> str:
     return next(name for name in ("model.decoder.embed_tokens.weight", SHARED) if name in found)
 
 
-def _scale(config: ModelConfig) -> float:
+def _embedding_scale(config: ModelConfig) -> float:
     return config.encoder.dim**0.5 if config.scale_embedding else 1.0
 
 

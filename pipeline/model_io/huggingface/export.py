@@ -49,7 +49,9 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
         raise RecipeError(f"{loaded.folder}: {problem}")
     reads = target if config.architecture == "decoder_only" else source
     settings = held_by.settings(config, reads.vocab_size)
-    _write(folder / "config.json", _config(held_by, settings) | _labels(config, loaded.target_tokenizer))
+    _write_json(
+        folder / "config.json", _config_json(held_by, settings) | _label_settings(config, loaded.target_tokenizer)
+    )
     weights = held_by.export_weights(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
@@ -59,16 +61,16 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     else:
         write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
         if reads.original_ids:
-            _write(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
+            _write_json(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
     if ABILITIES[config.task].writes:
-        _write(folder / "generation_config.json", _generation(config, settings))
+        _write_json(folder / "generation_config.json", _generation_config(config, settings))
     how = _usage_code(held_by, config, reads)
     made = open_artifact(loaded.folder, "train")
     text = card_text(card, made, class_name=held_by.name, task=held_by.pipeline, how=how)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def _config(held_by: HuggingFaceClass, settings: Settings) -> Settings:
+def _config_json(held_by: HuggingFaceClass, settings: Settings) -> Settings:
     about = {"architectures": [held_by.name], "model_type": held_by.model_type, "dtype": "float32"}
     return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
 
@@ -79,7 +81,7 @@ def _mask_token(tokenizer: Tokenizer) -> str:
     return next(name for number in count() if (name := f"<mask{number or ''}>") not in pieces)
 
 
-def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
+def _label_settings(config: ModelConfig, target: Tokenizer) -> Settings:
     """The names of the classes of a classifier or tagger; control tokens, which it never gives, are among them."""
     if ABILITIES[config.task].labels is None:
         return {}
@@ -87,7 +89,7 @@ def _labels(config: ModelConfig, target: Tokenizer) -> Settings:
     return {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
 
 
-def _generation(config: ModelConfig, settings: Settings) -> Settings:
+def _generation_config(config: ModelConfig, settings: Settings) -> Settings:
     """Settings of generation as in tfm: greedy, or with a beam whose scores are divided by the length.
 
     Tokens that a text cannot have are never given. A translation may have as many pieces as the model has positions,
@@ -135,5 +137,5 @@ def _usage_code(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Token
     )
 
 
-def _write(file: Path, document: dict[str, Any]) -> None:
+def _write_json(file: Path, document: dict[str, Any]) -> None:
     file.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -52,7 +52,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     if is_fresh(plan, reporter):
         return
     with _raise_data_error(received, hf_class):
-        config, weights, pieces = _read(received, settings, hf_class)
+        config, weights, pieces = _read_model(received, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         own = shapes_of(config, source_vocab=source, target_vocab=target)
     kept = {name: weights[name] for name in own}
@@ -80,12 +80,12 @@ def _raise_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterato
         yield
     except ValidationError as error:
         raise DataError(validation_problem(error), file=received.folder / CONFIG) from error
-    except REFUSED as error:
+    except REFUSAL_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
 
 
-REFUSED = (
+REFUSAL_ERRORS = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError),
     *(RuntimeError, RecursionError, SafetensorError),
 )
@@ -115,9 +115,11 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     return settings, found
 
 
-def _read(received: Snapshot, settings: Settings, hf_class: HuggingFaceClass) -> tuple[ModelConfig, State, Pieces]:
+def _read_model(
+    received: Snapshot, settings: Settings, hf_class: HuggingFaceClass
+) -> tuple[ModelConfig, State, Pieces]:
     """Config, weights by the names of tfm, and tokenizers."""
-    found = hf_class.prepare_import(settings, _weights(received))
+    found = hf_class.prepare_import(settings, _load_weights(received))
     keys = hf_class.read(settings, found)
     size, abilities = len(found[hf_class.tables[0]]), ABILITIES[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
@@ -140,7 +142,7 @@ def _read(received: Snapshot, settings: Settings, hf_class: HuggingFaceClass) ->
     return config, hf_class.import_weights(config, found), pieces
 
 
-def _weights(received: Snapshot) -> State:
+def _load_weights(received: Snapshot) -> State:
     """Every weight in the folder, in fp32."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():

@@ -33,7 +33,7 @@ def write_tokenizer(
     own = TARGET if config.architecture == "decoder_only" else SOURCE
     file = model / SHARED if (model / SHARED).exists() else model / own
     document: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    document["post_processor"] = _template(surrounding_tokens(config))
+    document["post_processor"] = _template_processing(surrounding_tokens(config))
     goes_on = config.block is not None
     if goes_on:
         document = add_line_breaks(document)
@@ -45,7 +45,7 @@ def write_tokenizer(
     if hidden is not None:
         plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
         document["added_tokens"].append({"id": tokenizer.vocab_size, "content": hidden, **plain})
-    (folder / "tokenizer.json").write_text(_json(document), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(_dump_json(document), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": num_read(config),
@@ -59,7 +59,7 @@ def write_tokenizer(
         "model_input_names": ["input_ids", "attention_mask"],
         "padding_side": "left" if config.architecture == "decoder_only" else "right",
     }
-    (folder / "tokenizer_config.json").write_text(_json(settings), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(_dump_json(settings), encoding="utf-8")
 
 
 def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
@@ -78,7 +78,7 @@ def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, ta
     """
     for side, tokenizer in ("source", source), ("target", target):
         (folder / f"{side}.spm").write_bytes(make_model(tokenizer))
-    (folder / "vocab.json").write_text(_json(sentencepiece_ids(source)), encoding="utf-8")
+    (folder / "vocab.json").write_text(_dump_json(sentencepiece_ids(source)), encoding="utf-8")
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "model_max_length": num_read(config),
@@ -88,7 +88,7 @@ def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, ta
         "separate_vocabs": False,
         "split_special_tokens": True,
     }
-    (folder / "tokenizer_config.json").write_text(_json(settings), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(_dump_json(settings), encoding="utf-8")
 
 
 def num_read(config: ModelConfig) -> int:
@@ -137,7 +137,7 @@ def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str,
     return ((), (EOS, BOS)) if ABILITIES[config.task].translates else ((BOS,), ())
 
 
-def _template(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
+def _template_processing(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
     """The step that adds tokens, as tokenizer.json has it. Each text of a pair gets its own."""
 
     def side(name: str) -> list[dict[str, Any]]:
@@ -149,5 +149,5 @@ def _template(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]
     return {"type": "TemplateProcessing", "single": side("A"), "pair": side("A") + side("B"), "special_tokens": tokens}
 
 
-def _json(document: object) -> str:
+def _dump_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"

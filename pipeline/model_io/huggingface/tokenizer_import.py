@@ -73,8 +73,8 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     check_number_of_pieces(document, size)
     document = add_model_type(document)
     unknown = _unknown_token(_read_settings(folder)) or document["model"].get("unk_token") or UNK
-    found = renumber(document, _roles(settings, document_pieces(document), unknown), size)
-    tokenizer = _tokenizer(found)
+    found = renumber(document, _control_roles(settings, document_pieces(document), unknown), size)
+    tokenizer = _build_tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
@@ -96,9 +96,9 @@ def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     about = _read_settings(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100))
-    roles = _roles(settings, names, _unknown_token(about) or UNK)
-    found = _renumber(model, names, (EOS, UNK, PAD, BOS), roles, size)
-    tokenizer = _tokenizer(found)
+    roles = _control_roles(settings, names, _unknown_token(about) or UNK)
+    found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
+    tokenizer = _build_tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
@@ -111,12 +111,12 @@ def _read_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     sides = []
     for side in "source", "target":
         model = read_model(folder.read(f"{side}.spm"))
-        roles = _roles(settings, names, UNK)
+        roles = _control_roles(settings, names, UNK)
         control: Sequence[str] = (EOS, UNK, PAD)
         if names[: len(SPECIALS)] == [*SPECIALS] and isinstance(settings.get("tfm"), dict):  # a Marian that tfm wrote
             roles, control = {token: number for number, token in enumerate(SPECIALS)}, SPECIALS
-        sides.append(_renumber(model, names, control, roles, size))
-    source, target = map(_tokenizer, sides)
+        sides.append(_renumber_pieces(model, names, control, roles, size))
+    source, target = map(_build_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].unmapped_ids)
 
 
@@ -133,15 +133,15 @@ def _read_two_tables(folder: Snapshot, settings: Settings, size: int) -> Pieces:
         of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
         if EOS not in of_source:
             raise ValueError(f"{file} has no {EOS}")
-        roles = of_source if side == "source" else _roles(settings, names, UNK)
+        roles = of_source if side == "source" else _control_roles(settings, names, UNK)
         sides.append(
-            _renumber(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
+            _renumber_pieces(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )
-    source, target = map(_tokenizer, sides)
+    source, target = map(_build_tokenizer, sides)
     return Pieces(source, target, sides[1].rows, sides[1].unmapped_ids, sides[0].rows)
 
 
-def _renumber(
+def _renumber_pieces(
     model: SentencePiece, names: list[str], control: Sequence[str], roles: Mapping[str, int], size: int
 ) -> RenumberedTokenizer:
     """A SentencePiece model whose pieces have the numbers of a vocabulary; those that it lacks read as <unk>.
@@ -186,7 +186,7 @@ def _read_vocabulary(folder: Snapshot, file: str) -> list[str]:
     return names
 
 
-def _roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
+def _control_roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
     """The ids of the tokens around a text, of padding and of the unknown piece, which is called so among the names."""
     items = names.items() if isinstance(names, Mapping) else enumerate(names)
     numbers = {piece: number for number, piece in items}
@@ -206,7 +206,7 @@ def _unknown_token(about: Settings) -> str | None:
     return found
 
 
-def _tokenizer(found: RenumberedTokenizer) -> Tokenizer:
+def _build_tokenizer(found: RenumberedTokenizer) -> Tokenizer:
     return Tokenizer.from_json(json.dumps(found.document))
 
 

@@ -186,7 +186,7 @@ def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[fl
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
     place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.ints(1, 3, 4))
-    angles = graph.node("Mul", place, _column(graph, frequencies))
+    angles = graph.node("Mul", place, _column_constant(graph, frequencies))
     cos, sin = graph.node("Cos", angles), graph.node("Sin", angles)
     pairs = graph.node("Reshape", heads, graph.ints(0, 0, 0, width // 2, 2))
     even, odd = graph.nodes("Split", 2, pairs, axis=-1)
@@ -195,7 +195,7 @@ def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[fl
     return graph.node("Reshape", graph.node("Concat", first, second, axis=-1), graph.ints(0, 0, 0, width))
 
 
-def _column(graph: Graph, values: list[float]) -> str:
+def _column_constant(graph: Graph, values: list[float]) -> str:
     """(n, 1)."""
     row = graph.floats(*values)
     return graph.node("Reshape", row, graph.ints(-1, 1))

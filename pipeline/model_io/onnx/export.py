@@ -57,15 +57,15 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
         else:
             onnx.save(model, str(folder / f"{name}.onnx"))
     copy_tokenizer(loaded.folder, folder)
-    settings = json.dumps(_settings(loaded, precision), ensure_ascii=False, indent=2)
+    settings = json.dumps(_export_settings(loaded, precision), ensure_ascii=False, indent=2)
     (folder / "config.json").write_text(settings + "\n", encoding="utf-8")
     script = script_of(loaded.config)
     if script is not None:
         (folder / script[0]).write_text(script[1], encoding="utf-8")
-    (folder / "README.md").write_text(_readme(loaded, graphs, script, precision), encoding="utf-8")
+    (folder / "README.md").write_text(_readme_text(loaded, graphs, script, precision), encoding="utf-8")
 
 
-def _settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any]:
+def _export_settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any]:
     """config.json: settings for the script, and the [model] of the recipe."""
     config = loaded.config
     return {
@@ -97,7 +97,9 @@ def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer)
     return {"labels": names, "control": len(SPECIALS), "spaces": WHITE_SPACE}
 
 
-def _readme(loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str] | None, precision: Precision) -> str:
+def _readme_text(
+    loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str] | None, precision: Precision
+) -> str:
     config = loaded.config
     in_8_bits = ", its matrices in 8 bits" if precision == "int8" else ""
     lines = [
@@ -108,18 +110,24 @@ def _readme(loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str]
         "",
     ]
     if script is not None:
-        lines += ["## Use", "", "    pip install onnxruntime tokenizers numpy", f"    {_command(config, loaded)}", ""]
+        lines += [
+            "## Use",
+            "",
+            "    pip install onnxruntime tokenizers numpy",
+            f"    {_example_command(config, loaded)}",
+            "",
+        ]
     lines += ["## The graphs", "", *_about_graphs(config), ""]
     for name, model in graphs.items():
         lines += [f"`{name}.onnx`:", "", "| | name | type | shape |", "|---|---|---|---|"]
-        lines += dict.fromkeys([*_rows("in", model.graph.input), *_rows("out", model.graph.output)])
+        lines += dict.fromkeys([*_markdown_rows("in", model.graph.input), *_markdown_rows("out", model.graph.output)])
         lines += [""]
     if script is not None:
         lines += [f"## {script[0]}", "", "```python", script[1].rstrip("\n"), "```", ""]
     return "\n".join(lines)
 
 
-def _command(config: ModelConfig, loaded: LoadedModel) -> str:
+def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
     can = ABILITIES[config.task]
     if can.generates:
         return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
@@ -138,7 +146,7 @@ def _about_graphs(config: ModelConfig) -> Iterator[str]:
         yield "`memory` is what the encoder made of the source, whose mask the decoder is given too."
 
 
-def _rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
+def _markdown_rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
     """Rows of a table: the parts of each kind of layer, once."""
     for each in values:
         shape = ", ".join(size.dim_param or str(size.dim_value) for size in each.type.tensor_type.shape.dim)

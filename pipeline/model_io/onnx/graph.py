@@ -91,7 +91,7 @@ class Graph:
 
     def weight(self, tensor: Tensor) -> str:
         """A tensor of the network, as it is."""
-        return self._store(self._name_of(tensor), tensor)
+        return self._store_initializer(self._name_of(tensor), tensor)
 
     def matrix(self, weight: Tensor) -> str:
         """W^T (in, out) of a matrix W (out, in) of the network.
@@ -101,19 +101,19 @@ class Graph:
         name = self._name_of(weight)
         if name in self._stored:
             return self.node("Transpose", name, perm=[1, 0])
-        return self._store(f"{name}.T", weight.T)
+        return self._store_initializer(f"{name}.T", weight.T)
 
     def floats(self, *values: float) -> str:
         """A vector of constants; a scalar where it is one."""
-        return self._constant(np.array(values if len(values) > 1 else values[0], np.float32))
+        return self._add_constant(np.array(values if len(values) > 1 else values[0], np.float32))
 
     def ints(self, *values: int) -> str:
         """A vector of constants, also where it is one."""
-        return self._constant(np.array(values, np.int64))
+        return self._add_constant(np.array(values, np.int64))
 
     def index(self, value: int) -> str:
         """A scalar."""
-        return self._constant(np.array(value, np.int64))
+        return self._add_constant(np.array(value, np.int64))
 
     def model(self) -> Any:
         """The whole as a checked ModelProto. Raises RecipeError where it would be too large for a file."""
@@ -131,12 +131,12 @@ class Graph:
     def _name_of(self, tensor: Tensor) -> str:
         return self._names[tensor.data_ptr()]
 
-    def _store(self, name: str, tensor: Tensor) -> str:
+    def _store_initializer(self, name: str, tensor: Tensor) -> str:
         if name not in self._stored:
             self._stored[name] = np.ascontiguousarray(tensor.detach().float().cpu().numpy())
         return name
 
-    def _constant(self, array: NDArray[Any]) -> str:
+    def _add_constant(self, array: NDArray[Any]) -> str:
         key = (str(array.dtype), array.shape, array.tobytes())
         if key not in self._constants:
             self._constants[key] = name = f"constant_{len(self._constants)}"

@@ -67,12 +67,12 @@ def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
     return graph.node("Add", graph.node("Mul", normed, graph.weight(module.weight)), graph.weight(module.bias))
 
 
-def _identity(graph: Graph, module: nn.Module, rows: str) -> str:
+def _identity_norm(graph: Graph, module: nn.Module, rows: str) -> str:
     return rows
 
 
 NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
-    nn.Identity: _identity,
+    nn.Identity: _identity_norm,
     LayerNorm: _layer_norm,
     nn.RMSNorm: _rms_norm,
     BatchNorm: _batch_norm,
@@ -142,7 +142,7 @@ POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
 """The table that is added to the rows, by the scheme of positions of the input."""
 
 
-def _node(op: str) -> Callable[[Graph, str], str]:
+def _unary_node(op: str) -> Callable[[Graph, str], str]:
     return lambda graph, x: graph.node(op, x)
 
 
@@ -178,10 +178,10 @@ def _swiglu(graph: Graph, x: str) -> str:
 
 
 ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
-    "relu": _node("Relu"),
+    "relu": _unary_node("Relu"),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
-    "tanh": _node("Tanh"),
+    "tanh": _unary_node("Tanh"),
     "silu": _silu,
     "glu": _glu,
     "swiglu": _swiglu,

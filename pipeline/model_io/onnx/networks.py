@@ -42,7 +42,7 @@ def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
         model: the network.
         config: its config.
     """
-    rows, _ = _encode(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
+    rows, _ = _encode_stack(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _enumerate_layers(model.decoder):
         seen = project_memory(graph, layer.cross_attention, rows)
         seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
@@ -62,8 +62,8 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "source")
     layers = _enumerate_layers(model.decoder)
     memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
-    pasts = _pasts(graph, model.decoder)
-    own, bias = _causal(graph, ids, pasts[0])
+    pasts = _past_keys_values(graph, model.decoder)
+    own, bias = _causal_mask(graph, ids, pasts[0])
     places = PositionsAndMask(graph.node("Unsqueeze", own, graph.ints(0)), bias)
     hidden_source = padding_bias(graph, mask)
     rows = embedding(graph, model.target_embedding, ids, places.own)
@@ -78,7 +78,7 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
             ),
         )
         rows = _fed_forward(graph, layer, config, rows)
-    _logits(graph, model, norm(graph, model.decoder_norm, rows))
+    _add_logits(graph, model, norm(graph, model.decoder_norm, rows))
 
 
 def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
@@ -92,15 +92,15 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
         config: its config.
     """
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "all")
-    pasts = _pasts(graph, model.layers)
-    queries, later = _causal(graph, ids, pasts[0])
-    positions = graph.node("Gather", _positions(graph, mask), queries, axis=1)
+    pasts = _past_keys_values(graph, model.layers)
+    queries, later = _causal_mask(graph, ids, pasts[0])
+    positions = graph.node("Gather", _mask_positions(graph, mask), queries, axis=1)
     places = PositionsAndMask(positions, graph.node("Add", padding_bias(graph, mask), later))
     rows = embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
         rows = _self_attention(graph, layer, number, rows, places, past)
         rows = _fed_forward(graph, layer, config, rows)
-    _logits(graph, model, norm(graph, model.norm, rows))
+    _add_logits(graph, model, norm(graph, model.norm, rows))
 
 
 def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
@@ -114,17 +114,17 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
         model: the network.
         config: its config.
     """
-    rows, mask = _encode(graph, model.embedding, model.encoder, model.encoder_norm, config)
+    rows, mask = _encode_stack(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
     if isinstance(head, SentenceHead):
         pooled = POOLINGS[config.pooling](graph, rows, mask)
         logits = linear(graph, model.output, graph.node("Tanh", linear(graph, head.inner, pooled)))
-        graph.output(LOGITS, logits, "batch", _width(model))
+        graph.output(LOGITS, logits, "batch", _model_width(model))
         return
     if config.begin_token:
         rows = graph.node("Slice", rows, graph.ints(1), graph.ints(SLICE_END), graph.ints(1))
     logits = linear(graph, model.output, _output_input(graph, head.narrow, config, rows))
-    graph.output(LOGITS, logits, "batch", "source", _width(model))
+    graph.output(LOGITS, logits, "batch", "source", _model_width(model))
 
 
 GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
@@ -144,13 +144,15 @@ def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
     return found
 
 
-def _encode(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig) -> tuple[str, str]:
+def _encode_stack(
+    graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig
+) -> tuple[str, str]:
     """The rows (B, S, D) that an encoder makes of its inputs, and their mask (B, S); S + 1 with a begin token."""
     assert isinstance(table, Embedding)
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
     if config.begin_token:
-        ids, mask = _prepend(graph, BOS_ID, ids), _prepend(graph, 1, mask)
-    places = PositionsAndMask(_positions(graph, mask), padding_bias(graph, mask))
+        ids, mask = _prepend_column(graph, BOS_ID, ids), _prepend_column(graph, 1, mask)
+    places = PositionsAndMask(_mask_positions(graph, mask), padding_bias(graph, mask))
     rows = embedding(graph, table, ids, places.own)
     for _, layer in _enumerate_layers(layers):
         rows = residual(
@@ -163,7 +165,7 @@ def _encode(graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, c
     return norm(graph, final, rows), mask
 
 
-def _prepend(graph: Graph, value: int, each: str) -> str:
+def _prepend_column(graph: Graph, value: int, each: str) -> str:
     """A number before each row of (B, S): (B, 1 + S). Padding may come between: positions are counted by the mask."""
     column = graph.node("Concat", graph.node("Shape", each, start=0, end=1), graph.ints(1), axis=0)
     return graph.node("Concat", graph.node("Expand", graph.ints(value), column), each, axis=1)
@@ -195,29 +197,29 @@ def _fed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) -> st
     return residual(graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x))
 
 
-def _logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:
+def _add_logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:
     logits = linear(graph, model.output, linear(graph, model.narrow, rows))
-    graph.output(LOGITS, logits, "batch", "target", _width(model))
+    graph.output(LOGITS, logits, "batch", "target", _model_width(model))
 
 
-def _width(model: Any) -> int:
+def _model_width(model: Any) -> int:
     """The number of pieces or labels."""
     return int(model.output.weight.shape[0])
 
 
-def _pasts(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
+def _past_keys_values(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
     return [
         KeysValues.input(graph, f"past.{i}", layer.attention.heads, "past") for i, layer in _enumerate_layers(layers)
     ]
 
 
-def _positions(graph: Graph, mask: str) -> str:
+def _mask_positions(graph: Graph, mask: str) -> str:
     """The position of each token (B, S), counted from 0 without the padding."""
     counted = graph.node("Sub", graph.node("CumSum", mask, graph.index(1)), graph.ints(1))
     return graph.node("Max", counted, graph.ints(0))
 
 
-def _causal(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
+def _causal_mask(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
     """The place of each new row among past and new rows (T,), and the mask that hides later rows (T, S)."""
     before = graph.node("Shape", past.key, start=2, end=3)
     total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))

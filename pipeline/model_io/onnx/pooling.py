@@ -6,30 +6,34 @@ from tfm.pipeline.model_io.onnx.attention import MASK_BIAS
 from tfm.pipeline.model_io.onnx.graph import Graph
 
 
-def _mean(graph: Graph, rows: str, mask: str) -> str:
-    kept = _column(graph, mask)
+def _mean_pooling(graph: Graph, rows: str, mask: str) -> str:
+    kept = _mask_column(graph, mask)
     total = graph.node("ReduceSum", graph.node("Mul", rows, kept), graph.ints(1), keepdims=0)
     return graph.node("Div", total, graph.node("ReduceSum", kept, graph.ints(1), keepdims=0))
 
 
-def _largest(graph: Graph, rows: str, mask: str) -> str:
-    kept = _column(graph, mask)
+def _max_pooling(graph: Graph, rows: str, mask: str) -> str:
+    kept = _mask_column(graph, mask)
     hidden = graph.node("Mul", graph.node("Sub", graph.floats(1.0), kept), graph.floats(MASK_BIAS))
     shown = graph.node("Add", graph.node("Mul", rows, kept), hidden)
     return graph.node("ReduceMax", shown, axes=[1], keepdims=0)
 
 
-def _first(graph: Graph, rows: str, mask: str) -> str:
+def _first_pooling(graph: Graph, rows: str, mask: str) -> str:
     """The row where the mask has its first 1."""
     place = graph.node("ArgMax", mask, axis=1, keepdims=0)
     first = graph.node("Unsqueeze", place, graph.ints(1))
     return graph.node("GatherND", rows, first, batch_dims=1)
 
 
-def _column(graph: Graph, mask: str) -> str:
+def _mask_column(graph: Graph, mask: str) -> str:
     """(B, S) -> (B, S, 1), as floats."""
     return graph.node("Unsqueeze", graph.node("Cast", mask, to=1), graph.ints(2))
 
 
-POOLINGS: dict[str, Callable[[Graph, str, str], str]] = {"mean": _mean, "max": _largest, "first": _first}
+POOLINGS: dict[str, Callable[[Graph, str, str], str]] = {
+    "mean": _mean_pooling,
+    "max": _max_pooling,
+    "first": _first_pooling,
+}
 """Poolings by name, as in a recipe."""

@@ -7,7 +7,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.onnx.script_parts import CACHE, DECODER_ONLY, ENCODER_DECODER, HEAD
 from tfm.pipeline.tasks.abilities import ABILITIES
 
-TRANSLATE = '''
+TRANSLATE_SCRIPT = '''
 
 def translated(sources):
     """The ids of the translations of sources, which end with END: always the likeliest piece."""
@@ -46,7 +46,7 @@ if __name__ == "__main__":
     arguments.add_argument("--to", choices=languages, required=bool(languages))
     print_lines(translate([*read_lines()], arguments.parse_args().to))
 '''
-GENERATE = '''
+GENERATE_SCRIPT = '''
 
 def shown(pieces):
     """As much of a text as the model reads at once: of a longer one the last half, which leaves room."""
@@ -90,20 +90,20 @@ if __name__ == "__main__":
         sys.stdout.buffer.write((between + generate(prompt, asked.max_tokens) + "\\n").encode())
         sys.stdout.buffer.flush()
 '''
-LABELS = '''
+LABELS_SCRIPT = '''
 
 SOURCE = tokenizer("source")
 MODEL = load("model")
-LABELS, CONTROL = CONFIG["labels"], CONFIG["control"]
+LABELS_SCRIPT, CONTROL = CONFIG["labels"], CONFIG["control"]
 
 
 def likeliest(rows):
     """For each row of ids, END last, the names of the likeliest labels: of the text, or of each of its pieces."""
     ids, mask = padded(rows)
     found = run(MODEL, {"input_ids": ids, "attention_mask": mask})["logits"][..., CONTROL:].argmax(-1) + CONTROL
-    return [[LABELS[each] for each in np.atleast_1d(row)] for row in found]
+    return [[LABELS_SCRIPT[each] for each in np.atleast_1d(row)] for row in found]
 '''
-CLASSIFY = '''
+CLASSIFY_SCRIPT = '''
 
 def label(lines):
     """The label of each line; none of a line without pieces."""
@@ -123,7 +123,7 @@ if __name__ == "__main__":
     arguments.parse_args()
     print_lines(label([*read_lines()]))
 '''
-TAG = '''
+TAG_SCRIPT = '''
 
 def of_later_words():
     """The same tokenizer for a word that is not the first of its line: it keeps the space before the word."""
@@ -175,21 +175,21 @@ def script_of(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
     can = ABILITIES[config.task]
     if can.translates and config.architecture == "transformer":
-        parts = CACHE + ENCODER_DECODER + TRANSLATE.replace("@sources@", SOURCES)
-        return "translate.py", _assemble("Translate the lines of stdin: always the likeliest piece.", parts)
+        parts = CACHE + ENCODER_DECODER + TRANSLATE_SCRIPT.replace("@sources@", SOURCES)
+        return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.translates:
-        parts = CACHE + DECODER_ONLY + TRANSLATE.replace("@sources@", BOTH_SIDES)
-        return "translate.py", _assemble("Translate the lines of stdin: always the likeliest piece.", parts)
+        parts = CACHE + DECODER_ONLY + TRANSLATE_SCRIPT.replace("@sources@", BOTH_SIDES)
+        return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.generates:
-        return "generate.py", _assemble(
-            "Go on with a prompt: always the likeliest piece.", CACHE + DECODER_ONLY + GENERATE
+        return "generate.py", _assemble_script(
+            "Go on with a prompt: always the likeliest piece.", CACHE + DECODER_ONLY + GENERATE_SCRIPT
         )
     if can.labels == "label":
-        return "label.py", _assemble("Give each line of stdin its label.", LABELS + CLASSIFY)
+        return "label.py", _assemble_script("Give each line of stdin its label.", LABELS_SCRIPT + CLASSIFY_SCRIPT)
     if can.labels == "tags":
-        return "label.py", _assemble("Give each word of each line of stdin its tag.", LABELS + TAG)
+        return "label.py", _assemble_script("Give each word of each line of stdin its tag.", LABELS_SCRIPT + TAG_SCRIPT)
     return None
 
 
-def _assemble(doc: str, parts: str) -> str:
+def _assemble_script(doc: str, parts: str) -> str:
     return f'"""{doc}{HEAD}{parts}'

@@ -21,9 +21,11 @@ MISSING = object()
 def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
     found: dict[str, str] = {}
-    for key, row in _idle(recipe):
+    for key, row in _unused_keys(recipe):
         if not _overridden_later(key, row, origins):
-            decided = " and ".join(f"{each} = {format_value(_plain(value_at(recipe, each)))}" for each in row.where)
+            decided = " and ".join(
+                f"{each} = {format_value(_plain_value(value_at(recipe, each)))}" for each in row.where
+            )
             found.setdefault(key, f"has no effect with {decided}: {row.why}")
     for key, why in _idle_of_corpora(recipe):
         found.setdefault(key, f"has no effect: {why}")
@@ -31,7 +33,9 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
         place = place_of(tuple(key.split(".")), origins)
         others = [each for each in found if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
-        raise RecipeError(f"{place}: {key} = {format_value(_plain(value_at(recipe, key)))} {text}. Remove it{more}")
+        raise RecipeError(
+            f"{place}: {key} = {format_value(_plain_value(value_at(recipe, key)))} {text}. Remove it{more}"
+        )
 
 
 def value_at(parts: Any, key: str) -> Any:
@@ -49,7 +53,7 @@ def value_at(parts: Any, key: str) -> Any:
     return value
 
 
-def _idle(recipe: Any) -> Iterator[tuple[str, Unused]]:
+def _unused_keys(recipe: Any) -> Iterator[tuple[str, Unused]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in UNUSED_RULES:
         values = {key: value_at(recipe, key) for key in row.where}
@@ -73,11 +77,11 @@ def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
 
 def _overridden_later(key: str, row: Unused, origins: Origins) -> bool:
     """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
-    layer = _layer(tuple(key.split(".")), origins)
-    return any(_layer(tuple(each.split(".")), origins) > layer for each in row.where)
+    layer = _layer_of_origin(tuple(key.split(".")), origins)
+    return any(_layer_of_origin(tuple(each.split(".")), origins) > layer for each in row.where)
 
 
-def _layer(key: Key, origins: Origins) -> float:
+def _layer_of_origin(key: Key, origins: Origins) -> float:
     """The latest layer in which something of a key was said; before all others where it is a default."""
     return max((each.layer for said, each in origins.items() if said[: len(key)] == key[: len(said)]), default=-1e9)
 
@@ -101,12 +105,12 @@ def _idle_of_corpora(recipe: Any) -> Iterator[tuple[str, str]]:
                     )
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """A value as it is shown in a message."""
     if value is None:
         return "none"
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_defaults=True)
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {name: _plain_value(each) for name, each in value.items()}
+    return [_plain_value(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -18,7 +18,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.runtime.progress import Reporter
 
-FLAG = "--allow-external"
+ALLOW_FLAG = "--allow-external"
 MAX_ENTRIES = 10_000
 
 
@@ -37,17 +37,17 @@ def check_allowed(
     Raises:
         RecipeError: there are some that were neither named nor allowed.
     """
-    uses = list(_uses(stored, named))
+    uses = list(_external_commands(stored, named))
     if not uses:
         return
     if allow:
         for use in uses:
             reporter.line(f"{manifest.path}: allowed: {use}")
-        _keep(manifest.fingerprint)
+        _add_fingerprint(manifest.fingerprint)
     elif manifest.fingerprint not in _allowed_fingerprints():
         raise RecipeError(
-            f"{manifest.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {FLAG} (once for this "
-            "artifact), or name the recipe that has it: --recipe"
+            f"{manifest.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {ALLOW_FLAG} (once for "
+            "this artifact), or name the recipe that has it: --recipe"
         )
 
 
@@ -56,19 +56,19 @@ def commands_of(config: object) -> Iterator[str]:
     if isinstance(config, Mapping):
         for key, value in config.items():
             if key == "external" and isinstance(value, list):
-                yield from (_command(metric) for metric in value)
+                yield from (_describe_command(metric) for metric in value)
             yield from commands_of(value)
     elif isinstance(config, list):
         for value in config:
             yield from commands_of(value)
 
 
-def _command(metric: object) -> str:
+def _describe_command(metric: object) -> str:
     words = metric.get("command") if isinstance(metric, Mapping) else metric
     return printable(shlex.join(map(str, words)) if isinstance(words, list) else str(words))
 
 
-def _uses(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[str]:
+def _external_commands(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[str]:
     """Commands and folders outside of the artifact that the stored settings use and the named ones do not, in words."""
     for metric in stored.external:
         if named is None or metric not in named.external:
@@ -77,7 +77,7 @@ def _uses(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[
         yield f"read the folder {stored.wordnet!r}"
 
 
-def _file() -> Path:
+def _allowlist_file() -> Path:
     base = os.environ.get("XDG_STATE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "tfm" / "allowed.json"
 
@@ -85,7 +85,7 @@ def _file() -> Path:
 def _allowed_fingerprints() -> list[str]:
     """Fingerprints of the artifacts that were allowed; none if the file is missing or was not written by tfm."""
     try:
-        file = _file()
+        file = _allowlist_file()
         if os.lstat(file).st_uid != os.geteuid():
             return []
         known = json.loads(read_bounded(file))
@@ -94,10 +94,10 @@ def _allowed_fingerprints() -> list[str]:
     return [each for each in known if isinstance(each, str)] if isinstance(known, list) else []
 
 
-def _keep(fingerprint: str) -> None:
+def _add_fingerprint(fingerprint: str) -> None:
     """Keep the fingerprint of an artifact that was allowed; if that fails, it has to be allowed again."""
     with suppress(OSError, RuntimeError):
-        file = _file()
+        file = _allowlist_file()
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = dict.fromkeys([*_allowed_fingerprints(), fingerprint])
         draft = file.with_name(f".{file.name}.{os.getpid()}")

@@ -63,7 +63,7 @@ def evaluate_segments(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores are not comparable with others"
         )
-    for warning in _warnings(references, config):
+    for warning in _reference_warnings(references, config):
         reporter.warn(f"{segments.name}: {warning}")
     if scores_labels(config) and ENTITY_F1 not in config.metrics and are_entities(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
@@ -78,7 +78,7 @@ def evaluate_segments(
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
-    summaries, of_summaries, without_sources = _summaries(segments, config)
+    summaries, of_summaries, without_sources = _summary_scores(segments, config)
     return Evaluation(
         name=segments.name,
         num_segments=len(hypotheses),
@@ -99,7 +99,7 @@ def evaluate_segments(
     )
 
 
-def _summaries(
+def _summary_scores(
     segments: Segments, config: EvaluationConfig
 ) -> tuple[dict[str, SummaryFigures], dict[str, Score], dict[str, str]]:
     """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
@@ -113,7 +113,7 @@ def _summaries(
     return found, *summary_scores(asked, found["hypotheses"])
 
 
-def _warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
+def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
     """Warnings about the references: labels that measure little, blank texts that an output must not fill."""
     if scores_labels(config):
         return label_warnings(references[0], config)

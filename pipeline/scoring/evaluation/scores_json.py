@@ -64,7 +64,7 @@ def entry_of(found: Evaluation) -> dict[str, Any]:
 
 def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
     """The evaluations that `as_json` wrote."""
-    return [_evaluation(entry) for entry in (content, *content["others"].values())]
+    return [_parse_evaluation(entry) for entry in (content, *content["others"].values())]
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def reading_scores(file: Path, *, again: str) -> Iterator[None]:
         raise DataError(f"has no scores made by tfm; remove the folder and {again}", file=file) from error
 
 
-def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
+def _parse_evaluation(entry: Mapping[str, Any]) -> Evaluation:
     samples: dict[str, Any] = {
         kind: [Sample(**{**sample, "references": tuple(sample["references"])}) for sample in entry["samples"][kind]]
         for kind in ("worst", "random", "shown")
@@ -89,7 +89,7 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
             group["shortest"],
             group["longest"],
             group["num_segments"],
-            _scores(group["metrics"]),
+            _parse_scores(group["metrics"]),
             group.get("unit", "words"),
         )
         for group in entry["lengths"]
@@ -97,14 +97,14 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
     return Evaluation(
         name=entry["split"],
         num_segments=entry["num_segments"],
-        scores=_scores(entry["metrics"]),
+        scores=_parse_scores(entry["metrics"]),
         lengths=lengths,
         length_of=entry["length_of"],
         missing=entry["missing"],
-        labels=_labels(entry.get("labels")),
-        entities=_entities(entry.get("entities")),
-        summaries={side: _summary(each) for side, each in entry.get("summaries", {}).items()},
-        errors={name: _errors(each) for name, each in entry.get("errors", {}).items()},
+        labels=_parse_labels(entry.get("labels")),
+        entities=_parse_entities(entry.get("entities")),
+        summaries={side: _parse_summary(each) for side, each in entry.get("summaries", {}).items()},
+        errors={name: _parse_errors(each) for name, each in entry.get("errors", {}).items()},
         texts=entry.get("texts"),  # which scores.json of former times do not have
         direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
         zero_shot=entry.get("zero_shot", False),
@@ -112,7 +112,7 @@ def _evaluation(entry: Mapping[str, Any]) -> Evaluation:
     )
 
 
-def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
+def _parse_labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
     """The scores by label, which scores.json of former times do not have."""
     if entry is None:
         return None
@@ -120,7 +120,7 @@ def _labels(entry: Mapping[str, Any] | None) -> LabelScores | None:
     return LabelScores(by_label, entry["confusion"])
 
 
-def _entities(entry: Mapping[str, Any] | None) -> EntityScores | None:
+def _parse_entities(entry: Mapping[str, Any] | None) -> EntityScores | None:
     """The scores of entities, where there are some."""
     if entry is None:
         return None
@@ -128,14 +128,14 @@ def _entities(entry: Mapping[str, Any] | None) -> EntityScores | None:
     return EntityScores(*parts)
 
 
-def _summary(entry: Mapping[str, Any]) -> SummaryFigures:
+def _parse_summary(entry: Mapping[str, Any]) -> SummaryFigures:
     """The figures of summaries of one side; JSON has orders as texts."""
     novelty = {int(order): None if share is None else float(share) for order, share in entry["novelty"].items()}
     compression = entry["compression"]
     return SummaryFigures(float(entry["length"]), None if compression is None else float(compression), novelty)
 
 
-def _errors(entry: Mapping[str, Any]) -> Errors:
+def _parse_errors(entry: Mapping[str, Any]) -> Errors:
     """The edits of an error rate. Raises TypeError or ValueError where they are none."""
     confusions = tuple((str(wanted), str(given), int(count)) for wanted, given, count in entry["confusions"])
     counts = {name: int(entry[name]) for name in ("units", "insertions", "deletions", "substitutions")}
@@ -156,20 +156,20 @@ def _metrics_json(scores: Mapping[str, Score]) -> dict[str, dict[str, float | st
     return found
 
 
-def _scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
-    return {name: _score(entry) for name, entry in metrics.items()}
+def _parse_scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
+    return {name: _parse_score(entry) for name, entry in metrics.items()}
 
 
-def _score(entry: Mapping[str, Any]) -> Score:
+def _parse_score(entry: Mapping[str, Any]) -> Score:
     """A score of a metric. Raises TypeError or ValueError where it is none."""
     if not isinstance(entry["signature"], str):
         raise TypeError("a signature is a text")
     # recall and precision: scores.json of former times do not have them
-    score, recall, precision = (_number(entry.get(key)) for key in ("score", "recall", "precision"))
+    score, recall, precision = (_parse_number(entry.get(key)) for key in ("score", "recall", "precision"))
     return Score(math.inf if score is None else score, entry["signature"], recall, precision)
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
         raise TypeError("a score is a finite number, or null")
     return value

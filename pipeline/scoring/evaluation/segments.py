@@ -38,9 +38,9 @@ class Segments:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
         pairs = {each.name: each.pair for each in self.directions}
         found = rows_by_direction(self.directions)
-        return [self._of(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
+        return [self._select_rows(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
 
-    def _of(self, rows: Sequence[int], pair: tuple[str, str]) -> "Segments":
+    def _select_rows(self, rows: Sequence[int], pair: tuple[str, str]) -> "Segments":
         direction = Direction(*pair, len(rows))
         return Segments(
             f"{self.name}.{direction.name}",

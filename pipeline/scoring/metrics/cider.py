@@ -120,7 +120,9 @@ def tf_idf(tokens: Tokens, order: int, frequencies: DocumentFrequencies) -> Vect
         order: n.
         frequencies: the number of documents that have each n-gram.
     """
-    return {ngram: count * frequencies.weight(ngram) for ngram, count in Counter(_ngrams(tokens, order)).items()}
+    return {
+        ngram: count * frequencies.weight(ngram) for ngram, count in Counter(_iterate_ngrams(tokens, order)).items()
+    }
 
 
 def clipped_cosine(hypothesis: Vector, reference: Vector) -> float:
@@ -129,7 +131,7 @@ def clipped_cosine(hypothesis: Vector, reference: Vector) -> float:
     0 where a vector is 0: a text has fewer tokens than the n-grams, or each of its n-grams is in all documents. The
     authors' first program divides 0 by 0 there, later ones have 0.
     """
-    norms = _norm(hypothesis) * _norm(reference)
+    norms = _vector_norm(hypothesis) * _vector_norm(reference)
     if norms == 0:
         return 0.0
     return math.fsum(min(hypothesis.get(ngram, 0.0), g) * g for ngram, g in reference.items()) / norms
@@ -137,7 +139,7 @@ def clipped_cosine(hypothesis: Vector, reference: Vector) -> float:
 
 def document_frequencies(segments: Sequence[Sequence[Tokens]]) -> DocumentFrequencies:
     """Count the segments whose references have each n-gram; segments without references are no documents."""
-    counts = Counter(ngram for segment in segments for ngram in _document(segment))
+    counts = Counter(ngram for segment in segments for ngram in _segment_ngrams(segment))
     return DocumentFrequencies(counts, sum(bool(segment) for segment in segments))
 
 
@@ -161,22 +163,22 @@ def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
     documents = [segment for segment in segments if segment]
     if not documents:
         return "no reference has a word" if segments else None
-    first = _document(documents[0])
-    if any(_document(segment) != first for segment in documents[1:]):
+    first = _segment_ngrams(documents[0])
+    if any(_segment_ngrams(segment) != first for segment in documents[1:]):
         return None
     if len(documents) == 1:
         return "one segment alone has references with words: every n-gram's weight would be ln(1 / 1) = 0"
     return f"all {len(documents)} segments' references have the same n-grams: every weight would be ln 1 = 0"
 
 
-def _document(segment: Sequence[Tokens]) -> set[Ngram]:
+def _segment_ngrams(segment: Sequence[Tokens]) -> set[Ngram]:
     """The n-grams of a segment's references."""
-    return {ngram for tokens in segment for order in ORDERS for ngram in _ngrams(tokens, order)}
+    return {ngram for tokens in segment for order in ORDERS for ngram in _iterate_ngrams(tokens, order)}
 
 
-def _ngrams(tokens: Tokens, order: int) -> Iterator[Ngram]:
+def _iterate_ngrams(tokens: Tokens, order: int) -> Iterator[Ngram]:
     return zip(*(tokens[begin:] for begin in range(order)), strict=False)
 
 
-def _norm(vector: Vector) -> float:
+def _vector_norm(vector: Vector) -> float:
     return math.sqrt(math.fsum(g * g for g in vector.values()))

@@ -78,7 +78,7 @@ def edits_and_units(
     split = splitter(name, references, config)
     return [
         (Levenshtein.distance(reference, hypothesis), len(reference))
-        for hypothesis, reference in _nearest(hypotheses, references, split)
+        for hypothesis, reference in _nearest_references(hypotheses, references, split)
     ]
 
 
@@ -96,7 +96,7 @@ def errors(
     counts: Counter[str] = Counter()
     confusions: Counter[tuple[str, str]] = Counter()
     split, units = splitter(name, references, config), 0
-    for hypothesis, reference in _nearest(hypotheses, references, split):
+    for hypothesis, reference in _nearest_references(hypotheses, references, split):
         units += len(reference)
         for edit in Levenshtein.editops(reference, hypothesis):
             counts[edit.tag] += 1
@@ -136,20 +136,22 @@ def splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationC
     return (lambda text: split(text.lower())) if config.lowercase else split
 
 
-def _line(text: str) -> Units:
+def _whole_line(text: str) -> Units:
     return [" ".join(text.split())] if text.strip() else []
 
 
 SPLITS: Mapping[str, Split] = {
     "word": str.split,
-    "line": _line,
+    "line": _whole_line,
     "between-spaces": str.split,
     "code-point": lambda text: list(text.strip()),
 }
 """The units of a text, by their name in a signature."""
 
 
-def _nearest(hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split) -> list[tuple[Units, Units]]:
+def _nearest_references(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split
+) -> list[tuple[Units, Units]]:
     """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
     found = []
     for text, *segment in zip(hypotheses, *references, strict=True):

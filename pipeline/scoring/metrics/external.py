@@ -31,10 +31,10 @@ from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
 MAX_LINE_BYTES = 1000  # bytes of a line that may be a number
 MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
-CUT = "…"  # what a longer one ends in
+ELLIPSIS = "…"  # what a longer one ends in
 MAX_REASON_LENGTH = 200
 MAX_FILES = 1000  # files of a folder that a command names, which are inputs of its scores
-_PIPE = 1 << 16
+_PIPE_BYTES = 1 << 16
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -82,7 +82,7 @@ def external_scores(
         try:
             with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
                 numbers = run_command(metric, sources, hypotheses, references, bar.advance)
-            score = Score(_mean(numbers), signature(metric, references))
+            score = Score(_mean_of_numbers(numbers), signature(metric, references))
         except ExternalMetricError as failure:
             reporter.warn(f"{test}: {metric.name} {failure}")
             found.missing[metric.name] = str(failure)
@@ -97,7 +97,7 @@ def signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> st
     The signature has the command, and a hash over the command and the contents of the files that it names.
     """
     text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
-    text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + CUT
+    text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + ELLIPSIS
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
     better = "" if metric.higher_is_better else f"|{LOWER}"
@@ -113,7 +113,7 @@ def files_of(metric: ExternalMetric) -> dict[str, Input]:
     first, *rest = metric.command
     words = [*([first] if "/" in first else []), *rest]
     names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
-    found = {name: _files(name) for name in names if name}
+    found = {name: _script_files(name) for name in names if name}
     return {
         f"external {metric.name}: {file}": Input.from_file(Path(file)) for files in found.values() for file in files
     }
@@ -156,10 +156,10 @@ def run_command(
         raise ExternalMetricError(
             f"cannot be started: {printable(metric.command[0])}: {error.strerror or error}"
         ) from None
-    chunks, numbers = _chunks(sources, hypotheses, references), _NumberParser(len(hypotheses))
+    chunks, numbers = _input_chunks(sources, hypotheses, references), _NumberParser(len(hypotheses))
     with process:
         try:
-            _exchange(process, metric.limit, chunks, lambda data: on_done(numbers.feed(data)))
+            _exchange_data(process, metric.limit, chunks, lambda data: on_done(numbers.feed(data)))
             return numbers.all()
         except BaseException:
             with suppress(ProcessLookupError, PermissionError):
@@ -167,7 +167,7 @@ def run_command(
             raise
 
 
-def _exchange(
+def _exchange_data(
     process: "subprocess.Popen[bytes]", limit: float, chunks: Iterator[bytes], on_read: Callable[[bytes], None]
 ) -> None:
     """Write and read as the command is ready for it, so that neither waits for the other for ever; until it ends.
@@ -194,13 +194,13 @@ def _exchange(
                         selector.unregister(process.stdin)
                         process.stdin.close()
                     continue
-                data = os.read(key.fd, _PIPE)
+                data = os.read(key.fd, _PIPE_BYTES)
                 if not data:
                     reading.remove(selector.unregister(key.fileobj).fileobj)  # type: ignore[arg-type]
                 elif key.fileobj is process.stdout:
                     on_read(data)
                 else:
-                    errors = (errors + data)[-_PIPE:]
+                    errors = (errors + data)[-_PIPE_BYTES:]
     try:
         code = process.wait(max(deadline - time.monotonic(), 0.1))
     except subprocess.TimeoutExpired:
@@ -244,20 +244,20 @@ class _NumberParser:
         before = len(self._found)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            self._add(line)
+            self._add_number(line)
         if len(self._rest) > MAX_LINE_BYTES:
-            self._add(self._rest)
+            self._add_number(self._rest)
         return len(self._found) - before
 
     def all(self) -> Sequence[float]:
         """Return the numbers at the end of the output."""
         if self._rest:
-            self._add(self._rest)
+            self._add_number(self._rest)
         if len(self._found) != self._count:
             raise ExternalMetricError(f"printed {len(self._found):,} numbers for {self._count:,} segments")
         return self._found
 
-    def _add(self, line: bytes) -> None:
+    def _add_number(self, line: bytes) -> None:
         if len(self._found) == self._count:
             raise ExternalMetricError(f"printed more lines than the {self._count:,} segments that it was given")
         text = line.strip()
@@ -270,7 +270,7 @@ class _NumberParser:
         self._found.append(number)
 
 
-def _chunks(
+def _input_chunks(
     sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> Iterator[bytes]:
     """The segments as JSON lines, of which some make up a chunk; ASCII alone, so that a line is a line to everybody."""
@@ -280,7 +280,7 @@ def _chunks(
         segment = non_blank([each[row] for each in references])
         entry = {"source": source, "hypothesis": hypothesis, "references": segment}
         chunk += json.dumps(entry).encode() + b"\n"
-        if len(chunk) >= _PIPE:
+        if len(chunk) >= _PIPE_BYTES:
             yield chunk
             chunk = b""
     if chunk:
@@ -302,14 +302,14 @@ def _decode_output(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _mean(numbers: Sequence[float]) -> float:
+def _mean_of_numbers(numbers: Sequence[float]) -> float:
     try:
         return math.fsum(numbers) / len(numbers)
     except OverflowError:
         raise ExternalMetricError("printed numbers whose sum is too large") from None
 
 
-def _files(name: str) -> list[str]:
+def _script_files(name: str) -> list[str]:
     """The files of a name: its own, or those of a folder in order; none where there is neither, or too many."""
     try:
         if not Path(name).is_dir():

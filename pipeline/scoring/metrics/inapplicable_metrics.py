@@ -92,7 +92,7 @@ def too_long_reasons(
     for name in config.metrics:
         if name not in MAX_SEGMENT_LENGTH or not long:
             continue
-        split = list if name in CHARACTER_METRICS else _split(name, references, config)[0]
+        split = list if name in CHARACTER_METRICS else _metric_splitter(name, references, config)[0]
         for line, text in long:
             length = len(split(text))
             if length > MAX_SEGMENT_LENGTH[name]:
@@ -122,7 +122,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
         return None if has_unit else "all references are blank: there is no unit to count errors in"
     if name not in (*ORDERS, "ter", "chrf++"):
         return None
-    split, tokenizer = _split(name, references, config)
+    split, tokenizer = _metric_splitter(name, references, config)
     texts = [text for column in references for text in column if text.strip()]
     order = ORDERS.get(name, 1)
     if texts and not any(len(split(text)) >= order for text in texts):
@@ -143,7 +143,7 @@ def _num_held(token: str) -> int:
     return 0 if len(_SPACELESS.findall(token)) > MAX_WORD_LETTERS else len(_LETTER.findall(token))
 
 
-def _split(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:
+def _metric_splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:
     """The function that splits a text into the tokens of a metric, and its name as signatures have it."""
     if name == "bleu":
         bleu = make_bleu(config)

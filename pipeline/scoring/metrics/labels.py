@@ -95,7 +95,7 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
     """
     pairs = label_pairs(hypotheses, references[0], config)
     num_right = sum(given == wanted for given, wanted in pairs)
-    return Score(100 * num_right / max(len(pairs), 1), f"unit:{_unit(config)}|count:{len(pairs)}|stat:share*100")
+    return Score(100 * num_right / max(len(pairs), 1), f"unit:{_label_unit(config)}|count:{len(pairs)}|stat:share*100")
 
 
 def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -110,10 +110,10 @@ def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
     """
     found = label_scores(hypotheses, references, config).by_label
     mean = math.fsum(each.f1 for each in found.values()) / max(len(found), 1)
-    return Score(mean, f"unit:{_unit(config)}|labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+    return Score(mean, f"unit:{_label_unit(config)}|labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
 
 
-def _unit(config: EvaluationConfig) -> str:
+def _label_unit(config: EvaluationConfig) -> str:
     """The name of the unit of a label in a signature."""
     return "line" if config.labels == "line" else "label"
 

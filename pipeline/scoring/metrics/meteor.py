@@ -36,7 +36,7 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
         DataError: `config.wordnet` holds no WordNet.
     """
     values = meteor_of_segments(hypotheses, references, config)
-    _, modules = _synonyms(config.wordnet)
+    _, modules = _load_synonyms(config.wordnet)
     num = num_references(references)
     of_several = "" if num == "1" else "|refs:best"
     wordless = wordless_signature(references, UnicodeWords().tokenize)
@@ -63,19 +63,21 @@ def meteor_of_segments(
     # here, not at the top: nltk takes long to load, and few evaluations need it
     from nltk.translate.meteor_score import meteor_score
 
-    synonyms, _ = _synonyms(config.wordnet)
+    synonyms, _ = _load_synonyms(config.wordnet)
     tokenize = UnicodeWords().tokenize
 
     def of_segment(hypothesis: str, segment: Sequence[str]) -> float:
         if is_rightly_wordless(hypothesis, segment, tokenize):
             return 1.0
         wanted, constants = list(map(tokenize, non_blank(segment))), {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
-        return float(meteor_score(wanted, tokenize(hypothesis), stemmer=_stemmer(), wordnet=synonyms, **constants))
+        return float(
+            meteor_score(wanted, tokenize(hypothesis), stemmer=_porter_stemmer(), wordnet=synonyms, **constants)
+        )
 
     return [of_segment(hypothesis, segment) for hypothesis, *segment in zip(hypotheses, *references, strict=True)]
 
 
-def _synonyms(folder: str | None) -> tuple[Any, str]:
+def _load_synonyms(folder: str | None) -> tuple[Any, str]:
     """The object that METEOR asks for synonyms, each word once, and the name of the modules in signatures."""
     if folder is None:
         return NO_WORDNET, NO_WORDNET_SIGNATURE
@@ -86,7 +88,7 @@ def _synonyms(folder: str | None) -> tuple[Any, str]:
 
 
 @cache
-def _stemmer() -> Any:
+def _porter_stemmer() -> Any:
     """nltk's Porter stemmer, which stems each word once."""
     from nltk.stem.porter import PorterStemmer
 

@@ -37,7 +37,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config:
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
         config: `bleu_tokenize` and `lowercase` are read.
     """
-    return _sacrebleu(sacrebleu_metric("bleu", references, config), hypotheses, references)
+    return _sacrebleu_score(sacrebleu_metric("bleu", references, config), hypotheses, references)
 
 
 def bleu_effective_order(
@@ -51,7 +51,7 @@ def bleu_effective_order(
         config: `bleu_tokenize` and `lowercase` are read.
     """
     metric = make_bleu(resolve_tokenizer(config, references), effective_order=True)
-    return _sacrebleu(metric, hypotheses, references)
+    return _sacrebleu_score(metric, hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -62,7 +62,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config:
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
         config: `lowercase` is read.
     """
-    return _sacrebleu(sacrebleu_metric("chrf", references, config), hypotheses, references)
+    return _sacrebleu_score(sacrebleu_metric("chrf", references, config), hypotheses, references)
 
 
 def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -73,7 +73,7 @@ def chrf_with_words(hypotheses: Sequence[str], references: Sequence[Sequence[str
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
         config: `lowercase` is read.
     """
-    return _sacrebleu(sacrebleu_metric("chrf++", references, config), hypotheses, references)
+    return _sacrebleu_score(sacrebleu_metric("chrf++", references, config), hypotheses, references)
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -86,7 +86,7 @@ def ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: 
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
         config: not read.
     """
-    return _sacrebleu(sacrebleu_metric("ter", references, config), hypotheses, references)
+    return _sacrebleu_score(sacrebleu_metric("ter", references, config), hypotheses, references)
 
 
 def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> SacrebleuMetric:
@@ -104,7 +104,7 @@ def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: Eva
     return CHRF(lowercase=config.lowercase, word_order=2 if name == "chrf++" else 0)
 
 
-def _sacrebleu(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+def _sacrebleu_score(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
     columns: Any = references_for_sacrebleu(references)  # sacrebleu's types know of no segment with fewer
     score = metric.corpus_score(hypotheses, columns)
     return Score(float(score.score), metric.get_signature().format())

@@ -34,7 +34,7 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (
         f"nrefs:{num}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:{stem}|split:newline"
-        f"{wordless}|stat:mean-f1*100|version:rouge-score-{_version()}"
+        f"{wordless}|stat:mean-f1*100|version:rouge-score-{_rouge_score_version()}"
     )
     return Score(f1, signature, recall, precision)
 
@@ -54,26 +54,28 @@ def rouge_of_segments(
     return [
         (1.0, 1.0, 1.0)
         if is_rightly_wordless(hypothesis, segment, split)
-        else max((_score(kind, tokenizer, reference, hypothesis) for reference in non_blank(segment)), key=_f1)
+        else max(
+            (_score_pair(kind, tokenizer, reference, hypothesis) for reference in non_blank(segment)), key=_f_measure
+        )
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 
 
 @lru_cache(maxsize=2**14)
-def _score(kind: str, tokenizer: tuple[str, bool], reference: str, hypothesis: str) -> tuple[float, float, float]:
+def _score_pair(kind: str, tokenizer: tuple[str, bool], reference: str, hypothesis: str) -> tuple[float, float, float]:
     """F1, recall and precision of one pair in 0..1. ROUGE-Lsum of texts of one line is ROUGE-L."""
     if kind == "rougeLsum" and "\n" not in reference + hypothesis:
-        return _score("rougeL", tokenizer, reference, hypothesis)
-    found = _scorer(kind, tokenizer).score(reference, hypothesis)[kind]
+        return _score_pair("rougeL", tokenizer, reference, hypothesis)
+    found = _rouge_scorer(kind, tokenizer).score(reference, hypothesis)[kind]
     return float(found.fmeasure), float(found.recall), float(found.precision)
 
 
-def _f1(triple: tuple[float, float, float]) -> float:
+def _f_measure(triple: tuple[float, float, float]) -> float:
     return triple[0]
 
 
 @cache
-def _scorer(kind: str, tokenizer: tuple[str, bool]) -> Any:
+def _rouge_scorer(kind: str, tokenizer: tuple[str, bool]) -> Any:
     # here, not at the top: it loads nltk, which validation during training does not need
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -95,5 +97,5 @@ class Stems:
 
 
 @cache
-def _version() -> str:
+def _rouge_score_version() -> str:
     return version("rouge_score")

@@ -64,25 +64,25 @@ class WordNet:
 
     def __init__(self, folder: Path) -> None:
         check_folder(folder)
-        contents = _contents(folder)
+        contents = _read_contents(folder)
         self._folder = folder
         self._data = {part: contents[f"data.{part}"] for part in PARTS_OF_SPEECH}
-        self._index = {part: dict(_entries(folder, f"index.{part}", contents)) for part in PARTS_OF_SPEECH}
+        self._index = {part: dict(_index_entries(folder, f"index.{part}", contents)) for part in PARTS_OF_SPEECH}
         self._irregular = {
-            part: {form: rest.split() for form, rest in _entries(folder, f"{part}.exc", contents)}
+            part: {form: rest.split() for form, rest in _index_entries(folder, f"{part}.exc", contents)}
             for part in PARTS_OF_SPEECH
         }
         version = re.search(rb"Word[nN]et (\d[\d.]*\+?) Copyright", self._data["adj"])
-        digest = _sha256(contents)[:8]
+        digest = _contents_sha256(contents)[:8]
         self.name = f"{version[1].decode()}-{digest}" if version else digest
 
     def synsets(self, word: str) -> list[Synset]:
         """The synsets of a word in lower case, of each part of speech and base form that it may be."""
         return [
-            self._synset(part, offset)
+            self._read_synset(part, offset)
             for part in PARTS_OF_SPEECH
             for form in self._base_forms(word, part)
-            for offset in self._offsets(part, form)
+            for offset in self._lemma_offsets(part, form)
         ]
 
     def _base_forms(self, word: str, part: str) -> list[str]:
@@ -92,7 +92,7 @@ class WordNet:
             found = [word.removesuffix(old) + new for old, new in ENDINGS[part] if word.endswith(old)]
         return [form for form in dict.fromkeys((word, *found)) if form in self._index[part]]
 
-    def _offsets(self, part: str, lemma: str) -> list[int]:
+    def _lemma_offsets(self, part: str, lemma: str) -> list[int]:
         """The offsets of the synsets of a lemma in data.PART, in bytes.
 
         A line of an index: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset...
@@ -107,7 +107,7 @@ class WordNet:
             raise _format_error(self._folder / f"index.{part}", f"the entry of {lemma!r}")
         return offsets
 
-    def _synset(self, part: str, offset: int) -> Synset:
+    def _read_synset(self, part: str, offset: int) -> Synset:
         """The synset that begins at a byte of data.PART.
 
         A line of it: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt ... | gloss, where
@@ -126,11 +126,11 @@ class WordNet:
 
 def open_wordnet(folder: Path) -> WordNet:
     """The WordNet in a folder, parsed again only where its files have changed."""
-    return _parse(folder, fingerprint(folder))
+    return _parse_wordnet(folder, fingerprint(folder))
 
 
 @lru_cache(maxsize=1)
-def _parse(folder: Path, contents: str) -> WordNet:
+def _parse_wordnet(folder: Path, contents: str) -> WordNet:
     return WordNet(folder)
 
 
@@ -155,14 +155,14 @@ def check_folder(folder: Path) -> None:
 def fingerprint(folder: Path) -> str:
     """sha256 in hex of all that is read from the folder. Raises DataError where a file is missing."""
     check_folder(folder)
-    return _sha256(_contents(folder))
+    return _contents_sha256(_read_contents(folder))
 
 
-def _contents(folder: Path) -> dict[str, bytes]:
+def _read_contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
-def _entries(folder: Path, name: str, contents: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+def _index_entries(folder: Path, name: str, contents: dict[str, bytes]) -> Iterator[tuple[str, str]]:
     """The first word of each line, and the rest; a line that begins with a space belongs to the license."""
     try:
         lines: Sequence[str] = contents[name].decode().split("\n")
@@ -178,6 +178,6 @@ def _format_error(file: Path, what: str) -> DataError:
     return DataError(f"{what} is not as WordNet has it (wndb(5WN)): install WordNet's files again", file=file)
 
 
-def _sha256(contents: dict[str, bytes]) -> str:
+def _contents_sha256(contents: dict[str, bytes]) -> str:
     parts = "".join(f"{name} {hashlib.sha256(contents[name]).hexdigest()}\n" for name in FILES)
     return hashlib.sha256(parts.encode()).hexdigest()

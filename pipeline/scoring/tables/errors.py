@@ -11,24 +11,25 @@ def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
     if not errors:
         return []
     rows = [
-        [name, each.unit, *(f"{number:,}" for number in (each.units, *_kinds(each)))] for name, each in errors.items()
+        [name, each.unit, *(f"{number:,}" for number in (each.units, *_edit_counts(each)))]
+        for name, each in errors.items()
     ]
     tables: list[Table] = [
         ("errors", ("error rate", "unit", "units", "insertions", "deletions", "substitutions"), rows)
     ]
-    return tables + [_confusions(name, each) for name, each in errors.items() if each.confusions]
+    return tables + [_confusion_table(name, each) for name, each in errors.items() if each.confusions]
 
 
-def _kinds(errors: Errors) -> tuple[int, int, int]:
+def _edit_counts(errors: Errors) -> tuple[int, int, int]:
     return errors.insertions, errors.deletions, errors.substitutions
 
 
-def _confusions(name: str, errors: Errors) -> Table:
+def _confusion_table(name: str, errors: Errors) -> Table:
     commonest = errors.confusions[:MAX_CONFUSIONS]
-    rows = [[_unit(wanted), _unit(given), f"{count:,}"] for wanted, given, count in commonest]
+    rows = [[_show_unit(wanted), _show_unit(given), f"{count:,}"] for wanted, given, count in commonest]
     return f"commonest confusions of {name}", ("reference", "given", "count"), rows
 
 
-def _unit(unit: str) -> str:
+def _show_unit(unit: str) -> str:
     """A unit as it is shown; white space by its name."""
     return repr(unit) if unit.isspace() else unit or NO_LABEL

@@ -17,9 +17,9 @@ def label_tables(scores: LabelScores, widest: int) -> list[Table]:
     tables = [_label_table(scores)]
     given = sorted({name for row in scores.confusion.values() for name in row})
     if len(given) > widest or len(scores.confusion) > widest:
-        return [*tables, *_commonest(scores)]
-    rows = [[_name(each), *(str(row.get(name, 0)) for name in given)] for each, row in scores.confusion.items()]
-    return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_name, given)], rows)]
+        return [*tables, *_commonest_label_tables(scores)]
+    rows = [[_label_name(each), *(str(row.get(name, 0)) for name in given)] for each, row in scores.confusion.items()]
+    return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_label_name, given)], rows)]
 
 
 def _label_table(scores: LabelScores) -> Table:
@@ -34,7 +34,7 @@ def _label_table(scores: LabelScores) -> Table:
     return title, ("label", "precision", "recall", "F1", "support"), rows
 
 
-def _commonest(scores: LabelScores) -> list[Table]:
+def _commonest_label_tables(scores: LabelScores) -> list[Table]:
     """Table of the most frequent confusions of labels; none where all are right."""
     wrong = [
         (count, reference, given)
@@ -43,9 +43,9 @@ def _commonest(scores: LabelScores) -> list[Table]:
         if given != reference
     ]
     commonest = sorted(wrong, key=lambda each: -each[0])[:MAX_CONFUSIONS]
-    rows = [[_name(reference), _name(given), f"{count:,}"] for count, reference, given in commonest]
+    rows = [[_label_name(reference), _label_name(given), f"{count:,}"] for count, reference, given in commonest]
     return [("commonest confusions", ("reference", "given", "count"), rows)] if rows else []
 
 
-def _name(label: str) -> str:
+def _label_name(label: str) -> str:
     return label or NO_LABEL

@@ -123,14 +123,14 @@ class Word2vec(Gradients):
         total, count, update = 0.0, 0, counter_hash(self.seed, step)
         for rows, repeats in zip(group, count_occurrences(group), strict=True):
             keys = row_keys(update, rows, repeats)
-            loss, found = self._steps(rows, keys, self.keep)
+            loss, found = self._run_steps(rows, keys, self.keep)
             if not found:  # of a batch of which nothing was left nothing would be learned: it is read whole
-                loss, found = self._steps(rows, keys, self.every_word)
+                loss, found = self._run_steps(rows, keys, self.every_word)
             total, count = total + loss, count + found
         sums = torch.tensor([total, total, count, float(stop), 0.0], dtype=torch.float64)
         return PendingGradient(sums, sums.tolist, None, self.world)
 
-    def _steps(self, rows: Rows, keys: Any, keep: Any) -> tuple[float, int]:
+    def _run_steps(self, rows: Rows, keys: Any, keep: Any) -> tuple[float, int]:
         """Take the steps of the texts of a batch; return the sum of the losses and their number."""
         ids, lengths = self.split.target.take(rows)
         weights = (each.weight.detach().numpy() for each in (self.model.table, self.model.output))

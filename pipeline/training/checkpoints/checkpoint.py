@@ -81,13 +81,13 @@ class Checkpoints:
             files = {}
             for name, group in tensors.items():
                 contents = safetensors.torch.save(dict(group))
-                files[f"{name}.safetensors"] = _fingerprint(contents)
-                self._write(draft / f"{name}.safetensors", contents)
+                files[f"{name}.safetensors"] = _file_fingerprint(contents)
+                self._write_file(draft / f"{name}.safetensors", contents)
             document = {"format": FORMAT, "state": dict(state), "files": files}
-            document["sha256"] = _seal(document)
-            self._write(draft / "state.json", json.dumps(document, indent=1).encode())
+            document["sha256"] = _seal_document(document)
+            self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())
             sync(draft)
-            self._drop(step)
+            self._delete_checkpoint(step)
             draft.rename(self.place(step))
             sync(self.folder)
         except BaseException:
@@ -106,7 +106,7 @@ class Checkpoints:
                 raise TypeError("wrong structure")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"checkpoint is damaged: {type(error).__name__}: {error}", file=file) from error
-        if sealed != _seal(document):
+        if sealed != _seal_document(document):
             raise DataError("checkpoint is damaged: its own sha256 does not fit", file=file)
         if version != FORMAT:
             raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT}", file=file)
@@ -139,7 +139,7 @@ class Checkpoints:
         """Remove every checkpoint but those of these steps."""
         for step in self.steps():
             if step not in steps:
-                self._drop(step)
+                self._delete_checkpoint(step)
 
     def remove_leftovers(self) -> None:
         """Remove the folders that a killed process left half-written or half-removed."""
@@ -148,7 +148,7 @@ class Checkpoints:
             for name in filter(_LEFTOVER.fullmatch, os.listdir(self.folder)):
                 self._try_to_remove(self.folder / name)
 
-    def _drop(self, step: int) -> None:
+    def _delete_checkpoint(self, step: int) -> None:
         """Remove a checkpoint; its name is gone first, so that it is never half there."""
         check_no_symlinks(self._run, self.place(step))
         if self.place(step).exists():
@@ -162,18 +162,18 @@ class Checkpoints:
         with suppress(OSError):
             remove_below(self._run, leftover)
 
-    def _write(self, file: Path, contents: bytes) -> None:
+    def _write_file(self, file: Path, contents: bytes) -> None:
         with naming_path(file), open_below(self._run, file, "xb") as stream:
             stream.write(contents)
             stream.flush()
             os.fsync(stream.fileno())
 
 
-def _fingerprint(contents: bytes) -> dict[str, Any]:
+def _file_fingerprint(contents: bytes) -> dict[str, Any]:
     return {"size": len(contents), "sha256": hashlib.sha256(contents).hexdigest()}
 
 
-def _seal(document: Mapping[str, Any]) -> str:
+def _seal_document(document: Mapping[str, Any]) -> str:
     """Return the sha256 of a document's canonical JSON."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -190,6 +190,6 @@ def _read_verified(file: Path, files: Mapping[str, Any]) -> bytes:
                 contents = stream.read()
     except OSError as error:
         raise DataError(f"checkpoint is damaged: {error.strerror}", file=file) from error
-    if _fingerprint(contents) != wanted:
+    if _file_fingerprint(contents) != wanted:
         raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted!r:.120}", file=file)
     return contents

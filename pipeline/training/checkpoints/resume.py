@@ -136,13 +136,13 @@ def resolve_settings(
     """
     dtype = resolve_precision(config.precision, world.device)
     precision = next(name for name, each in PRECISIONS.items() if each == dtype)
-    threads = _threads(config, world, checkpoint)
+    threads = _num_threads(config, world, checkpoint)
     size = config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens
     now = Settings(
         device=world.device.type,
         precision=world.all_gather_object(precision)[0],  # each process has measured; the first one's word counts
         threads=threads,
-        parallel=_parallel(config, model, world, threads, size),
+        parallel=_choose_parallel(config, model, world, threads, size),
         world_size=world.size,
         batch_tokens=size,
     )
@@ -168,7 +168,7 @@ def resolve_settings(
     return then.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 
-def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
+def _num_threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
     """Return the number of threads of this process; of several processes each has its own, as torchrun sets them."""
     if config.threads != "auto":
         return config.threads
@@ -176,7 +176,7 @@ def _threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None
     return choose_threads(world.device) if measured else torch.get_num_threads()
 
 
-def _parallel(
+def _choose_parallel(
     config: TrainingConfig, model: ModelConfig, world: World, threads: int, batch_tokens: int
 ) -> Literal["threads", "processes"]:
     """Return the way in which a CPU computes an update: by threads, or by as many processes."""

@@ -44,14 +44,14 @@ def load_checkpoint(
     Raises:
         DataError: there is no such checkpoint; the message lists those there are.
     """
-    checkpoint, weights = _read(run, step)
+    checkpoint, weights = _read_checkpoint(run, step)
     progress = read_progress(checkpoint)
     try:
         config = ModelConfig.model_validate(progress.plan["config"]["model"])
         if (lora := progress.plan["config"]["training"].get("lora")) is not None:
             about = LoraConfig.model_validate(lora)
             weights = merge_adapters(*split_adapters(weights), about.scale / about.rank)
-        tokenizers = _tokenizers(run, progress)
+        tokenizers = _read_tokenizers(run, progress)
         images = read_images(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
         found = {name: tuple(each.shape) for name, each in weights.items()}
@@ -63,7 +63,7 @@ def load_checkpoint(
     return build_loaded_model(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
 
 
-def _read(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tensor]]:
+def _read_checkpoint(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tensor]]:
     """A checkpoint and the weights that it would publish."""
     checkpoints = Checkpoints(run / "training" / "checkpoints")
     while True:
@@ -83,7 +83,7 @@ def _read(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tens
             # The training has removed it while it was read: there is a newer one.
 
 
-def _tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
+def _read_tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of a training: those it keeps, or, of one that an earlier tfm began, the dataset's."""
     kept = run / "training" / TOKENIZER_FOLDER
     if kept.is_dir():

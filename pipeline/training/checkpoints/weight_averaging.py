@@ -31,21 +31,21 @@ class Ema:
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Go on from these averages. Raises KeyError where one is missing."""
-        _copy(weights, self.weights)
+        _copy_tensors(weights, self.weights)
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
         """Give the model the averaged weights while the body runs; then its own again, to the bit."""
         kept = {name: tensor.clone() for name, tensor in self._model_tensors().items()}
         try:
-            _copy(self.weights, self._model_tensors())
+            _copy_tensors(self.weights, self._model_tensors())
             yield
         finally:
-            _copy(kept, self._model_tensors())
+            _copy_tensors(kept, self._model_tensors())
 
 
 @torch.no_grad()
-def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
+def _copy_tensors(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
     for name, tensor in target.items():
         tensor.copy_(source[name])
 

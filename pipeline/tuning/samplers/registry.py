@@ -15,17 +15,17 @@ from tfm.pipeline.tuning.samplers.window import WindowSampler
 from tfm.pipeline.tuning.space import Parameter
 
 
-def _window(config: SearchConfig, seed: int) -> BaseSampler:
+def _window_sampler(config: SearchConfig, seed: int) -> BaseSampler:
     window = config.window
     return WindowSampler(window.size, window.share, window.trials_a_round, config.seed)
 
 
-def _evolution(config: SearchConfig, seed: int) -> BaseSampler:
+def _evolution_sampler(config: SearchConfig, seed: int) -> BaseSampler:
     evolution = config.evolution
     return EvolutionSampler(evolution.population, evolution.survivors, evolution.mutation, config.seed)
 
 
-def _gp(config: SearchConfig, seed: int) -> BaseSampler:
+def _gp_sampler(config: SearchConfig, seed: int) -> BaseSampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         return GPSampler(seed=seed)
@@ -34,10 +34,10 @@ def _gp(config: SearchConfig, seed: int) -> BaseSampler:
 SAMPLERS: Mapping[str, Callable[[SearchConfig, int], BaseSampler]] = {
     "grid": lambda config, seed: RandomSampler(seed),  # all its trials are there from the start: nothing is drawn
     "random": lambda config, seed: RandomSampler(seed),
-    "window": _window,
-    "evolution": _evolution,
+    "window": _window_sampler,
+    "evolution": _evolution_sampler,
     "tpe": lambda config, seed: TPESampler(seed=seed),
-    "gp": _gp,
+    "gp": _gp_sampler,
 }
 PRUNERS: Mapping[str, Callable[[], BasePruner]] = {
     "none": NopPruner,

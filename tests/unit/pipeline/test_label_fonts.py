@@ -12,15 +12,15 @@ from tfm.pipeline.label_fonts import boxes_warning, font_style
 def _fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three fonts beside the usual one, which has Latin letters."""
     has = {"a.ttf": "中文", "b.ttf": "中文日本", "c.ttf": "한"}
-    label_fonts._choose.cache_clear()
+    label_fonts._choose_fonts.cache_clear()
     monkeypatch.setattr(label_fonts, "_installed_fonts", lambda: {"A": "a.ttf", "B": "b.ttf", "C": "c.ttf"})
     monkeypatch.setattr(label_fonts, "_characters_of", lambda file: frozenset(has.get(file, "abc")))
 
 
 def test_fonts_with_the_most_missing_characters_stand_behind_the_usual_one() -> None:
     assert font_style(["ab", "c"]) == {}
-    assert font_style(["a中", "日 文"]) == {"font.family": [label_fonts.USUAL, "B"]}
-    assert font_style(["中日", "한"]) == {"font.family": [label_fonts.USUAL, "B", "C"]}
+    assert font_style(["a中", "日 文"]) == {"font.family": [label_fonts.DEFAULT_FONT, "B"]}
+    assert font_style(["中日", "한"]) == {"font.family": [label_fonts.DEFAULT_FONT, "B", "C"]}
 
 
 def test_what_no_font_has_is_said_of_a_png_alone() -> None:

@@ -52,7 +52,7 @@ def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
         "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout.residual,
         "attention_probs_dropout_prob": config.dropout.attention,
-        "max_position_embeddings": _longest(config) + family.num_rows_before_text(TOKENS),
+        "max_position_embeddings": _max_positions(config) + family.num_rows_before_text(TOKENS),
         "type_vocab_size": 1,
         "layer_norm_eps": config.norm_eps,
         "tie_word_embeddings": masked and config.tie in ("output", "all") and not config.scale_embedding,
@@ -62,7 +62,7 @@ def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
     return found | ({"tfm": {**found["tfm"], HIDDEN: vocab_size}} if masked else {})
 
 
-def _longest(config: ModelConfig) -> int:
+def _max_positions(config: ModelConfig) -> int:
     return config.max_length + config.begin_token
 
 
@@ -96,7 +96,7 @@ def finish_export(family: Family, head: Head, config: ModelConfig, found: State)
         config: of the model.
         found: the weights that the table gives.
     """
-    dim, longest = config.encoder.dim, _longest(config)
+    dim, longest = config.encoder.dim, _max_positions(config)
     if config.positions == "sinusoidal":
         found[family.positions] = sinusoids(dim, longest).float()
     if config.positions == "none":
@@ -113,7 +113,7 @@ def finish_export(family: Family, head: Head, config: ModelConfig, found: State)
         for name in (family.words, head.classes):
             found[name] = torch.cat([found[name], found[name][PAD_ID : PAD_ID + 1]])
         found[head.bias] = torch.cat([found[head.bias], torch.tensor([SUPPRESSED_BIAS])])
-        found[_twin(head.bias)] = found[head.bias].clone()
+        found[_tied_bias(head.bias)] = found[head.bias].clone()
     return found
 
 
@@ -139,7 +139,7 @@ def prepare_import(family: Family, head: Head, labelled: bool, settings: Setting
         found = {head.classes: found[family.words], **found}
         hidden = settings.get("tfm", {}).get(HIDDEN)
         if head.bias is not None:
-            twin = found.pop(_twin(head.bias), None)
+            twin = found.pop(_tied_bias(head.bias), None)
             found = {head.bias: torch.zeros(len(found[head.classes])) if twin is None else twin, **found}
             found[head.bias] = found[head.bias][:hidden]
         found |= {name: found[name][:hidden] for name in (family.words, head.classes)}
@@ -151,7 +151,7 @@ def prepare_import(family: Family, head: Head, labelled: bool, settings: Setting
     return found
 
 
-def _twin(bias: str) -> str:
+def _tied_bias(bias: str) -> str:
     """The other name of a masked language model's bias, which its output layer has."""
     return bias.replace(".bias", ".decoder.bias")
 

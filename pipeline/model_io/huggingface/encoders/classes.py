@@ -25,7 +25,7 @@ NO_HEAD = (
 )
 
 
-def _class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **held: Any) -> HuggingFaceClass:
+def _encoder_class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **held: Any) -> HuggingFaceClass:
     """One class. held: by key of [model], the values that it has otherwise than its family."""
     keys = {
         "architecture": ("encoder_only",),
@@ -60,9 +60,9 @@ def classes_of(family: Family) -> tuple[HuggingFaceClass, ...]:
     transform: Any = {"head_transform": (True,), "activation": in_head}
     first: Any = {"pooling": ("first",)}
     return (
-        _class(family, "ForMaskedLM", "fill-mask", MASKED, family.masked, **transform),
-        _class(family, "ForSequenceClassification", "text-classification", LABELS, family.labels, **first),
-        _class(family, "ForTokenClassification", "token-classification", TAGS, family.tags),
+        _encoder_class(family, "ForMaskedLM", "fill-mask", MASKED, family.masked, **transform),
+        _encoder_class(family, "ForSequenceClassification", "text-classification", LABELS, family.labels, **first),
+        _encoder_class(family, "ForTokenClassification", "token-classification", TAGS, family.tags),
     )
 
 
@@ -71,7 +71,7 @@ ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each 
 IMPORT_ONLY = (
     *classes_of(ROBERTA),
     *(
-        _class(family, "Model", "feature-extraction", MASKED, family.missing_head)
+        _encoder_class(family, "Model", "feature-extraction", MASKED, family.missing_head)
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
     ),
 )

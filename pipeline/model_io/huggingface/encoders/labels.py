@@ -8,12 +8,12 @@ from tfm.tokenizer.special import SPECIALS
 
 def are_ours(settings: Settings) -> bool:
     """Whether control tokens are among the names, as `tfm export` writes them."""
-    return _all(settings)[: len(SPECIALS)] == [*SPECIALS]
+    return _label_names(settings)[: len(SPECIALS)] == [*SPECIALS]
 
 
 def names_of(settings: Settings, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
-    names = _all(settings)[len(SPECIALS) if are_ours(settings) else 0 :]
+    names = _label_names(settings)[len(SPECIALS) if are_ours(settings) else 0 :]
     known: set[str] = set()
     for name in names:
         if split_names(name, kind) != [name]:
@@ -25,7 +25,7 @@ def names_of(settings: Settings, kind: LabelKind) -> list[str]:
     return names
 
 
-def _all(settings: Settings) -> list[str]:
+def _label_names(settings: Settings) -> list[str]:
     """Every name by its number; without any there are two, as transformers has them by default."""
     named = settings.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     return [str(named[str(number)]) for number in range(len(named))]

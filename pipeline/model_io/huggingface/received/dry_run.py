@@ -41,7 +41,7 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
         DataError: an id of a token is wrong, or the weights need too much memory.
         ValueError: the weights do not fit.
     """
-    found = _shapes(received)
+    found = _empty_weights(received)
     given = sum(each.numel() for each in found.values())
     size = _rows_of_tables(found, settings, held_by)
     check_ids(settings, size, received.folder / CONFIG)
@@ -52,8 +52,8 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
         check_places(held_by, config, found)
         kept = held_by.import_weights(config, found)
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
-    source = _rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
-    target = _rows(shapes, "output.weight", "embedding.table.weight")
+    source = _num_rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
+    target = _num_rows(shapes, "output.weight", "embedding.table.weight")
     check_fit(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
     for name, each in kept.items():
         if not each.is_floating_point():
@@ -61,7 +61,7 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
     wanted = sum(map(math.prod, shapes.values()))
     if given > 3 * wanted + MAX_UNREAD:
         raise ValueError(f"its files have {given:,} numbers, and a model of this shape {wanted:,}")
-    if 4 * wanted > (memory := _memory()):
+    if 4 * wanted > (memory := _available_memory()):
         problem = f"has {4 * wanted / 2**30:,.1f} GiB of weights in fp32, and this machine {memory / 2**30:,.1f} GiB"
         raise DataError(f"{problem} of memory", file=received.folder)
 
@@ -83,7 +83,7 @@ def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -
             raise ValueError(f"it has a weight that has no place in ours, {name}")
 
 
-def _shapes(received: Snapshot) -> State:
+def _empty_weights(received: Snapshot) -> State:
     """A tensor without numbers for each weight; any that is not of a floating-point type is one of integers."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():
@@ -111,11 +111,11 @@ def _rows_of_tables(found: State, settings: Settings, held_by: HuggingFaceClass)
     return rows[-1]
 
 
-def _rows(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
+def _num_rows(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
     return next(shapes[name][0] for name in names if name in shapes)
 
 
-def _memory() -> float:
+def _available_memory() -> float:
     """Bytes of this machine's memory; infinite where the system does not tell."""
     with suppress(ValueError, OSError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

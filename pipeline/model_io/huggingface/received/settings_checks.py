@@ -41,12 +41,12 @@ def optional(check: Check) -> Check:
     return lambda value: None if value is None else check(value)
 
 
-def _token(value: object) -> str | None:
+def _token_problem(value: object) -> str | None:
     spelled = value.get("content") if isinstance(value, Mapping) else value
     return None if isinstance(spelled, str) and spelled else "a token: text, or an object with its content"
 
 
-def _names(value: object) -> str | None:
+def _names_problem(value: object) -> str | None:
     is_named = isinstance(value, Mapping) and all(isinstance(name, str) or _is_whole(name) for name in value.values())
     return None if is_named else "an object of numbers and names"
 
@@ -55,50 +55,50 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _rows(keys: Iterable[str], check: Check) -> dict[str, Check]:
+def _checks_by_key(keys: Iterable[str], check: Check) -> dict[str, Check]:
     return dict.fromkeys(keys, check)
 
 
 TEXT, BOOLEAN, OBJECT = kind(str, "text"), kind(bool, "true or false"), kind(dict, "an object")
 SIZE, RATE = whole_number(1, MAX_SIZE), number(0, 1)
 CONFIG_CHECKS: dict[str, Check] = {
-    **_rows(("d_model", "hidden_size", "n_embd"), SIZE),
-    **_rows(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE),
-    **_rows(("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads", "n_head"), SIZE),
-    **_rows(("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer"), whole_number(1, 1000)),
-    **_rows(("n_inner", "num_key_value_heads", "head_dim"), optional(SIZE)),
-    **_rows(("max_position_embeddings", "n_positions"), whole_number(1, MAX_TOKENS + MAX_SIZE)),
-    **_rows(("vocab_size", "decoder_vocab_size"), optional(whole_number(1, 2**31))),
-    **_rows(("dropout", "activation_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"), RATE),
-    **_rows(("hidden_dropout_prob", "attention_probs_dropout_prob"), RATE),
+    **_checks_by_key(("d_model", "hidden_size", "n_embd"), SIZE),
+    **_checks_by_key(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE),
+    **_checks_by_key(("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads", "n_head"), SIZE),
+    **_checks_by_key(("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer"), whole_number(1, 1000)),
+    **_checks_by_key(("n_inner", "num_key_value_heads", "head_dim"), optional(SIZE)),
+    **_checks_by_key(("max_position_embeddings", "n_positions"), whole_number(1, MAX_TOKENS + MAX_SIZE)),
+    **_checks_by_key(("vocab_size", "decoder_vocab_size"), optional(whole_number(1, 2**31))),
+    **_checks_by_key(("dropout", "activation_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"), RATE),
+    **_checks_by_key(("hidden_dropout_prob", "attention_probs_dropout_prob"), RATE),
     "attention_dropout": optional(RATE),
-    **_rows(("layer_norm_epsilon", "rms_norm_eps", "layer_norm_eps"), number(0, 1)),
+    **_checks_by_key(("layer_norm_epsilon", "rms_norm_eps", "layer_norm_eps"), number(0, 1)),
     "rope_theta": optional(number(1, 1e30)),
-    **_rows(("activation_function", "hidden_act", "model_type"), TEXT),
-    **_rows(("scale_embedding", "is_encoder_decoder", "share_encoder_decoder_embeddings"), BOOLEAN),
-    **_rows(("attention_bias", "mlp_bias"), optional(BOOLEAN)),
-    **_rows(("rope_parameters", "rope_scaling"), optional(OBJECT)),
-    "id2label": optional(_names),
+    **_checks_by_key(("activation_function", "hidden_act", "model_type"), TEXT),
+    **_checks_by_key(("scale_embedding", "is_encoder_decoder", "share_encoder_decoder_embeddings"), BOOLEAN),
+    **_checks_by_key(("attention_bias", "mlp_bias"), optional(BOOLEAN)),
+    **_checks_by_key(("rope_parameters", "rope_scaling"), optional(OBJECT)),
+    "id2label": optional(_names_problem),
     "tfm": OBJECT,
 }
 ROTARY_CHECKS: dict[str, Check] = {
     "rope_theta": number(1, 1e30),
     "factor": number(1, 1e6),
-    **_rows(("low_freq_factor", "high_freq_factor"), number(0, 1e6)),
+    **_checks_by_key(("low_freq_factor", "high_freq_factor"), number(0, 1e6)),
     "original_max_position_embeddings": whole_number(1, 2**31),
-    **_rows(("rope_type", "type"), TEXT),
+    **_checks_by_key(("rope_type", "type"), TEXT),
 }
 TFM_CHECKS: dict[str, Check] = {
     "task": TEXT,
     "block": optional(whole_number(1, 2**31)),
-    **_rows(("begin_in_position", "hidden"), whole_number(0, 2**31)),
+    **_checks_by_key(("begin_in_position", "hidden"), whole_number(0, 2**31)),
 }
 """The object `tfm` in config.json, which `tfm export` writes."""
 TOKENIZER_CHECKS: dict[str, Check] = {
-    **_rows(("unk_token", "sep_token", "pad_token", "cls_token", "mask_token"), optional(_token)),
-    **_rows(("tokenizer_class", "language_codes"), optional(TEXT)),
-    **_rows(("legacy_behaviour", "do_basic_tokenize", "tokenize_chinese_chars"), optional(BOOLEAN)),
-    **_rows(("strip_accents", "do_lower_case", "add_prefix_space"), optional(BOOLEAN)),
+    **_checks_by_key(("unk_token", "sep_token", "pad_token", "cls_token", "mask_token"), optional(_token_problem)),
+    **_checks_by_key(("tokenizer_class", "language_codes"), optional(TEXT)),
+    **_checks_by_key(("legacy_behaviour", "do_basic_tokenize", "tokenize_chinese_chars"), optional(BOOLEAN)),
+    **_checks_by_key(("strip_accents", "do_lower_case", "add_prefix_space"), optional(BOOLEAN)),
 }
 
 

@@ -34,7 +34,7 @@ class Snapshot(ReceivedFolder):
 
     def weight_files(self) -> list[Path]:
         """The files of the weights, links resolved, each once. Raises DataError if one is missing or elsewhere."""
-        return list(dict.fromkeys(place for _, place in self._weights()))
+        return list(dict.fromkeys(place for _, place in self._weight_files()))
 
     def inputs(self) -> dict[str, Input]:
         """Every file that an import may read, as its inputs."""
@@ -43,11 +43,11 @@ class Snapshot(ReceivedFolder):
             if (size := place.stat().st_size) > MAX_BYTES:
                 problem = f"is larger than any file that tfm reads here ({size:,} bytes; {MAX_BYTES:,} at most)"
                 raise DataError(problem, file=self.folder / name)
-        places = small | dict(self._weights())
+        places = small | dict(self._weight_files())
         found = {name: Input.from_file(place) for name, place in places.items()}
         return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in found.items()}
 
-    def _weights(self) -> Iterator[tuple[str, Path]]:
+    def _weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
         if self.has(INDEX):
             weight_map = self.read_document(INDEX).get("weight_map")

@@ -22,18 +22,18 @@ PREFIXES: Mapping[str, str] = {
     "BILOU": "BILU",
 }
 """The prefixes that tags may have beside O, by the name of a way in a recipe."""
-_TAG = re.compile(r"([BIESLU])(?:-(.*))?", re.DOTALL)
-_ALIKE = str.maketrans("LU", "ES")
+_TAG_PATTERN = re.compile(r"([BIESLU])(?:-(.*))?", re.DOTALL)
+_BILOU_TO_IOBES = str.maketrans("LU", "ES")
 
 
 def tag_of(label: str, way: str) -> Tag | None:
     """The tag that a label spells; None where it spells none of this way."""
     if label == "O":
         return OUTSIDE
-    found = _TAG.fullmatch(label)
+    found = _TAG_PATTERN.fullmatch(label)
     if found is None or found[1] not in PREFIXES[way]:
         return None
-    return found[1].translate(_ALIKE), found[2] or "_"
+    return found[1].translate(_BILOU_TO_IOBES), found[2] or "_"
 
 
 def entities_of(labels: Sequence[str], way: str) -> list[Entity]:
@@ -43,7 +43,7 @@ def entities_of(labels: Sequence[str], way: str) -> list[Entity]:
     place = 0
     while place < len(tags):
         end = place + 1
-        if not _BEGINS[way](tags[place]):
+        if not _BEGINS_ENTITY[way](tags[place]):
             place = end
             continue
         while end < len(tags) and _goes_on(tags[end - 1], tags[end]):
@@ -59,7 +59,7 @@ def _goes_on(before: Tag, tag: Tag) -> bool:
     return before[0] in "BI" and tag[0] in "IE" and before[1] == tag[1]
 
 
-_BEGINS: Mapping[str, Callable[[Tag], bool]] = {
+_BEGINS_ENTITY: Mapping[str, Callable[[Tag], bool]] = {
     "conlleval": lambda tag: tag != OUTSIDE,
     "IOB2": lambda tag: tag[0] == "B",
     "IOE2": lambda tag: tag != OUTSIDE,

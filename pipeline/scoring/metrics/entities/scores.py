@@ -77,12 +77,12 @@ def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: 
     names = sorted({*given, *wanted})
     by_type = {name: label_score(right[name], given[name], wanted[name]) for name in names}
     averages = {"micro": label_score(right.total(), given.total(), wanted.total())}
-    averages["macro"] = _mean(list(by_type.values()), [1] * len(by_type))
-    averages["weighted"] = _mean(list(by_type.values()), [each.support for each in by_type.values()])
+    averages["macro"] = _weighted_mean(list(by_type.values()), [1] * len(by_type))
+    averages["weighted"] = _weighted_mean(list(by_type.values()), [each.support for each in by_type.values()])
     return EntityScores(by_type, averages)
 
 
-def _mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> LabelScore:
+def _weighted_mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> LabelScore:
     """The mean of scores by weights; 0 where these are."""
     total = max(sum(weights), 1)
     precision, recall, f1 = (

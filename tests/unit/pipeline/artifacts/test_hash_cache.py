@@ -18,7 +18,7 @@ CONTENT = b"x" * 1000
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are kept; every file counts as large and settled."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(hash_cache, "LARGE", 1000)
+    monkeypatch.setattr(hash_cache, "MIN_CACHED_BYTES", 1000)
     monkeypatch.setattr(files, "MIN_AGE_NS", -1)
     return tmp_path / "cache" / "tfm" / "hashes.json"
 

@@ -189,7 +189,7 @@ def test_figures_do_not_depend_on_batches_or_neighbours(
     asked = [each for each in ASKED if each[0]]
     together, _ = score_alternatives(loaded, questions(*asked), "choices", NullReporter())
     for tokens, chunk in ((1, 1), (7, 3), (10_000, 4)):
-        monkeypatch.setattr(teacher_forcing, "TOKENS", tokens)
+        monkeypatch.setattr(teacher_forcing, "MAX_BATCH_TOKENS", tokens)
         monkeypatch.setattr(alternatives, "CHUNK", chunk)
         others, _ = score_alternatives(loaded, questions(*reversed(asked)), "choices", NullReporter())
         for one, other in zip(together, reversed(others), strict=True):

@@ -106,7 +106,7 @@ def test_chunking_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden, weight = torch.randn(50, 8, dtype=torch.float64), torch.randn(20, 8, dtype=torch.float64)
     targets = torch.randint(20, (50,))
     whole = linear_cross_entropy(hidden, weight, targets, smoothing=0.1, compute_dtype=torch.float64)[0]
-    monkeypatch.setattr(losses, "CHUNK", 7)
+    monkeypatch.setattr(losses, "CHUNK_ROWS", 7)
     cut = linear_cross_entropy(hidden, weight, targets, smoothing=0.1, compute_dtype=torch.float64)[0]
     torch.testing.assert_close(whole, cut, rtol=1e-13, atol=0)
 

@@ -32,7 +32,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.tasks import word_vectors
-from tfm.pipeline.tasks.losses import CHUNK
+from tfm.pipeline.tasks.losses import CHUNK_ROWS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vectors import (
     WordVectorTask,
@@ -56,7 +56,7 @@ def config_of(architecture: str = "skip_gram", *, dim: int = 6, **words: Any) ->
 
 
 def task_of(config: ModelConfig, smoothing: float = 0.0) -> WordVectorTask:
-    return WordVectorTask.of(TaskContext(TrainingConfig(label_smoothing=smoothing), config, None, None, 64))  # type: ignore[arg-type]
+    return WordVectorTask.from_context(TaskContext(TrainingConfig(label_smoothing=smoothing), config, None, None, 64))  # type: ignore[arg-type]
 
 
 def keys_of(count: int, key: int) -> Any:
@@ -164,7 +164,7 @@ def test_validation_counts_each_prediction_that_is_the_likeliest_of_all(architec
     task, model, batch = made(config_of(architecture, window=4), texts)
     found, loss = task.evaluate(model, batch), task.loss(model, batch)
     torch.testing.assert_close(found.nll, loss.nll, rtol=0, atol=1e-9)
-    assert found.count == loss.count > CHUNK
+    assert found.count == loss.count > CHUNK_ROWS
     reach, keys = torch.full_like(batch.tokens_out, 4), np.zeros(len(texts), np.uint64)
     hidden, wanted, _ = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), reach, keys)
     assert int(found.correct) == int(((hidden @ model.output.weight.T).argmax(1) == wanted).sum())

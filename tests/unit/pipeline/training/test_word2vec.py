@@ -47,7 +47,7 @@ def sgd(**changes: Any) -> TrainingConfig:
 def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vec:
     """The steps of a model whose training begins, in float64."""
     data = load_dataset(dataset)
-    task = WordVectorTask.of(TaskContext(sgd(), config, None, None, 64))  # type: ignore[arg-type]
+    task = WordVectorTask.from_context(TaskContext(sgd(), config, None, None, 64))  # type: ignore[arg-type]
     model = build(config, source_vocab=20, target_vocab=20, seed=1).double()
     task.begin(model, data)
     optimizer = make_optimizer(model, sgd().optimizer)

@@ -215,8 +215,8 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
     left = iter(figures)
     counts = iter((5, 6))
     monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
-    monkeypatch.setattr(trial, "_prepare", lambda *given: None)
-    monkeypatch.setattr(trial, "_train", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
+    monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
+    monkeypatch.setattr(trial, "_train_trial", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
     trials = played(tmp_path, repeats=2)
     with trials.claim() as claimed:
         assert claimed is not None
@@ -231,8 +231,8 @@ def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
     left = iter([(3.0, "nrefs:1|tok:13a"), (1.0, "nrefs:var|tok:zh")])
     monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
-    monkeypatch.setattr(trial, "_prepare", lambda *given: None)
-    monkeypatch.setattr(trial, "_train", lambda *given: next(left))
+    monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
+    monkeypatch.setattr(trial, "_train_trial", lambda *given: next(left))
     trials = played(tmp_path, metric="bleu", folds=2)
     reason = "bleu has no mean, as it is tok:13a in 0000-fold-1 and tok:zh in 0000-fold-2; set evaluation.bleu_tokenize"
     with trials.claim() as claimed:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.tuning.worker import _processes
+from tfm.pipeline.tuning.worker import _start_processes
 
 # Says that it listens, and then of each signal that it came; ends a while after the first.
 PROGRAM = """
@@ -42,7 +42,7 @@ def test_ctrl_c_is_passed_on_once_and_all_are_waited_for(capfd: pytest.CaptureFi
     try:
         with (
             pytest.raises(KeyboardInterrupt),
-            _processes([sys.executable, "-c", PROGRAM], os.environ, 2, heard) as processes,
+            _start_processes([sys.executable, "-c", PROGRAM], os.environ, 2, heard) as processes,
         ):
             signal.pause()
     finally:
@@ -57,6 +57,6 @@ def test_ctrl_c_is_passed_on_once_and_all_are_waited_for(capfd: pytest.CaptureFi
 def test_what_they_say_is_shown_to_the_end() -> None:
     heard = Heard(9)
     program = "import sys; print('one', 'two', sep='\\n', file=sys.stderr); sys.exit(3)"
-    with _processes([sys.executable, "-c", program], os.environ, 1, heard) as processes:
+    with _start_processes([sys.executable, "-c", program], os.environ, 1, heard) as processes:
         pass
     assert (heard.lines, processes[0].returncode) == (["one", "two"], 3)
