@@ -121,14 +121,14 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
     import numpy as np
     import optuna
 
-    from tfm.pipeline.tuning.samplers.draws import generator
-    from tfm.pipeline.tuning.samplers.registry import sampler
+    from tfm.pipeline.tuning.samplers.draws import trial_generator
+    from tfm.pipeline.tuning.samplers.registry import make_sampler
     from tfm.pipeline.tuning.space import every_configuration, parameters_of, suggest_configuration
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     problem, config = PROBLEMS[name], make_config(PROBLEMS[name], method, seed)
     parameters, most = parameters_of(config.space), problem.values - 1
-    draw = generator(seed, 0, name)
+    draw = trial_generator(seed, 0, name)
     low, high = (round(part * most) for part in problem.best)
     best = [int(draw.integers(low, high + 1)) for _ in parameters]
     study = optuna.create_study()
@@ -137,11 +137,11 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
     found: list[float] = []
     seen = np.inf
     for number in range(trials):
-        study.sampler = sampler(config, number)
+        study.sampler = make_sampler(config, number)
         trial = study.ask()
         places = [int(each) for each in suggest_configuration(parameters, trial).values()]
         figure = problem.figure([(place - at) / most for place, at in zip(places, best, strict=True)])
-        noisy = figure + problem.noise * float(generator(seed, number, f"{name}, noise").standard_normal())
+        noisy = figure + problem.noise * float(trial_generator(seed, number, f"{name}, noise").standard_normal())
         study.tell(trial, noisy)
         found.append(figure if noisy < seen else found[-1])
         seen = min(seen, noisy)

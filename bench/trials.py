@@ -54,9 +54,9 @@ def run_search(file: Path, method: str, pruning: str, seed: int, root: Path) -> 
     """One search, from its beginning to its limit."""
     from tfm.pipeline.runtime.progress import NullReporter
     from tfm.pipeline.tuning.config import load_search
-    from tfm.pipeline.tuning.results import results
+    from tfm.pipeline.tuning.results import summarize_trials
     from tfm.pipeline.tuning.search import open_search
-    from tfm.pipeline.tuning.worker import WorkerJob, work
+    from tfm.pipeline.tuning.worker import WorkerJob, run_worker
 
     content = load_search(file).model_dump(mode="json", exclude_none=True)
     content |= {"base": str((file.parent / content["base"]).resolve()), "method": method, "pruning": pruning}
@@ -64,8 +64,8 @@ def run_search(file: Path, method: str, pruning: str, seed: int, root: Path) -> 
     copy = root / f"{content['name']}.toml"
     copy.write_text(as_toml(content), encoding="utf-8")
     search = open_search(copy, root=root / "runs")
-    work(WorkerJob(search.trials, search.base, search.sets, ("bench",), NullReporter()))
-    ended = results(search.trials)
+    run_worker(WorkerJob(search.trials, search.base, search.sets, ("bench",), NullReporter()))
+    ended = summarize_trials(search.trials)
     assert ended.best is not None
     assert ended.best.value is not None
     return SearchResult(ended.best.value, len(ended.trials), len(ended.ranked))

@@ -33,9 +33,9 @@ from tfm.cli.commands.recipes.search import search
 from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
-from tfm.cli.options import IO_ERROR, argv
+from tfm.cli.options import IO_ERROR, command_line
 from tfm.cli.streams import Screen, print_data, print_message, redirect_to_devnull
-from tfm.cli.torchrun_output import INTERRUPTED, is_idle_rank, rank_zero_stderr, stderr_of
+from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, is_idle_rank, rank_zero_stderr, stderr_of
 from tfm.cli.typed_options import with_options
 from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
@@ -84,7 +84,9 @@ class ErrorHandler:
                 if command.__name__ in RESUMABLE_COMMANDS:
                     kept = "stopped; finished work is kept, and the same command resumes"
                     self._exit_with_error(f"{kept}{_resume_hint()}", Stopped.exit_code, error)
-                self._exit_with_error(f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED, error)
+                self._exit_with_error(
+                    f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED_EXIT_CODE, error
+                )
             except BaseException as error:
                 if type(error).__name__ != "PanicException":  # of `tokenizers`, which names no class for it
                     raise
@@ -107,8 +109,8 @@ def _resume_hint() -> str:
     """The command to repeat; under torchrun that is torchrun's own, which is not known here."""
     if "WORLD_SIZE" in os.environ:
         return ""
-    masked = mask_command(argv())
-    note = "" if masked == argv() else f" (with a credential, not printed, in place of {MASK})"
+    masked = mask_command(command_line())
+    note = "" if masked == command_line() else f" (with a credential, not printed, in place of {MASK})"
     return f"{note}:\n  {shlex.join(masked)}"
 
 
@@ -166,7 +168,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def settings(
+def global_options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tfm.cli.options import DeviceName, argv
+from tfm.cli.options import DeviceName, command_line
 from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def images_into_folder(
     from tfm.pipeline.stages.translate import translate_image_files
 
     prefixes, forced = prefix_and_forced
-    about = {"command": argv(), "reporter": make_reporter(), "device": device, "ensemble": models[1:]}
+    about = {"command": command_line(), "reporter": make_reporter(), "device": device, "ensemble": models[1:]}
     translate_image_files(models[0], files, config, out, **about, prefixes=prefixes, forced=forced)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from tfm.cli.streams import Screen, Talk, print_message
+from tfm.cli.streams import MessageStream, Screen, print_message
 from tfm.pipeline.errors import as_message, spell_controls
 from tfm.pipeline.runtime.progress import Bar, Reporter
 
@@ -28,7 +28,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
     tables_on_stdout: for a command whose result is tables.
     """
     # a screen would spell out the colors and movements that rich writes
-    stderr = cast("TextIO", Talk(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
+    stderr = cast("TextIO", MessageStream(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
     reporter = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
     if not tables_on_stdout:
         return reporter
@@ -42,7 +42,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     """A table cell: integers with thousands separators, fractions with at least four significant digits."""
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value).lower()
@@ -60,7 +60,7 @@ def one_line(text: str) -> str:
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """The rows under their headings in aligned columns: numbers to the right, the rest to the left."""
-    cells = [[cell(value) for value in row] for row in rows]
+    cells = [[format_cell(value) for value in row] for row in rows]
     columns = [*map(one_line, columns)]
     widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
     right = _are_numeric(columns, rows)
@@ -77,7 +77,7 @@ def _are_numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> li
     1* or ∞).
     """
     number = re.compile(r"([-+<>]?[\d,.:]+ ?%?|[∞–-]?)( ± [\d,.:]+ ?%?)?[*†]*")
-    texts = [[cell(row[i]) for row in rows] for i in range(len(columns))]
+    texts = [[format_cell(row[i]) for row in rows] for i in range(len(columns))]
     return [bool(column) and all(number.fullmatch(text) for text in column) for column in texts]
 
 
@@ -169,7 +169,7 @@ class TerminalReporter:
         for column, numeric in zip(columns, _are_numeric(columns, rows), strict=True):
             table.add_column(Text(one_line(column)), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(cell(value)) for value in row))
+            table.add_row(*(Text(format_cell(value)) for value in row))
         self._console.print(table)
 
     @contextmanager

@@ -69,12 +69,12 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]
 
 
-def argv() -> list[str]:
+def command_line() -> list[str]:
     """The command as it was typed: what a manifest records, and what resumes stopped work."""
     return ["tfm", *sys.argv[1:]]
 
 
-def require(value: T | None, flag: str) -> T:
+def require_flag(value: T | None, flag: str) -> T:
     """The value of a flag that must be given when there is no recipe; typer's usage error without it."""
     if value is None:
         raise typer.BadParameter("give it, or --recipe", param_hint=flag)
@@ -113,7 +113,7 @@ def stage_of_recipe(
 
     resolved = load_recipe(recipe, sets or (), flags)
     talk = reporter or console.make_reporter()
-    run_stage(resolved, stage, out=out, command=argv(), reporter=talk)
+    run_stage(resolved, stage, out=out, command=command_line(), reporter=talk)
     return resolved
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PROMPT = "one text per line; Ctrl-D ends"
 
 
-def incoming(reporter: "Reporter") -> "LiveLineReader | None":
+def open_live_stdin(reporter: "Reporter") -> "LiveLineReader | None":
     """Return stdin if it is a pipe or a terminal, which may still be written: output is flushed before each wait for
     input. None if it is a file. At a terminal a line says what input is expected.
     """
@@ -39,7 +39,7 @@ def redirect_to_devnull(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-class Talk(io.TextIOBase):
+class MessageStream(io.TextIOBase):
     """A stream whose reader may close it, as in `2>&1 | head`, or whose terminal may be closed: then messages are
     dropped, and the work continues."""
 
@@ -73,7 +73,7 @@ class Talk(io.TextIOBase):
             redirect_to_devnull(self.stream)
 
 
-class Screen(Talk):
+class Screen(MessageStream):
     """A stream that gets messages alone, whoever writes them: usage errors, warnings and tracebacks too."""
 
     def write(self, text: str) -> int:

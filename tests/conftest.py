@@ -39,10 +39,10 @@ def _curves_in_outline() -> Iterator[None]:
         return f"<svg>{[line.get('loss') for line in metrics]}</svg>"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training_curves, "svg", outline)
+        patch.setattr(training_curves, "curves_svg", outline)
         published_scores = sys.modules.get("tfm.pipeline.reports.published_scores")
         if published_scores is not None:
-            patch.setattr(published_scores, "svg", outline)
+            patch.setattr(published_scores, "curves_svg", outline)
         yield
 
 

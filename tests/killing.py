@@ -67,7 +67,7 @@ MOMENTS = {
     "in the middle of an epoch": Moment(Translation, "loss", 20),
     "at an epoch's end": Moment(Trainer, "log_update", 3, when=lambda trainer, *_: trainer.state.progress.batch == 0),
     "while writing a checkpoint": Moment(
-        Checkpoints, "_write", 6, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
+        Checkpoints, "_write_file", 6, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
     ),
     "when a checkpoint has its name": Moment(checkpoint, "sync", 2, when=lambda folder: folder.name == "checkpoints"),
     "while removing a checkpoint": Moment(
@@ -257,7 +257,7 @@ def _train(
     with said.open("w") as stream:
         for standard in (1, 2):
             os.dup2(stream.fileno(), standard)
-    session.draw = lambda metrics, file: None  # drawing takes most of such a short run's time
+    session.draw_curves = lambda metrics, file: None  # drawing takes most of such a short run's time
     if prepare is not None:
         prepare()
     try:

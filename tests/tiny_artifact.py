@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts import manifest
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
-from tfm.pipeline.artifacts.files import tree
+from tfm.pipeline.artifacts.files import walk_tree
 
 
 def plan_of(
@@ -60,7 +60,7 @@ def signed(folder: Path, **changes: Any) -> Path:
     """Give an artifact whose files were changed the manifest it would have, had it been made so."""
     files = {
         name: {"size": status.st_size, "sha256": sha256(folder / name)}
-        for name, status in tree(folder.resolve())[0].items()
+        for name, status in walk_tree(folder.resolve())[0].items()
         if name != manifest.NAME
     }
     rewritten(folder, **{"files": files, **changes})

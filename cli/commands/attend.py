@@ -81,7 +81,7 @@ def attend(
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
-    from tfm.pipeline.attention_page.head_statistics import measure
+    from tfm.pipeline.attention_page.head_statistics import measure_heads
     from tfm.pipeline.attention_page.image_reading import attend_to_image
     from tfm.pipeline.attention_page.picture import view_of
     from tfm.pipeline.attention_page.reading import attend as attend_to
@@ -101,7 +101,7 @@ def attend(
     elif sentence is not None:
         read = attend_to(loaded, sentence, target, decoding)
     view = None if read is None else view_of(read, kind, layer, head)
-    report = measure(loaded, head_report, decoding, reporter) if head_report else None
+    report = measure_heads(loaded, head_report, decoding, reporter) if head_report else None
     if as_json:
         _print_json(read, report)
     elif report is not None:
@@ -137,10 +137,10 @@ def _output_files(
     png: Path | None,
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents."""
-    from tfm.pipeline.attention_page.page import render
+    from tfm.pipeline.attention_page.page import render_page
     from tfm.pipeline.attention_page.picture import picture
 
     if png is not None and read is not None and view is not None:
         yield png, picture(read, view)
     if page is not None:
-        yield page, render(title, read, view, report).encode()
+        yield page, render_page(title, read, view, report).encode()

@@ -79,7 +79,7 @@ def compare(
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_folder_of
-    from tfm.pipeline.comparison.curves_plot import draw
+    from tfm.pipeline.comparison.curves_plot import draw_curves
     from tfm.pipeline.comparison.metric_tests import run_tests
     from tfm.pipeline.comparison.outputs import are_outputs
     from tfm.pipeline.comparison.runs import compare_runs
@@ -101,7 +101,7 @@ def compare(
     found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=one_row_per_run if each else group_by_seed)
     metrics = metrics_named(metric or [], found)
     if plot is not None:
-        draw(found.runs, plot)
+        draw_curves(found.runs, plot)
     reporter = make_reporter()
     if plot is not None and (warning := boxes_warning(plot, (run.name for run in found.runs))) is not None:
         reporter.warn(warning)
@@ -176,13 +176,13 @@ def _compare_outputs(
 def _print_comparison(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
     """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
     from tfm.cli.console import duration, make_reporter
-    from tfm.pipeline.comparison.tables.columns import differences, table
-    from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
+    from tfm.pipeline.comparison.tables.columns import comparison_columns, difference_columns
+    from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 
     num_rows = len(found.rows)
-    columns = table(found, tested, metrics, duration=duration)
+    columns = comparison_columns(found, tested, metrics, duration=duration)
     tables = {f"{num_rows} {'row' if len(found.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
-    if tests := differences(found, tested, metrics):
+    if tests := difference_columns(found, tested, metrics):
         tables[f"{tested.test}: {tested.num_segments:,} segments, differences from {found.baseline.name}"] = tests
     for number, (title, each) in enumerate(tables.items()):
         if markdown:
@@ -190,17 +190,19 @@ def _print_comparison(found: "Comparison", tested: "Outcome", metrics: Sequence[
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
-    for sentence in (*legend(found, tested, metrics, columns), *agreement_legend(found, tested, metrics)):
+    for sentence in (*legend_sentences(found, tested, metrics, columns), *agreement_legend(found, tested, metrics)):
         make_reporter().line(sentence)
 
 
 def _write_page(found: "Comparison", tested: "Outcome", metrics: Sequence[str], file: Path) -> None:
     from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.page import page, write_page
-    from tfm.pipeline.comparison.tables.columns import table
+    from tfm.pipeline.comparison.tables.columns import comparison_columns
 
     reporter = make_reporter()
-    write_page(file, page(found, tested, metrics, table(found, tested, metrics, duration=duration), reporter))
+    write_page(
+        file, page(found, tested, metrics, comparison_columns(found, tested, metrics, duration=duration), reporter)
+    )
     reporter.line(f"written: {file}")
 
 

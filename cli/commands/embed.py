@@ -67,7 +67,7 @@ def embed(
         reject_flags({"--words": words}, "it needs --picture FILE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
-    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, WordVectors, frequent, read_classes
+    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, WordVectors, frequent_words, read_classes
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
@@ -77,7 +77,7 @@ def embed(
     reporter = make_reporter(tables_on_stdout=True)
     known = WordVectors.from_model(load_model(model_folder(model), device or "auto"), side or "target")
     found = dict(_neighbor_lists(known, nearest or (), analogy, count or NUM_NEIGHBOURS))
-    shown = None if picture is None else frequent(known) if words is None else read_classes(words, known)
+    shown = None if picture is None else frequent_words(known) if words is None else read_classes(words, known)
     files = list(_output_files(known, out, picture, shown))
     if as_json:
         print_json({title: [vars(each) for each in rows] for title, rows in found.items()})

@@ -19,10 +19,10 @@ from tfm.cli.options import (
     Sets,
     SourceLanguage,
     TargetLanguage,
-    argv,
+    command_line,
     config_section,
     reject_flags,
-    require,
+    require_flag,
     seed_of,
     stage_of_recipe,
 )
@@ -166,7 +166,7 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
         return _evaluate_alternatives
     if options.recipe is not None:
         return _evaluate_tests
-    require(options.reference or None, "--reference")
+    require_flag(options.reference or None, "--reference")
     if options.model is not None and options.hypotheses is None and options.source is None:
         return _evaluate_texts
     return _evaluate_files
@@ -189,7 +189,7 @@ def _evaluate_final(options: EvaluateOptions) -> Scores:
 
         flags = {"evaluation.tests": "final", "training.device": options.device}
         resolved = load_recipe(options.recipe, options.sets or (), flags)
-        runs = [*runs, run_validation(resolved, command=argv(), reporter=make_reporter())]
+        runs = [*runs, run_validation(resolved, command=command_line(), reporter=make_reporter())]
         named = resolved.evaluation
     return score_tests_once(
         runs,
@@ -197,7 +197,7 @@ def _evaluate_final(options: EvaluateOptions) -> Scores:
         again=options.again,
         named=named,
         allow_external=options.allow_external,
-        command=argv(),
+        command=command_line(),
         reporter=reporter,
         device=options.device or "auto",
     )
@@ -228,7 +228,7 @@ def _evaluate_alternatives(options: EvaluateOptions) -> Scores:
         model=model_folder(options.model),
         ensemble=[model_folder(each) for each in options.ensemble or ()],
         out=options.out,
-        command=argv(),
+        command=command_line(),
         reporter=make_reporter(tables_on_stdout=not options.as_json),
         device=options.device or "auto",
         to=options.to,
@@ -270,7 +270,7 @@ def _evaluate_texts(options: EvaluateOptions) -> Scores:
         options.reference or [],
         config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
         seed=seed_of(options.seed),
-        command=argv(),
+        command=command_line(),
         device=options.device or "auto",
         out=options.out,
         reporter=make_reporter(tables_on_stdout=not options.as_json),
@@ -306,7 +306,7 @@ def _evaluate_files(options: EvaluateOptions) -> Scores:
         to=options.to,
         source_language=options.source_language,
         seed=seed_of(options.seed),
-        command=argv(),
+        command=command_line(),
         device=options.device or "auto",
         out=options.out,
         reporter=make_reporter(tables_on_stdout=not options.as_json),

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tfm.cli.options import argv, reject_flags
+from tfm.cli.options import command_line, reject_flags
 from tfm.pipeline.model_io.model_folder import model_folder
 
 Format = Literal["ctranslate2", "huggingface", "onnx"]
@@ -51,4 +51,4 @@ def export(
         given = {"--language": language, "--license": license, "--name": name}
         reject_flags(given, f"is for a model card, which --to {to} does not write")
     wanted = ExportOptions(card, quantize)
-    export_model(folder, to, out, command=argv(), reporter=make_reporter(), wanted=wanted)
+    export_model(folder, to, out, command=command_line(), reporter=make_reporter(), wanted=wanted)

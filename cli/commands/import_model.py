@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import argv
+from tfm.cli.options import command_line
 
 
 def import_model(
@@ -19,4 +19,4 @@ def import_model(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.model_io.huggingface.importing import import_model as take_over
 
-    take_over(folder, out, command=argv(), reporter=make_reporter())
+    take_over(folder, out, command=command_line(), reporter=make_reporter())

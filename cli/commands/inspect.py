@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tfm.cli.streams import print_data, print_json
-from tfm.pipeline.artifacts.canonical_json import flatten
+from tfm.pipeline.artifacts.canonical_json import flatten_keys
 
 SHOWN_OF_FINGERPRINT = 12
 MAX_SHOWN = 60
@@ -33,7 +33,7 @@ def inspect(
     if as_json:
         _print_json(report)
     else:
-        _print_lines(lines(report))
+        _print_lines(describe_artifact(report))
 
 
 def _inspect_run(folder: Path, as_json: bool) -> None:
@@ -41,7 +41,7 @@ def _inspect_run(folder: Path, as_json: bool) -> None:
     from tfm.pipeline.errors import DataError
     from tfm.pipeline.reports import run_folder
 
-    parts = run_folder.overview(folder)
+    parts = run_folder.describe_run(folder)
     report = run_folder.as_json(folder, parts)
     if as_json:
         _print_json(report)
@@ -79,7 +79,7 @@ def _print_lines(found: Iterator[str]) -> None:
     print_data("\n".join(printable(line) for line in found))
 
 
-def lines(report: Mapping[str, Any]) -> Iterator[str]:
+def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     """The report as text: what was made and how, what it would run, its files, and the tree of its inputs."""
     from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
@@ -104,7 +104,7 @@ def _named_values(label: str, value: object) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield f"  {label:<11}  {value}"
         return
-    for number, (key, each) in enumerate(flatten(value)):
+    for number, (key, each) in enumerate(flatten_keys(value)):
         yield f"  {'' if number else label:<11}  {key} {f'{each:.6g}' if isinstance(each, float) else each}"
 
 

@@ -6,18 +6,29 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import Out, RecipeFile, Sets, argv, config_section, reject_flags, require, stage_of_recipe
+from tfm.cli.options import (
+    Out,
+    RecipeFile,
+    Sets,
+    command_line,
+    config_section,
+    reject_flags,
+    require_flag,
+    stage_of_recipe,
+)
 
-Pair = tuple[Path, Path]
+PathPair = tuple[Path, Path]
 
 
 def preprocess(
     recipe: RecipeFile = None,
     train: Annotated[
-        Pair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned training files, maybe compressed.")
+        PathPair | None, typer.Option("--train", metavar="SRC TGT", help="Aligned training files, maybe compressed.")
     ] = None,
-    valid: Annotated[Pair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned validation files.")] = None,
-    test: Annotated[Pair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned test files.")] = None,
+    valid: Annotated[
+        PathPair | None, typer.Option("--valid", metavar="SRC TGT", help="Aligned validation files.")
+    ] = None,
+    test: Annotated[PathPair | None, typer.Option("--test", metavar="SRC TGT", help="Aligned test files.")] = None,
     tokenizer: Annotated[
         Path | None, typer.Option("--tokenizer", metavar="DIR", help="What `tfm tokenize` made, or a model.")
     ] = None,
@@ -61,16 +72,16 @@ def preprocess(
         reject_flags(own, "not allowed with --recipe, which names it")
         stage_of_recipe("preprocess", recipe, sets, flags, out)
         return
-    require(train, "--train")
-    tokenizer_folder, folder = require(tokenizer, "--tokenizer"), require(out, "--out")
+    require_flag(train, "--train")
+    tokenizer_folder, folder = require_flag(tokenizer, "--tokenizer"), require_flag(out, "--out")
     from tfm.cli.console import make_reporter
     from tfm.data.config import DataConfig
     from tfm.pipeline.stages.preprocess import preprocess as preprocess_stage
 
     config = config_section(DataConfig, sets, flags)
-    preprocess_stage(config, tokenizer_folder, folder, command=argv(), reporter=make_reporter())
+    preprocess_stage(config, tokenizer_folder, folder, command=command_line(), reporter=make_reporter())
 
 
-def _corpus_settings(pair: Pair, languages: Mapping[str, str | None]) -> dict[str, str]:
+def _corpus_settings(pair: PathPair, languages: Mapping[str, str | None]) -> dict[str, str]:
     said = {key: code for key, code in languages.items() if code is not None}
     return {"format": "text", "source": str(pair[0]), "target": str(pair[1]), **said}

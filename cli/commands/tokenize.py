@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import Out, RecipeFile, Sets, argv, config_section, reject_flags, require, stage_of_recipe
+from tfm.cli.options import (
+    Out,
+    RecipeFile,
+    Sets,
+    command_line,
+    config_section,
+    reject_flags,
+    require_flag,
+    stage_of_recipe,
+)
 
 
 def tokenize(
@@ -59,10 +68,10 @@ def tokenize(
         reject_flags({"CORPUS": corpora}, "not allowed with --recipe, which names the corpora")
         stage_of_recipe("tokenize", recipe, sets, flags, out)
         return
-    files, folder = require(corpora or None, "CORPUS"), require(out, "--out")
+    files, folder = require_flag(corpora or None, "CORPUS"), require_flag(out, "--out")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.tokenize import tokenize_files
     from tfm.tokenizer.config import TokenizerConfig
 
     config = config_section(TokenizerConfig, sets, flags)
-    tokenize_files(config, files, folder, command=argv(), reporter=make_reporter())
+    tokenize_files(config, files, folder, command=command_line(), reporter=make_reporter())

@@ -10,10 +10,10 @@ from tfm.cli.options import (
     RecipeFile,
     Seed,
     Sets,
-    argv,
+    command_line,
     config_section,
     reject_flags,
-    require,
+    require_flag,
     seed_of,
     stage_of_recipe,
 )
@@ -53,7 +53,7 @@ def train(
         reject_flags({"--data": data}, "not allowed with --recipe, which names it")
         stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
         return
-    dataset, folder = require(data, "--data"), require(out, "--out")
+    dataset, folder = require_flag(data, "--data"), require_flag(out, "--out")
     from tfm.cli.console import make_reporter
     from tfm.model.config import ModelConfig
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -69,6 +69,6 @@ def train(
         folder,
         seed=seed_of(seed),
         evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
-        command=argv(),
+        command=command_line(),
         reporter=make_reporter(),
     )

@@ -30,13 +30,13 @@ from tfm.cli.options import (
     Temperature,
     TopK,
     TopP,
-    argv,
+    command_line,
     config_section,
     reject_flags,
-    require,
+    require_flag,
     stage_of_recipe,
 )
-from tfm.cli.streams import incoming
+from tfm.cli.streams import open_live_stdin
 from tfm.cli.text_argument import STDIN, file_or_text, text_file
 from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
@@ -146,7 +146,7 @@ class TranslateOptions:
     @property
     def folders(self) -> list[Path]:
         """The folders of the model and of those that form an ensemble with it."""
-        return [model_folder(each) for each in (require(self.model, "MODEL"), *(self.ensemble or ()))]
+        return [model_folder(each) for each in (require_flag(self.model, "MODEL"), *(self.ensemble or ()))]
 
 
 def translate(options: TranslateOptions) -> None:
@@ -161,7 +161,7 @@ def translate(options: TranslateOptions) -> None:
     if options.recipe is not None:
         _translate_tests(options, options.recipe)
         return
-    first = require(options.model, "MODEL")
+    first = require_flag(options.model, "MODEL")
     from tfm.pipeline.config import DecodingConfig
 
     decoding = config_section(DecodingConfig, options.sets, options.decoding_flags)
@@ -236,7 +236,7 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
         step = options.step
         if step != LAST and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
             raise typer.BadParameter("give a step number, or last", param_hint="--step")
-        loaded = load_checkpoint(require(options.model, "MODEL"), None if step == LAST else int(step), device)
+        loaded = load_checkpoint(require_flag(options.model, "MODEL"), None if step == LAST else int(step), device)
     return loaded.for_languages(options.to, options.source_language)
 
 
@@ -256,7 +256,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
             file,
             config,
             out,
-            command=argv(),
+            command=command_line(),
             reporter=make_reporter(),
             device=options.device or "auto",
             ensemble=others,
@@ -310,7 +310,7 @@ def _translate_to_stdout(
     from tfm.data.lines import open_lines, stream_lines
 
     reporter = make_reporter()
-    stream = incoming(reporter) if file == STDIN else None
+    stream = open_live_stdin(reporter) if file == STDIN else None
     sources, asked = itertools.tee(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )

@@ -29,7 +29,7 @@ def one_text(text: object, what: str) -> str:
     return text
 
 
-def languages(to: object, source_language: object) -> tuple[str | None, str | None]:
+def check_languages(to: object, source_language: object) -> tuple[str | None, str | None]:
     """The codes of two languages, or None. Raises TypeError for anything else."""
     first, second = (
         None if each is None else one_text(each, what)
@@ -38,7 +38,7 @@ def languages(to: object, source_language: object) -> tuple[str | None, str | No
     return first, second
 
 
-def several(texts: object, what: str, of: str) -> list[str]:
+def require_texts(texts: object, what: str, of: str) -> list[str]:
     """Return a list of texts.
 
     Args:
@@ -58,7 +58,9 @@ def phrases_of_each(forced: Iterable[Sequence[str]]) -> list[str]:
     """Lists of phrases, one for each text, as lines with tabs between them."""
     if isinstance(forced, str | bytes) or not isinstance(forced, Iterable):
         raise TypeError(f"forced_in_each is {type(forced).__name__}: give a list of lists of str, one for each text")
-    found = [several(each, f"forced_in_each[{number}]", "the phrases of a text") for number, each in enumerate(forced)]
+    found = [
+        require_texts(each, f"forced_in_each[{number}]", "the phrases of a text") for number, each in enumerate(forced)
+    ]
     for number, phrases in enumerate(found):
         if any("\t" in phrase for phrase in phrases):
             raise RecipeError(f"forced_in_each[{number}]: a phrase holds a tab: give two phrases")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Kind
-from tfm.pipeline.attention_page.page import render
+from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import view_of
 from tfm.pipeline.errors import RecipeError
 
@@ -59,7 +59,7 @@ class Attention:
 
     def html(self) -> str:
         """The page of `tfm attend`: one self-contained HTML document."""
-        return render(self.title, self.reading, view_of(self.reading), None)
+        return render_page(self.title, self.reading, view_of(self.reading), None)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""

@@ -146,9 +146,9 @@ class Model:
         config = decoding_config(beam, decoding)
         forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
         if prefixes is not None:
-            prefixes = arguments.several(prefixes, "prefixes", "one for each text")
+            prefixes = arguments.require_texts(prefixes, "prefixes", "one for each text")
         return self._hypotheses(
-            self._loaded.for_languages(*arguments.languages(to, source_language)), texts, config, prefixes, forced
+            self._loaded.for_languages(*arguments.check_languages(to, source_language)), texts, config, prefixes, forced
         )
 
     @names_parameters
@@ -265,7 +265,7 @@ class Model:
         if len(lines) != len(others):
             raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
         with one_at_a_time():
-            loaded = self._loaded.for_languages(*arguments.languages(to, source_language))
+            loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
             return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
 
     @names_parameters
@@ -320,7 +320,7 @@ class Model:
         if target is not None:
             arguments.one_text(target, "target")
         loaded, config = (
-            self._loaded.for_languages(*arguments.languages(to, source_language)),
+            self._loaded.for_languages(*arguments.check_languages(to, source_language)),
             decoding_config(beam, {}),
         )
         with one_at_a_time():

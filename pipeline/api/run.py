@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tfm.pipeline.page_frame import inline_svg
 from tfm.pipeline.reports import run_summary
-from tfm.pipeline.reports.training_curves import points, read_metrics, svg
+from tfm.pipeline.reports.training_curves import curve_points, curves_svg, read_metrics
 from tfm.pipeline.scoring.metrics.score import Score
 
 
@@ -50,13 +50,13 @@ class Run:
     def curves(self) -> dict[str, Curve]:
         """The curves of all figures; a value that is missing or not finite leaves a gap."""
         named = {(str(line.get("event")), key) for line in self.metrics for key in line if key not in ("event", "step")}
-        found = {f"{event}.{key}": points(self.metrics, event, key) for event, key in sorted(named)}
+        found = {f"{event}.{key}": curve_points(self.metrics, event, key) for event, key in sorted(named)}
         return {
             name: Curve(np.array(steps, np.int64), np.array(values)) for name, (steps, values) in found.items() if steps
         }
 
     def _repr_html_(self) -> str:
-        return f"<figure>{inline_svg(svg(self.metrics))}</figure>"
+        return f"<figure>{inline_svg(curves_svg(self.metrics))}</figure>"
 
     def __repr__(self) -> str:
         return f"<tfm.Run {self.name}: {len(self.figures)} figures, {len(self.curves)} curves>"

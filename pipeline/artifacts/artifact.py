@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.artifacts import provenance
-from tfm.pipeline.artifacts.canonical_json import JSON, differences, to_jsonable
-from tfm.pipeline.artifacts.files import naming_path, raise_cannot_write, real_place, sha256_and_sync, sync, tree
+from tfm.pipeline.artifacts.canonical_json import JSON, find_differences, to_jsonable
+from tfm.pipeline.artifacts.files import (
+    naming_path,
+    raise_cannot_write,
+    real_place,
+    sha256_and_sync,
+    sync_folder,
+    walk_tree,
+)
 from tfm.pipeline.artifacts.folder_lock import lock
 from tfm.pipeline.artifacts.manifest import (
     FORMAT,
@@ -33,12 +40,12 @@ from tfm.pipeline.artifacts.manifest import (
 )
 from tfm.pipeline.artifacts.no_symlinks import folder_below
 from tfm.pipeline.artifacts.swap import (
-    clean,
     hidden_version_name,
     is_link_of_ours,
     leftover_versions,
+    remove_leftovers,
     replace_atomically,
-    restore,
+    restore_old,
 )
 from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
@@ -86,7 +93,7 @@ def stale_reason(plan: Plan) -> str | None:
         return f"damaged: {error}"
     if made.stage != plan.stage:
         return f"{made.stage!r} made it"
-    found = differences(made.config, to_jsonable(plan.config))
+    found = find_differences(made.config, to_jsonable(plan.config))
     changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in found.items()]
     if changes:
         return "config changed: " + ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else "")
@@ -116,7 +123,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
         if leftover_versions(real_place(plan.folder)):
             with lock(plan.folder):
-                clean(real_place(plan.folder))
+                remove_leftovers(real_place(plan.folder))
     reporter.line(f"{name}: up to date, nothing to do ({plan.folder})")
     return True
 
@@ -158,7 +165,7 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
         with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
-            clean(place)
+            remove_leftovers(place)
 
 
 def check_place(plan: Plan) -> None:
@@ -174,11 +181,11 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
     with lock(plan.folder):
         place = real_place(plan.folder)
         with raise_cannot_write(plan.folder):
-            restore(place)
+            restore_old(place)
         _refuse_foreign(plan, place)
         version = hidden_version_name(place)
         with raise_cannot_write(plan.folder):
-            clean(place)
+            remove_leftovers(place)
             version.mkdir()
         yield place, version
 
@@ -226,7 +233,7 @@ def _list_files(folder: Path) -> set[str]:
 
 def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> None:
     """Bring the draft to disk, its manifest last."""
-    found, folders = tree(draft.folder)
+    found, folders = walk_tree(draft.folder)
     files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}
     config = to_jsonable(plan.config)
     document = {
@@ -250,7 +257,7 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: flo
         file.flush()
         os.fsync(file.fileno())
     for folder in [*folders, draft.folder.parent]:
-        sync(folder)
+        sync_folder(folder)
 
 
 def inspect(folder: Path) -> dict[str, Any]:

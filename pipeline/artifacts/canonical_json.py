@@ -28,16 +28,16 @@ def to_jsonable(value: object) -> JSON:
     raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
 
 
-def flatten(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def flatten_keys(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """The values of nested objects that are not objects, by dotted key."""
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{name}.")
+            yield from flatten_keys(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
-def differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
+def find_differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
     """Compare two JSON values, and return their differences by dotted key in the order of the keys: (old, new).
 
     Args:
@@ -48,7 +48,7 @@ def differences(old: object, new: object, key: str = "") -> dict[str, tuple[obje
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found: dict[str, tuple[object, object]] = {}
         for each in sorted(old.keys() | new.keys()):
-            found |= differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
+            found |= find_differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
         return found
     return {} if old == new else {key: (old, new)}
 

@@ -142,7 +142,7 @@ def sha256_of(path: Path) -> str:
         raise DataError("not a regular file, so it cannot be an input", file=path)
     key = _stat_key(before)
     large = before.st_size >= hash_cache.MIN_CACHED_BYTES
-    known = _hash_cache.get(key) or (hash_cache.recall(_escape_key(key)) if large else None)
+    known = _hash_cache.get(key) or (hash_cache.cached_hash(_escape_key(key)) if large else None)
     if known is not None:
         _hash_cache[key] = known
         return known
@@ -166,7 +166,7 @@ def sha256_and_sync(path: Path) -> str:
     return digest
 
 
-def sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Bring a folder's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -176,7 +176,7 @@ def sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.stat_result], list[Path]]:
+def walk_tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.stat_result], list[Path]]:
     """Every file under a folder by its path relative to it, with `/`; and every folder, deepest first.
 
     Raises DataError, which calls the folder `shown`, at a link or anything else that is neither file nor folder.

@@ -23,7 +23,7 @@ MAX_ENTRIES = 1000
 MAX_BYTES = 2**20
 
 
-def recall(key: str) -> str | None:
+def cached_hash(key: str) -> str | None:
     """Return the remembered sha256, in hex, of the file with this key."""
     return _read_cache().get(key)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
-from tfm.pipeline.artifacts.files import sha256_of, tree
+from tfm.pipeline.artifacts.files import sha256_of, walk_tree
 from tfm.pipeline.errors import DataError, mask_command
 
 FORMAT = 1
@@ -239,7 +239,7 @@ def _read_verified(folder: Path, stage: str | tuple[str, ...] | None, must_match
 def _verify_fingerprint(manifest: Manifest) -> None:
     """Compare the files of an artifact with its manifest."""
     remedy = "make the artifact again"
-    found, _ = tree(manifest.folder, manifest.path)
+    found, _ = walk_tree(manifest.folder, manifest.path)
     for name, entry in manifest.files.items():
         if name not in found:
             raise DataError(f"{name!r} is missing; {remedy}", file=manifest.path)

@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tfm.pipeline import distribution
-from tfm.pipeline.runtime.cpu import processor
+from tfm.pipeline.runtime.cpu import describe_processor
 
-PACKAGES = {"tfm": distribution.NAME, "torch": "torch", "tokenizers": "tokenizers"}  # by the manifest's key
+REPORTED_PACKAGES = {"tfm": distribution.NAME, "torch": "torch", "tokenizers": "tokenizers"}  # by the manifest's key
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -18,7 +18,7 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 def versions() -> dict[str, str | None]:
     """Version of Python and of each package that shapes a result; None where it is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
-    for key, package in PACKAGES.items():
+    for key, package in REPORTED_PACKAGES.items():
         try:
             found[key] = version(package)
         except PackageNotFoundError:
@@ -40,7 +40,7 @@ def git_commit() -> str | None:
 def hardware() -> dict[str, str | int | list[str] | None]:
     """Number, name and instructions of the processors, machine type, operating system, and names of NVIDIA's GPUs."""
     system = {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
-    return {**system, **processor(), "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
+    return {**system, **describe_processor(), "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
 
 
 def gpus(folder: Path) -> list[str]:

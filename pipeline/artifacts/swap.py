@@ -10,7 +10,7 @@ import re
 import secrets
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import atomic_swap, real_place, sync
+from tfm.pipeline.artifacts.files import atomic_swap, real_place, sync_folder
 from tfm.pipeline.artifacts.no_symlinks import remove_below
 
 BACKUP_SUFFIX = ".aside"
@@ -30,7 +30,7 @@ def replace_atomically(version: Path, path: Path) -> None:
             raise
         if not atomic_swap(version, path):
             _put_by_two_steps(version, path)
-    sync(path.parent)
+    sync_folder(path.parent)
 
 
 def _put_by_two_steps(version: Path, path: Path) -> None:
@@ -58,7 +58,7 @@ def _move_back(aside: Path, path: Path, error: BaseException) -> None:
         raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(path)) from error
 
 
-def restore(path: Path) -> None:
+def restore_old(path: Path) -> None:
     """Put back the content that a process had moved aside, if it was killed before the new version stood.
 
     A link that others made is not put back.
@@ -101,7 +101,7 @@ def leftovers_of(path: Path) -> list[Path]:
     return leftover_versions(real_place(path)) if path.parent.is_dir() else []
 
 
-def clean(place: Path) -> None:
+def remove_leftovers(place: Path) -> None:
     """Remove a version; of a link itself, not its target."""
     for path in leftover_versions(place):
         remove_below(place.parent, path)

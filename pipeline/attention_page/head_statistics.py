@@ -17,7 +17,13 @@ from tfm.data.errors import DataError
 from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
-from tfm.pipeline.attention_page.reading import check_attends, hypotheses, reader, trace_attention, translates
+from tfm.pipeline.attention_page.reading import (
+    check_attends,
+    generates_target,
+    hypotheses,
+    tokenizer_of_source,
+    trace_attention,
+)
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
@@ -26,7 +32,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
-PLACES = {"previous": -1, "same": 0, "next": 1}
+RELATIVE_PLACES = {"previous": -1, "same": 0, "next": 1}
 TARGET_PIECES = "target"
 Shares: TypeAlias = NDArray[np.float64]
 
@@ -94,7 +100,7 @@ class HeadReport:
         """All heads, and where there are tags, the attention of each by tag."""
         who = ("attention", "layer", "head")
         title = f"What heads do in {self.sentences:,} sentences: percent of attention, entropy in bits"
-        columns = (*who, *PLACES, "separators", "entropy", "% of max")
+        columns = (*who, *RELATIVE_PLACES, "separators", "entropy", "% of max")
         tables = [Table(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
@@ -104,7 +110,7 @@ class HeadReport:
                 for each in tagged
             ]
             tables.append(Table("Percent of attention by tag", (*who, *tags), rows))
-        if frequent := head_syntax.rows(self.relations):
+        if frequent := head_syntax.relation_rows(self.relations):
             title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
             tables.append(Table(title, head_syntax.COLUMNS, frequent))
         return tables
@@ -118,7 +124,7 @@ class HeadReport:
         }
 
 
-def measure(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, reporter: Reporter) -> HeadReport:
+def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, reporter: Reporter) -> HeadReport:
     """Measure the heads of a model in the sentences of some files; a model that translates says its own translations.
 
     Sentences are read one by one, so that the share of a sentence does not depend on its neighbors.
@@ -163,7 +169,7 @@ def _trace_sentences(
     loaded: LoadedModel, sentences: Iterator[Sentence], config: DecodingConfig, left_out: Counter[str]
 ) -> Iterator[tuple[AttentionTrace, Sentence, list[int] | None]]:
     """Each sentence as the model reads it, with the word of each of its pieces; counts those that it cannot read."""
-    limit, tokenizer = loaded.model.max_length - 1, reader(loaded)
+    limit, tokenizer = loaded.model.max_length - 1, tokenizer_of_source(loaded)
     while chunk := list(islice(sentences, CHUNK_SENTENCES)):
         readable = []
         for sentence, (ids, words) in zip(chunk, encode_with_words(tokenizer, chunk), strict=True):
@@ -174,7 +180,7 @@ def _trace_sentences(
             else:
                 readable.append((sentence, ids, words))
         sources = [ids for _, ids, _ in readable]
-        targets = hypotheses(loaded, sources, config) if translates(loaded) else [None] * len(sources)
+        targets = hypotheses(loaded, sources, config) if generates_target(loaded) else [None] * len(sources)
         for (sentence, ids, words), target in zip(readable, targets, strict=True):
             yield trace_attention(loaded, sentence.text, ids, target), sentence, words
 
@@ -239,7 +245,7 @@ class Sums:
             tags: of each key; None where there are none.
         """
         self.queries += weights.shape[1]
-        for name, offset in PLACES.items():
+        for name, offset in RELATIVE_PLACES.items():
             self._sums[name] += np.trace(weights, offset, axis1=1, axis2=2)
         to_key = weights.sum(1)
         self._sums["separators"] += to_key[:, [key.separates for key in axes.keys]].sum(1)
@@ -258,7 +264,7 @@ class Sums:
                 layer,
                 None if layer is None else head + 1,
                 self.queries,
-                **{name: float(sums[name][head]) / self.queries for name in (*PLACES, "separators")},
+                **{name: float(sums[name][head]) / self.queries for name in (*RELATIVE_PLACES, "separators")},
                 entropy=entropy / self.queries,
                 of_maximum=entropy / most if most else None,
                 tags={tag: float(np.asarray(total)[head]) / self.queries for tag, total in self._tags.items()} or None,

@@ -19,7 +19,7 @@ from tfm.pipeline.attention_page.attended import Axes, Kind, Token
 from tfm.pipeline.attention_page.tagged_corpus import Sentence
 
 Shares: TypeAlias = NDArray[np.float64]
-Towards = Literal["governor", "dependent"]
+ArcEnd = Literal["governor", "dependent"]
 MIN_COUNT = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
 MASKED_SCORE = -1.0  # less than any share of attention
 
@@ -43,7 +43,7 @@ class Relation:
     """
 
     name: str
-    towards: Towards
+    towards: ArcEnd
     words: int
     kind: Kind
     layer: int
@@ -82,7 +82,7 @@ def _word_membership(tokens: Sequence[Token], words: Sequence[int], num_words: i
     return found
 
 
-def questions(sentence: Sentence) -> Iterator[tuple[tuple[str, Towards], int, set[int]]]:
+def syntax_questions(sentence: Sentence) -> Iterator[tuple[tuple[str, ArcEnd], int, set[int]]]:
     """Yield the questions of a sentence's words.
 
     Each is the relation and its direction, the word that asks, and the words that are right.
@@ -100,13 +100,13 @@ class SyntaxSums:
     """Counts over sentences: the number of times that each head, and each fixed offset, is right."""
 
     def __init__(self) -> None:
-        self._asked: Counter[tuple[str, Towards]] = Counter()
-        self._offsets: defaultdict[tuple[str, Towards], Counter[int]] = defaultdict(Counter)
-        self._right: defaultdict[tuple[str, Towards], dict[tuple[Kind, int], NDArray[np.int64]]] = defaultdict(dict)
+        self._asked: Counter[tuple[str, ArcEnd]] = Counter()
+        self._offsets: defaultdict[tuple[str, ArcEnd], Counter[int]] = defaultdict(Counter)
+        self._right: defaultdict[tuple[str, ArcEnd], dict[tuple[Kind, int], NDArray[np.int64]]] = defaultdict(dict)
 
     def add_sentence(self, sentence: Sentence) -> None:
         """Count the questions of a sentence, and the offsets that answer them."""
-        for key, word, right in questions(sentence):
+        for key, word, right in syntax_questions(sentence):
             self._asked[key] += 1
             self._offsets[key].update(each - word for each in right)
 
@@ -121,7 +121,7 @@ class SyntaxSums:
         """
         most = attention.argmax(2)
         attended = attention.max(2) > 0
-        for key, word, right in questions(sentence):
+        for key, word, right in syntax_questions(sentence):
             hits = np.isin(most[:, word], list(right)) & attended[:, word]
             so_far = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
             self._right[key][kind, layer] = so_far + hits
@@ -154,7 +154,7 @@ Row: TypeAlias = tuple[object, ...]
 COLUMNS = ("relation", "predicts", "words", "attention", "layer", "head", "accuracy %", "offset", "offset accuracy %")
 
 
-def rows(relations: Iterable[Relation]) -> list[Row]:
+def relation_rows(relations: Iterable[Relation]) -> list[Row]:
     """A row for each frequent relation, in the direction in which a head finds it more often."""
     best: dict[str, Relation] = {}
     for each in relations:

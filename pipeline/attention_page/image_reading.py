@@ -11,14 +11,14 @@ from tfm.model.layout import Layout
 from tfm.model.vision.image_shape import grid_size, token_size
 from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Kind, Token
 from tfm.pipeline.attention_page.reading import (
-    PASSES,
+    FORWARD_SPECS,
     check_attends,
     check_length,
     device_of,
+    generates_target,
     hypotheses,
     sort_attentions,
     teacher_forced_axes,
-    translates,
 )
 from tfm.pipeline.attention_page.recorder import record_attentions
 from tfm.pipeline.config import DecodingConfig
@@ -43,7 +43,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     check_attends(loaded)
     preparation = loaded.preparation()
     images = RowImages.from_pixels(preparation.pixels(file)[None], preparation)
-    if not translates(loaded):
+    if not generates_target(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")
         return _trace_image(loaded, file, images, None)
@@ -74,7 +74,7 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
                 batch.source, layout, batch.target_in, Layout.from_lengths(batch.target_lengths, batch.source.device)
             )
             axes |= teacher_forced_axes(loaded, target, cells, an_image=True)
-        found = sort_attentions(recorder.pop_weights(), PASSES[loaded.config.architecture].kind)
+        found = sort_attentions(recorder.pop_weights(), FORWARD_SPECS[loaded.config.architecture].kind)
     said = None if target is None else loaded.target_tokenizer.decode(target)
     return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 

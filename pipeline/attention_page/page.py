@@ -7,7 +7,7 @@ import numpy as np
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Image
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
 from tfm.pipeline.attention_page.picture import View
-from tfm.pipeline.attention_page.reading import SPACE
+from tfm.pipeline.attention_page.reading import SPACE_SYMBOL
 from tfm.pipeline.attention_page.script import SCRIPT
 from tfm.pipeline.page_frame import as_html, frame_page, script_json
 
@@ -86,7 +86,7 @@ the place with the most is shown as it is.</p>
 """
 
 
-def render(title: str, read: AttentionTrace | None, view: View | None, report: HeadReport | None) -> str:
+def render_page(title: str, read: AttentionTrace | None, view: View | None, report: HeadReport | None) -> str:
     """Write the page: the attention in a sentence or an image, and the statistics of heads in a corpus.
 
     All text is escaped; weights are rounded to thousandths.
@@ -111,7 +111,7 @@ def _panel_html(read: AttentionTrace) -> str:
     texts = f"<span>{as_html(read.source)}</span>"
     if read.target is not None:
         texts += f"<span>→ {as_html(read.target)}</span>"
-    return PANEL.format(texts=texts, space=SPACE, image="" if read.image is None else IMAGE)
+    return PANEL.format(texts=texts, space=SPACE_SYMBOL, image="" if read.image is None else IMAGE)
 
 
 def _page_data(read: AttentionTrace, view: View | None) -> dict[str, object]:

@@ -17,7 +17,7 @@ from tfm.model.config import Architecture
 from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Kind, Token
-from tfm.pipeline.attention_page.recorder import attentions, record_attentions
+from tfm.pipeline.attention_page.recorder import attention_modules, record_attentions
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
@@ -29,7 +29,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 AMONG_CHARACTERS = ("source_embedding.", "embedding.", "head.")
 """Beginnings of the names of modules that attend among characters (model.canine); the rows they become are shown."""
-SPACE = "␣"
+SPACE_SYMBOL = "␣"
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
     """
     check_attends(loaded)
     loaded.check_reads_text("give an image file")
-    ids = encoded(loaded, source)
-    if not translates(loaded):
+    ids = encode_source(loaded, source)
+    if not generates_target(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: remove it")
         return trace_attention(loaded, source, ids, None)
@@ -80,25 +80,25 @@ def check_attends(loaded: LoadedModel) -> None:
     task = loaded.config.task
     if ABILITIES[task].hides_spans:
         raise RecipeError(f"{loaded.folder}: was trained for {task}: `tfm attend` shows the models that start from it")
-    if not attentions(loaded.model):
+    if not attention_modules(loaded.model):
         kind = loaded.config.architecture
         raise RecipeError(f"{loaded.folder}: this model has no attention (architecture {kind}): nothing to show")
 
 
-def translates(loaded: LoadedModel) -> bool:
+def generates_target(loaded: LoadedModel) -> bool:
     """Whether a model reads a source and writes a target."""
     return ABILITIES[loaded.config.task].translates
 
 
-def reader(loaded: LoadedModel) -> Tokenizer:
+def tokenizer_of_source(loaded: LoadedModel) -> Tokenizer:
     """Return the tokenizer of the model's input: a language model learns from the target side of a corpus."""
     reads = ABILITIES[loaded.config.task].reads
     return loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
 
 
-def encoded(loaded: LoadedModel, text: str) -> list[int]:
+def encode_source(loaded: LoadedModel, text: str) -> list[int]:
     """Return the ids of the model's input. Raises DataError where there are none, or more than it reads."""
-    ids = check_length(loaded, reader(loaded).encode(text), text)
+    ids = check_length(loaded, tokenizer_of_source(loaded).encode(text), text)
     if not ids:
         raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")
     return ids
@@ -149,7 +149,7 @@ def trace_attention(
         source: ids of the text.
         target: ids that the model is made to say; None: of a model that reads one text.
     """
-    how = PASSES[loaded.config.architecture]
+    how = FORWARD_SPECS[loaded.config.architecture]
     with torch.inference_mode(), record_attentions(loaded.model) as recorder:
         axes = how.read(loaded, source, target)
         found = sort_attentions(recorder.pop_weights(), how.kind)
@@ -224,7 +224,7 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
     """An encoder-only model."""
     ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
     loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
-    begin = (token(reader(loaded), BOS_ID),) if loaded.config.begin_token else ()
+    begin = (make_token(tokenizer_of_source(loaded), BOS_ID),) if loaded.config.begin_token else ()
     tokens = (*begin, *_source_tokens(loaded, [*source, EOS_ID]))
     return {"encoder": Axes(tokens, tokens, _word_notes("", tokens))}
 
@@ -244,8 +244,8 @@ def device_of(loaded: LoadedModel) -> torch.device:
 
 def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
     """Pieces of the source, numbered, maybe with its end token; of characters all of a row, without a number."""
-    tokenizer, canine = reader(loaded), loaded.config.canine
-    read = tuple(token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
+    tokenizer, canine = tokenizer_of_source(loaded), loaded.config.canine
+    read = tuple(make_token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
     if canine is None:
         return read
     together = (read[first : first + canine.rate] for first in range(0, len(read), canine.rate))
@@ -253,10 +253,10 @@ def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]
 
 
 def _target_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
-    return tuple(token(loaded.target_tokenizer, each) for each in ids)
+    return tuple(make_token(loaded.target_tokenizer, each) for each in ids)
 
 
-def token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
+def make_token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
     """Return a piece with its spaces made visible, and all else that does not show spelled out.
 
     Args:
@@ -271,7 +271,7 @@ def token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
         text = tokenizer.piece(number)
     bare = text.strip()
     separates = bool(bare) and all(unicodedata.category(each)[0] == "P" for each in bare)
-    return Token(printable(text.replace(" ", SPACE)), separates, place)
+    return Token(printable(text.replace(" ", SPACE_SYMBOL)), separates, place)
 
 
 def _word_notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -284,7 +284,7 @@ def _kind_in_pair(name: str) -> Kind:
     return "encoder" if name.startswith("encoder") else "decoder"
 
 
-PASSES: dict[Architecture, ForwardSpec] = {
+FORWARD_SPECS: dict[Architecture, ForwardSpec] = {
     "transformer": ForwardSpec(_read_pair, _kind_in_pair),
     "recurrent": ForwardSpec(_read_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
     "decoder_only": ForwardSpec(_read_in_one, lambda name: "decoder"),

@@ -58,7 +58,7 @@ def record_attentions(network: nn.Module) -> Iterator[Recorder]:
     recorder = Recorder()
     put_back: list[tuple[nn.Module, str, nn.Module]] = []
     try:
-        for name, module, slot, equation in attentions(network):
+        for name, module, slot, equation in attention_modules(network):
             put_back.append((module, slot, module.get_submodule(slot)))
             put_back.append((equation, "dropout", equation.dropout))
             setattr(module, slot, equation)
@@ -69,7 +69,7 @@ def record_attentions(network: nn.Module) -> Iterator[Recorder]:
             setattr(module, slot, was)
 
 
-def attentions(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitAttention]]:
+def attention_modules(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitAttention]]:
     """The attentions of a network: name of the module, the module, the attribute that mixes, the equation behind it."""
     return [
         (name, module, slot, written_out(child))

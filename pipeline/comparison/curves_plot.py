@@ -15,7 +15,7 @@ FORMATS = ("svg", "png")
 LINE_STYLES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
 
 
-def draw(runs: Sequence[RunSummary], file: Path) -> None:
+def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
     """Draw the curves of the runs into a file, by its ending an SVG or a PNG.
 
     Raises RecipeError for another ending, DataError where no run has a curve, CannotWrite.
@@ -25,12 +25,12 @@ def draw(runs: Sequence[RunSummary], file: Path) -> None:
         raise RecipeError(f"--plot {file}: a plot is a .svg or a .png")
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
-    content = picture(runs, kind)
+    content = curves_picture(runs, kind)
     with raise_cannot_write(file):
         replace_bytes(file, content)
 
 
-def picture(runs: Sequence[RunSummary], kind: str) -> bytes:
+def curves_picture(runs: Sequence[RunSummary], kind: str) -> bytes:
     """The plot as an SVG or PNG: the same runs give the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib

@@ -12,9 +12,9 @@ from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
-    means,
-    perplexities,
-    ratios,
+    mean_statistics,
+    perplexity_statistics,
+    ratio_statistics,
     segment_statistics,
 )
 
@@ -68,7 +68,7 @@ class MetricStatistics:
         return len(self.beside_baseline) + len(self.alone)
 
 
-def count(
+def count_segments(
     metric: str, found: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> MetricStatistics:
     """Count the statistics of a metric of the main test set, of some runs; the first run is the baseline.
@@ -157,7 +157,7 @@ def _system_statistics(metric: str, systems: Sequence[System], signature: str) -
     if metric in UNITS:
         unit = UNITS[metric]
         return [
-            perplexities(
+            perplexity_statistics(
                 [each.log_prob for each in system.segment_figures], [unit(each) for each in system.segment_figures]
             )
             for system in systems
@@ -166,7 +166,7 @@ def _system_statistics(metric: str, systems: Sequence[System], signature: str) -
         return [_bits_per_character(system) for system in systems]
     higher = not lower_is_better(metric, signature)
     values = [[each.external[metric] for each in system.segment_figures] for system in systems]
-    return [means(each, higher_is_better=higher) for each in values]
+    return [mean_statistics(each, higher_is_better=higher) for each in values]
 
 
 def _bits_per_character(system: System) -> SegmentStatistics:
@@ -177,4 +177,4 @@ def _bits_per_character(system: System) -> SegmentStatistics:
         for each, text in zip(system.segment_figures, system.texts.references[0], strict=True)
     ]
     bits, characters = zip(*pairs, strict=True)
-    return ratios(bits, characters, scale=1 / math.log(2), higher_is_better=False)
+    return ratio_statistics(bits, characters, scale=1 / math.log(2), higher_is_better=False)

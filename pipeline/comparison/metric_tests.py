@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, count
+from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, count_segments
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage, looked_at
@@ -120,7 +120,7 @@ def run_tests(
     num_segments = 0
     with (reporter if metrics else NullReporter()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
-            counted = count(metric, found, runs, systems)
+            counted = count_segments(metric, found, runs, systems)
             remarks += counted.missing
             if each_run:
                 by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))

@@ -23,7 +23,14 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, texts_of
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, fingerprint, looker_of_files, looks, select_texts
+from tfm.pipeline.scoring.ledger import (
+    LedgerEntry,
+    append_entries,
+    looker_of_files,
+    read_looks,
+    select_texts,
+    texts_fingerprint,
+)
 from tfm.pipeline.scoring.metrics.external import external_scores
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
@@ -159,7 +166,7 @@ def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter)
     looked = []
     for root, entries in roots.items():
         append_entries(root, entries, reporter)
-        known = tuple(select_texts(looks(root) or entries, entries[0].texts))
+        known = tuple(select_texts(read_looks(root) or entries, entries[0].texts))
         looked.append(TestSetUsage(entries[0].test, root, known or tuple(entries)))
     return looked
 
@@ -212,7 +219,7 @@ def _scored_files(
         ]
         made = _manifest_of(each.path, Input.from_file(files[each.name]).fingerprint)
         run = RunSummary(each.name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
-        known = fingerprint(columns[0])
+        known = texts_fingerprint(columns[0])
         system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
         found.append((run, system))
     return found

@@ -5,13 +5,20 @@ from pathlib import Path
 
 from tfm.data.errors import format_names
 from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
-from tfm.pipeline.comparison.differences.html import as_list, cell, head, table_box, test_section
-from tfm.pipeline.comparison.differences.overview import Differences, differences
+from tfm.pipeline.comparison.differences.html import as_list, heading_cell, table_box, table_cell, test_section
+from tfm.pipeline.comparison.differences.overview import Differences, find_differences
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import Cell, Column, heading, interval, name_of, shown_as
-from tfm.pipeline.comparison.tables.columns import differences as differences_from_baseline
-from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
+from tfm.pipeline.comparison.tables.columns import (
+    Cell,
+    Column,
+    difference_columns,
+    heading,
+    interval,
+    name_of,
+    shown_as,
+)
+from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 from tfm.pipeline.page_frame import as_html, frame_page
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -59,21 +66,21 @@ def page(
         reporter: shows progress.
     """
     tables = {"Figures": figures}
-    if interval := scores(found, tested, metrics):
+    if interval := score_columns(found, tested, metrics):
         tables[f"Scores on {tested.test}: {tested.num_segments:,} segments"] = interval
-    if tests := differences_from_baseline(found, tested, metrics):
+    if tests := difference_columns(found, tested, metrics):
         tables[f"Is the difference from {found.baseline.name} real?"] = tests
     rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
-    where = differences(said, found.baseline.runs[0], reporter)
-    sentences = [*legend(found, tested, metrics, figures), *agreement_legend(found, tested, metrics)]
+    where = find_differences(said, found.baseline.runs[0], reporter)
+    sentences = [*legend_sentences(found, tested, metrics, figures), *agreement_legend(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
     notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
     names = format_names((row.name for row in found.rows), max_chars=MAX_TITLE_LENGTH)
-    return render(f"Comparison of {names}", tables, sentences, where, notes)
+    return render_page(f"Comparison of {names}", tables, sentences, where, notes)
 
 
-def render(
+def render_page(
     title: str,
     tables: Mapping[str, Sequence[Column]],
     sentences: Sequence[str],
@@ -101,7 +108,7 @@ def render(
     return frame_page(title, "\n".join(part for part in parts if part), style=STYLE)
 
 
-def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each score of the main test set that is known by segment, by metric.
 
     Args:
@@ -128,6 +135,6 @@ def scores(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[C
 
 
 def _columns_html(name: str, columns: Sequence[Column]) -> str:
-    heads = [head(each.heading, each.numeric) for each in columns]
-    cells = ([cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
+    heads = [heading_cell(each.heading, each.numeric) for each in columns]
+    cells = ([table_cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
     return table_box(name, heads, list(zip(*cells, strict=True)), names=True)

@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.systems import SegmentFigures
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import are_same_texts, fingerprint
+from tfm.pipeline.scoring.ledger import are_same_texts, texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
 
@@ -53,7 +53,7 @@ def check_scores(
     if scored.num_segments != num:
         problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {num} hypotheses: {REMEDY}"
         raise DataError(problem, file=made.path / SCORES_FILE)
-    if scored.texts is not None and not are_same_texts(scored.texts, fingerprint(segments.references[0])):
+    if scored.texts is not None and not are_same_texts(scored.texts, texts_fingerprint(segments.references[0])):
         raise DataError(f"is of other references than reference.txt: {REMEDY}", file=made.path / SCORES_FILE)
     for name, score in score_texts(segments.hypotheses, segments.references, config).items():
         given = scored.scores.get(name)

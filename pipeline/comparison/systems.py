@@ -21,7 +21,7 @@ from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import fingerprint
+from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
 
 NO_TRANSLATIONS = "has no translations/ of its test sets, so that no segments can be compared"
@@ -121,7 +121,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
     test_fingerprint = None if main is None else known.get(main)
     if test_fingerprint is None and main in tests:
-        test_fingerprint = fingerprint(tests[main].references[0])
+        test_fingerprint = texts_fingerprint(tests[main].references[0])
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 

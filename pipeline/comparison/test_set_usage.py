@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.reports.run_summary import RunSummary, name_of
-from tfm.pipeline.scoring.ledger import LedgerEntry, are_same_texts, describe_looks, is_listed, looks, select_texts
+from tfm.pipeline.scoring.ledger import LedgerEntry, are_same_texts, describe_looks, is_listed, read_looks, select_texts
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list
             asked.setdefault(place, []).append(run)
     found = []
     for (root, texts), together in asked.items():
-        if entries := tuple(select_texts(looks(root), texts)):
+        if entries := tuple(select_texts(read_looks(root), texts)):
             scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
             unlisted = tuple(
                 run.name for run in scored if not is_listed(entries, run.model.fingerprint, name_of(run.model.path))

@@ -20,7 +20,7 @@ from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
-from tfm.pipeline.decoding.search.hypothesis import EMPTY, Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, best_first
 from tfm.pipeline.decoding.search.sampling import Sampling, key_of
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
@@ -71,7 +71,7 @@ def decode(
         if isinstance(sources, RowImages)
         else TextSources(sources, stepper.max_length)
     )
-    found: list[list[Hypothesis]] = [[EMPTY]] * len(sources)
+    found: list[list[Hypothesis]] = [[EMPTY_HYPOTHESIS]] * len(sources)
     tell = on_done or (lambda _: None)
     # the longest first: if memory runs out, it does so at once
     order = reads.longest_first()

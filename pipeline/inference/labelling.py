@@ -25,7 +25,7 @@ MAX_BATCH_TOKENS = 8192
 MAX_BATCH_IMAGES = 64  # at a time
 
 
-def labels_instead(loaded: LoadedModel) -> bool:
+def predicts_labels(loaded: LoadedModel) -> bool:
     """Whether the model labels. Raises DataError where it neither labels nor translates."""
     task = loaded.config.task
     abilities = ABILITIES[task]

@@ -119,7 +119,7 @@ def read_classes(file: Path, words: WordVectors) -> dict[str, str]:
     return found
 
 
-def frequent(words: WordVectors) -> dict[str, str]:
+def frequent_words(words: WordVectors) -> dict[str, str]:
     """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
     of those that cut words, whose alphabet comes first.
 
@@ -134,7 +134,7 @@ def frequent(words: WordVectors) -> dict[str, str]:
     return found
 
 
-def principal(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Places (n, 2) of vectors (n, E) on the two directions in which they differ most, and the share of their variance
     (2,) that each has.
 
@@ -165,7 +165,7 @@ def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    places, shares = principal(words.vectors[[words.rows[word] for word in shown]])
+    places, shares = principal_components(words.vectors[[words.rows[word] for word in shown]])
     classes = list(dict.fromkeys(shown.values()))
     with matplotlib.rc_context(_STYLE | font_style([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box

@@ -88,11 +88,11 @@ def translate_lines(
         RecipeError: a model that labels is given prefixes or forced words.
     """
     from tfm.pipeline.decoding.decode import is_too_long
-    from tfm.pipeline.inference.labelling import label, labels_instead
+    from tfm.pipeline.inference.labelling import label, predicts_labels
 
     loaded.check_reads_text("give image files, or folders of them")
     chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), before or SourceProblems()
-    if labels_instead(loaded):
+    if predicts_labels(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
@@ -136,10 +136,10 @@ def translate_images(
     Raises:
         DataError: the model reads text.
     """
-    from tfm.pipeline.inference.labelling import label_images, labels_instead
+    from tfm.pipeline.inference.labelling import label_images, predicts_labels
 
     loaded.preparation()  # raises for a model of texts
-    if labels_instead(loaded):
+    if predicts_labels(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for some in images:
             yield from map(_label_translations, label_images(loaded, some, on_done, n_best=config.n_best))

@@ -45,7 +45,7 @@ def mean_scale(rating: Rating) -> float:
     return sum(rating.scores.values()) / len(rating.scores)
 
 
-def judgments(answers: Sequence[Answer], value: Value) -> list[Judgment]:
+def list_judgments(answers: Sequence[Answer], value: Value) -> list[Judgment]:
     """One row a rating of a system's text; attention checks and repeated items are none."""
     return [
         Judgment(answer.judge, segment_of(answer.item), system, value(rating))
@@ -56,7 +56,7 @@ def judgments(answers: Sequence[Answer], value: Value) -> list[Judgment]:
     ]
 
 
-def preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[Preference]:
+def list_preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[Preference]:
     """One row for every two systems of an item of which one is among the best; in the order of `systems`."""
     return [
         preference
@@ -102,7 +102,7 @@ def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> li
     """
     seen = [answer for answer in answers if answer.shown and answer.item.counts]
     if kind == "pairwise":
-        return pair_judgments(preferences(seen, systems))
+        return pair_judgments(list_preferences(seen, systems))
     found = []
     for answer in seen:
         shown, best = _systems_of_answer(answer, systems)

@@ -12,17 +12,17 @@ from tfm.pipeline.judging.answer_tables import (
     choices,
     error_weight,
     judge_stats,
-    judgments,
+    list_judgments,
+    list_preferences,
     mean_scale,
     num_errors,
     pair_judgments,
-    preferences,
     scale_value,
 )
 from tfm.pipeline.judging.answers import Answer, sort_answers
 from tfm.pipeline.judging.campaign import SCALES, Campaign
 from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
-from tfm.pipeline.judging.statistics.careless import Verdict, verdicts
+from tfm.pipeline.judging.statistics.careless import Verdict, judge_verdicts
 from tfm.pipeline.judging.statistics.correlation import Correlation
 from tfm.pipeline.judging.statistics.differences import DifferenceTest, difference_tests
 from tfm.pipeline.judging.statistics.minimums import MIN_ERROR_SEGMENTS, MIN_SEGMENTS
@@ -30,13 +30,13 @@ from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     SignTest,
     Strength,
-    groups,
+    bradley_terry_strengths,
+    connected_groups,
     sign_tests,
-    strengths,
     win_counts,
 )
-from tfm.pipeline.judging.statistics.ranks import contradictions, ranks, significant
-from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Mean, means, z_scores
+from tfm.pipeline.judging.statistics.ranks import contradiction_notes, rank_ranges, significant_pairs
+from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Mean, mean_ratings, z_scores
 
 LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
 """The level of measurement of each scale, for agreement."""
@@ -95,7 +95,7 @@ class SystemPreference:
 
 
 @dataclass(frozen=True)
-class Choices:
+class ChoiceFindings:
     """Preferences: systems, the strongest first, and the tests of each pair; pairs: of items that were shown."""
 
     systems: Sequence[SystemPreference]
@@ -117,7 +117,7 @@ class Findings:
     judges: Sequence[Verdict]
     scales: Sequence[Scale]
     errors: Mapping[str, Mapping[str, Mean]]
-    choices: Choices | None
+    choices: ChoiceFindings | None
     notes: Sequence[str]
     correlations: Mapping[str, Sequence[Correlation]] = field(default_factory=dict)
 
@@ -144,7 +144,7 @@ def _scale_json(scale: Scale) -> dict[str, Any]:
     return {**given, "tests": [{**asdict(test), "stands": test.is_significant} for test in scale.tests]}
 
 
-def _choices_json(choices: Choices) -> dict[str, Any]:
+def _choices_json(choices: ChoiceFindings) -> dict[str, Any]:
     given = {key: value for key, value in asdict(choices).items() if key != "pairs"}
     systems = [{"rank": each.rank, **asdict(each.strength)} for each in choices.systems]
     return {
@@ -171,7 +171,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
+def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
     """Every statistic of the answers but for correlations; of the judges in `without` only their conduct is told.
 
     The order of the answers changes nothing. Raises RecipeError where `without` names a judge who did not answer, or
@@ -186,10 +186,10 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
     if not any(answer.item.counts for answer in used):
         raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
     values = _compared_by(campaign, answers)
-    judges = verdicts(judge_stats(campaign, answers), values)
-    scales = [_analyze_scale(name, judgments(used, value)) for name, value in _judged_scales(campaign)]
+    judges = judge_verdicts(judge_stats(campaign, answers), values)
+    scales = [_analyze_scale(name, list_judgments(used, value)) for name, value in _judged_scales(campaign)]
     errors = {
-        f"{severity} errors": means(judgments(used, num_errors(severity)), MIN_ERROR_SEGMENTS)
+        f"{severity} errors": mean_ratings(list_judgments(used, num_errors(severity)), MIN_ERROR_SEGMENTS)
         for severity in ("minor", "major")
         if campaign.kind == "esa"
     }
@@ -198,8 +198,8 @@ def analyze(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str
     if preferred is not None:
         order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
         tested = "the sign test, by the majority of each segment,"
-        notes += contradictions("preferences", order, significant(preferred.tests), by, tested)
-        notes += _of_strengths(preferred, preferences(used, campaign.systems))
+        notes += contradiction_notes("preferences", order, significant_pairs(preferred.tests), by, tested)
+        notes += _of_strengths(preferred, list_preferences(used, campaign.systems))
     return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
 
 
@@ -211,19 +211,19 @@ def _judged_scales(campaign: Campaign) -> list[tuple[str, Value]]:
 def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
     """The values by which judges are compared: the mean of the scales, or what they preferred."""
     if SCALES[campaign.kind]:
-        return judgments(answers, mean_scale)
+        return list_judgments(answers, mean_scale)
     return choices(campaign.kind, answers, campaign.systems)
 
 
 def _analyze_scale(name: str, given: Sequence[Judgment]) -> Scale:
     standardized, unvaried = z_scores(given)
     fewest = MIN_ERROR_SEGMENTS if name == ERROR_SCALE else MIN_SEGMENTS
-    raw, z = means(given, fewest), means(standardized, fewest)
+    raw, z = mean_ratings(given, fewest), mean_ratings(standardized, fewest)
     sign = _direction_sign(name)
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
     tests = difference_tests(standardized, order, fewest)
-    places = ranks(order, significant(tests, sign))
+    places = rank_ranges(order, significant_pairs(tests, sign))
     rated = [
         SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
         for system, rank in zip(order, places, strict=True)
@@ -233,17 +233,17 @@ def _analyze_scale(name: str, given: Sequence[Judgment]) -> Scale:
     return Scale(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
 
 
-def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> Choices:
-    given = preferences(answers, campaign.systems)
+def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> ChoiceFindings:
+    given = list_preferences(answers, campaign.systems)
     met = [system for system in campaign.systems if any(system in (each.first, each.second) for each in given)]
-    found = strengths(given, met)
+    found = bradley_terry_strengths(given, met)
     order = [each.system for each in found]
     tests = sign_tests(given, order)
-    places = ranks(order, significant(tests))
+    places = rank_ranges(order, significant_pairs(tests))
     chosen = choices(campaign.kind, answers, campaign.systems)
     preferred = [SystemPreference(rank, each) for rank, each in zip(places, found, strict=True)]
-    pairs = pair_judgments(preferences([answer for answer in answers if answer.shown], campaign.systems))
-    return Choices(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
+    pairs = pair_judgments(list_preferences([answer for answer in answers if answer.shown], campaign.systems))
+    return ChoiceFindings(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
 
 
 def _judge_warnings(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
@@ -273,9 +273,12 @@ def _scale_warnings(scales: Sequence[Scale]) -> list[str]:
         for judge in scale.without_z
     ]
     for scale in scales:
-        order, better = [each.system for each in scale.systems], significant(scale.tests, _direction_sign(scale.name))
+        order, better = (
+            [each.system for each in scale.systems],
+            significant_pairs(scale.tests, _direction_sign(scale.name)),
+        )
         by, tested = "its mean over all of its segments", "the test, of z on the segments that both have,"
-        found += contradictions(scale.name, order, better, by, tested)
+        found += contradiction_notes(scale.name, order, better, by, tested)
     return found
 
 
@@ -284,11 +287,11 @@ def _direction_sign(scale: str) -> int:
     return -1 if scale in LOWER_IS_BETTER else 1
 
 
-def _of_strengths(found: Choices, given: Sequence[Preference]) -> list[str]:
+def _of_strengths(found: ChoiceFindings, given: Sequence[Preference]) -> list[str]:
     """Notes on strengths that the data do not determine, since no or every comparison of some systems went one way."""
     systems = [each.strength.system for each in found.systems]
     counts = win_counts(given, systems)[1].sum(0)
-    apart, bounded = groups(counts, systems, "weak"), groups(counts, systems, "strong")
+    apart, bounded = connected_groups(counts, systems, "weak"), connected_groups(counts, systems, "strong")
     if len(apart) > 1:
         return [f"never compared, so that no order between them follows: {_format_groups(apart)}"]
     if len(bounded) > 1:

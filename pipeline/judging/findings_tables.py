@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tfm.pipeline.judging.campaign import SCALES
-from tfm.pipeline.judging.findings import Choices, Findings, Scale
+from tfm.pipeline.judging.findings import ChoiceFindings, Findings, Scale
 from tfm.pipeline.judging.statistics.agreement import Alpha
 from tfm.pipeline.judging.statistics.correlation import Correlation
-from tfm.pipeline.judging.statistics.minimums import UNDEFINED
+from tfm.pipeline.judging.statistics.minimums import UNDEFINED_REASON
 from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.significance.holm import format_p
@@ -24,7 +24,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def tables(findings: Findings) -> Iterator[Table]:
+def tables_of_findings(findings: Findings) -> Iterator[Table]:
     """All tables: systems, tests, judges, agreement, metrics beside the judges, intervals that are not given."""
     for scale in findings.scales:
         yield _scale_table(findings, scale)
@@ -84,7 +84,7 @@ def _tests_of_scale(scale: Scale) -> Table:
     return Table(f"{scale.name}: differences (approximate randomisation; unpaired: permutation test)", columns, rows)
 
 
-def _choices_table(choices: Choices) -> Table:
+def _choices_table(choices: ChoiceFindings) -> Table:
     columns = ("rank", "system", "strength", "95 %", "preferred", "won", "tied", "lost")
     rows = []
     for rank, each in ((each.rank, each.strength) for each in choices.systems):
@@ -97,7 +97,7 @@ def _choices_table(choices: Choices) -> Table:
     return Table("preferences (Bradley and Terry; ties are half a win)", columns, rows)
 
 
-def _tests_of_choices(choices: Choices) -> Table:
+def _tests_of_choices(choices: ChoiceFindings) -> Table:
     strength = {each.strength.system: each.strength.value for each in choices.systems}
     columns = ("first", "second", "chance of first", "won", "tied", "lost", "p", "p corrected", "significant")
     rows = [
@@ -138,7 +138,7 @@ def _judges_table(findings: Findings) -> Table:
 
 def _agreement_table(findings: Findings) -> Table:
     columns = ("of", "alpha", "95 %", "level", "units", "values", "mean kappa", "95 %", "from", "to", "pairs")
-    found: list[tuple[str, Scale | Choices]] = [(each.name, each) for each in findings.scales]
+    found: list[tuple[str, Scale | ChoiceFindings]] = [(each.name, each) for each in findings.scales]
     if findings.choices is not None:
         found.append(("preferences", findings.choices))
     rows = []
@@ -180,7 +180,7 @@ def _missing_intervals(findings: Findings) -> Table:
     """Which intervals are not given, and why; figures that are not defined are left out."""
     of: dict[tuple[str, str, str], list[str]] = {}
     for scale, figure, name, reason in _missing_figures(findings):
-        if reason is not None and reason != UNDEFINED:
+        if reason is not None and reason != UNDEFINED_REASON:
             of.setdefault((scale, figure, reason), []).append(name)
     rows = [[scale, figure, ", ".join(filter(None, names)), why] for (scale, figure, why), names in of.items()]
     return Table("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
@@ -188,7 +188,7 @@ def _missing_intervals(findings: Findings) -> Table:
 
 def _missing_figures(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
     """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
-    parts: list[tuple[str, Scale | Choices]] = [(scale.name, scale) for scale in findings.scales]
+    parts: list[tuple[str, Scale | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
         for rated in scale.systems:
             yield scale.name, "mean", rated.system, rated.mean.no_interval_reason

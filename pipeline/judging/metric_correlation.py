@@ -14,10 +14,10 @@ from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.correlation import (
     Correlation,
     MetricScores,
-    columns,
-    correlate,
+    correlate_metric,
     metric_scores,
     pair_differences,
+    reference_columns,
 )
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, segment_means
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
@@ -66,7 +66,7 @@ def add_correlations(
     notes = (
         list(findings.notes) if texts else [*findings.notes, NO_REFERENCES_WARNING.format(" other" if noted else "")]
     )
-    wanted = columns([references[segment] for segment, _ in texts])
+    wanted = reference_columns([references[segment] for segment, _ in texts])
     config = resolve_tokenizer(config, wanted)
     line_of = {segment_of(answer.item): answer.item.line for answer in findings.answers}
     missing = inapplicable_metrics(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
@@ -77,7 +77,7 @@ def add_correlations(
             scores = noted[metric] if metric in noted else metric_scores(metric, texts, references, config)
             for name, human, systems, pairs in _human_scores(findings):
                 of_units = replace(scores, by_unit=pair_differences(scores.by_unit, pairs)) if pairs else scores
-                found.setdefault(name, []).append(correlate(metric, of_units, human, systems, num_draws))
+                found.setdefault(name, []).append(correlate_metric(metric, of_units, human, systems, num_draws))
         on_done(metric)
     num = len(findings.campaign.systems)
     if found and num < MIN_SYSTEMS:

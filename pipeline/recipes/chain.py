@@ -111,7 +111,7 @@ def _run_evaluate(order: StageJob) -> None:
     evaluate_tests(
         order.run.model,
         order.run.dataset,
-        order.run.translations if "translate" in stages(order.recipe) else None,
+        order.run.translations if "translate" in stages_of_recipe(order.recipe) else None,
         order.run.training,
         order.recipe.evaluation,
         order.out,
@@ -146,7 +146,7 @@ STAGES = {
 }
 
 
-def stages(recipe: Recipe) -> list[str]:
+def stages_of_recipe(recipe: Recipe) -> list[str]:
     """The stages of a recipe, in order. A task without hypotheses has nothing to translate."""
     without = set() if ABILITIES[recipe.model.task].gives_hypotheses else {"translate"}
     return [stage for stage in STAGES if stage not in without]
@@ -179,7 +179,7 @@ def run(
         check_folder(folder)  # evaluation needs it, hours later
     for warning in missing_command_warnings(recipe.evaluation.external):
         reporter.warn(warning)
-    for number, stage in enumerate(plan := [each for each in stages(recipe) if each in only], start=1):
+    for number, stage in enumerate(plan := [each for each in stages_of_recipe(recipe) if each in only], start=1):
         reporter.line(f"[{number}/{len(plan)}] {stage}")
 
         def work(stage: str = stage) -> None:
@@ -220,11 +220,11 @@ def run_stage(
         RecipeError: the task of the model has no such stage.
     """
     place = run_of(recipe, root)
-    if stage not in stages(recipe):
+    if stage not in stages_of_recipe(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for name, maker in STAGES[stage].reads.items():
         folder: Path = getattr(place, name)
-        if maker in stages(recipe) and not folder.exists():
+        if maker in stages_of_recipe(recipe) and not folder.exists():
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
     if out is None:
         out = place.folder if stage == "train" else getattr(place, STAGES[stage].makes)

@@ -21,7 +21,7 @@ from tfm.pipeline.comparison.seeds import group_by_seed
 from tfm.pipeline.comparison.signatures import comparable_parts
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages
+from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.seed_scores import enter_look, joint_fingerprint, show_seeds, texts_of_tests
 from tfm.pipeline.reports.evaluation_report import label
@@ -112,7 +112,7 @@ def score_tests_once(
         RecipeError: the scores of several runs do not compare, the tests were used so before, or the chosen run names
             a command or folder that the user did not.
     """
-    choice = choose(read_candidates(distinct(folders)), by)
+    choice = choose_run(read_candidates(distinct_runs(folders)), by)
     reason = reason or choice.words
     reporter.line(f"{choice.name}: chosen by {reason}")
     for each in choice.runs:
@@ -143,7 +143,7 @@ def _score_tests(candidate: Candidate, chosen: str | None, **about: Any) -> dict
     return evaluate.evaluate_tests(*texts, candidate.evaluation, run.scores, chosen=chosen, **about)
 
 
-def distinct(folders: Sequence[Path]) -> list[Path]:
+def distinct_runs(folders: Sequence[Path]) -> list[Path]:
     """The folders, each once, by whatever names it was given."""
     first_named = {os.path.realpath(folder): folder for folder in reversed(folders)}
     return [folder for folder in dict.fromkeys(folders) if first_named[os.path.realpath(folder)] == folder]
@@ -159,7 +159,7 @@ def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter
         reporter: receives messages.
     """
     for stage in ("translate", "evaluate"):
-        if stage in stages(recipe):
+        if stage in stages_of_recipe(recipe):
             run_stage(recipe, stage, command=command, reporter=reporter)
     return run_folder(recipe)
 
@@ -198,7 +198,7 @@ def read_candidates(folders: Sequence[Path]) -> list[Candidate]:
     return list(by_name.values())
 
 
-def choose(candidates: Sequence[Candidate], by: str | None = None) -> Selection:
+def choose_run(candidates: Sequence[Candidate], by: str | None = None) -> Selection:
     """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
     the mean counts, and all are chosen.
 
@@ -269,7 +269,7 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
         own: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
     looker = ledger.looker_of(run.model, "", ledger.FINAL)
-    entries = [] if looker is None else ledger.looks(looker.root)
+    entries = [] if looker is None else ledger.read_looks(looker.root)
     for name, texts in texts_of_tests(run).items():
         looked = (each for each in ledger.select_texts(entries, texts) if each.chosen.startswith(ledger.FINAL))
         before = [each for each in looked if each.model != own]

@@ -43,7 +43,7 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
         ledger.LedgerEntry(texts, name, model, names, chosen, seen=seen)
         for name, texts in texts_of_tests(first).items()
     ]
-    before = ledger.looks(looker.root)
+    before = ledger.read_looks(looker.root)
     known = {(each.texts, each.model, each.seen) for each in before}
     ledger.append_entries(
         looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter

@@ -12,7 +12,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, Score, lower_is_better
 
-NAMES: Mapping[str, str] = {
+METRIC_NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
     "chrf": "chrF",
     "chrf++": "chrF++",
@@ -77,10 +77,10 @@ def label(name: str, signature: str = "") -> str:
     """
     if name == "meteor" and f"|{NO_WORDNET_SIGNATURE}" in signature:
         return "METEOR exact+stem"
-    return NAMES.get(name, name) + (" ↓" if lower_is_better(name, signature) else "")
+    return METRIC_NAMES.get(name, name) + (" ↓" if lower_is_better(name, signature) else "")
 
 
-def render(
+def render_report(
     title: str,
     evaluations: Sequence[Evaluation],
     *,

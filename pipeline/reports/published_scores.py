@@ -8,14 +8,21 @@ from typing import Any
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
-from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
+from tfm.pipeline.reports.evaluation_report import mean_tables, render_report, score_rows
 from tfm.pipeline.reports.evaluation_tables import tables_of
-from tfm.pipeline.reports.training_curves import read_metrics, svg
+from tfm.pipeline.reports.training_curves import curves_svg, read_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, segment_scores
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
-from tfm.pipeline.scoring.ledger import EvaluatedModel, LedgerEntry, append_entries, describe_looks, looks, select_texts
+from tfm.pipeline.scoring.ledger import (
+    EvaluatedModel,
+    LedgerEntry,
+    append_entries,
+    describe_looks,
+    read_looks,
+    select_texts,
+)
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
@@ -60,7 +67,7 @@ def published_scores(
             )  # first: no kill hides a look whose scores are published
             _write_scores(draft, content, _report_page(plan, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
-        show(evaluations, reporter)
+        show_scores(evaluations, reporter)
         _warn_of_repeats(seen, reporter)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return content
@@ -80,7 +87,7 @@ def shown_scores(
         The content that scores.json would have.
     """
     seen = record_test_use(evaluations, looker, reporter)
-    show(evaluations, reporter)
+    show_scores(evaluations, reporter)
     _warn_of_repeats(seen, reporter)
     return as_json(evaluations)
 
@@ -124,7 +131,7 @@ def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -
     """
     if looker is None:
         return {}
-    before = looks(looker.root)
+    before = read_looks(looker.root)
     return {
         look.test: f"this test set was scored {describe_looks(select_texts([*before, look], look.texts))}"
         for look in _record_looks(evaluations, looker)
@@ -144,7 +151,7 @@ def _warn_of_repeats(seen: Mapping[str, str], reporter: Reporter) -> None:
         reporter.line(f"{name}: {words}")
 
 
-def show(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+def show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     """The tables of scores, and a few samples of the main test set."""
     _show_scores(evaluations, reporter)
     for sample in evaluations[0].shown:
@@ -169,10 +176,10 @@ def _report_page(
 ) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     title = f"Evaluation: {evaluations[0].name}"
-    return render(
+    return render_report(
         title,
         evaluations,
-        curves=svg(metrics) if metrics else None,
+        curves=curves_svg(metrics) if metrics else None,
         inputs=plan.inputs,
         looks=seen,
         commands=list(commands_of(plan.config)),

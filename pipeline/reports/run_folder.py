@@ -51,7 +51,7 @@ def is_run(folder: Path) -> bool:
     return not (folder / NAME).exists() and any(holds)
 
 
-def overview(folder: Path) -> list[Part]:
+def describe_run(folder: Path) -> list[Part]:
     """Every artifact and training in the folder of a run, verified, in the order of the stages."""
     found: dict[str, Manifest | str] = {}
     for place in _artifact_folders(folder):

@@ -17,9 +17,9 @@ from typing import Any
 from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
-from tfm.pipeline.artifacts.canonical_json import flatten
+from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.reports.training_curves import points, read_metrics
+from tfm.pipeline.reports.training_curves import curve_points, read_metrics
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -109,7 +109,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
         if metrics := metrics_of(run, model, notes):
             figures |= _training_speed(metrics, model)
             curve = _loss_curve(metrics, model)
-    return RunSummary(name, model, dict(flatten(config)), figures, curve, notes, run)
+    return RunSummary(name, model, dict(flatten_keys(config)), figures, curve, notes, run)
 
 
 def _changed_settings(model: Manifest) -> list[str]:
@@ -289,7 +289,7 @@ def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) 
     is of before manifests knew that, one whose figures agree with the model's."""
     if (known := model.figures.get("metrics_sha256")) is not None:
         return sha256(file.read_bytes()).hexdigest() == str(known)
-    steps, losses = points(lines, "valid", "loss")
+    steps, losses = curve_points(lines, "valid", "loss")
     if not steps or steps[-1] != model.figures.get("updates"):
         return False
     validated = dict(zip(steps, losses, strict=True))
@@ -302,8 +302,8 @@ def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) 
 def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bool:
     """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
     and nothing but updates comes in between."""
-    steps, clock = points(lines, "train", "seconds")
-    validated, taken = points(lines, "valid", "seconds")
+    steps, clock = curve_points(lines, "train", "seconds")
+    validated, taken = curve_points(lines, "valid", "seconds")
     total = _get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
@@ -313,8 +313,8 @@ def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bo
 
 def _training_clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
-    steps, seconds = points(metrics, "train", "seconds")
-    validated, taken = points(metrics, "valid", "seconds")
+    steps, seconds = curve_points(metrics, "train", "seconds")
+    validated, taken = curve_points(metrics, "valid", "seconds")
     updates, total = (_get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
     end = int(updates)
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
@@ -329,7 +329,7 @@ def _training_clock(metrics: Sequence[Mapping[str, object]], model: Manifest) ->
 def _training_speed(metrics: Sequence[Mapping[str, object]], model: Manifest) -> dict[str, Score]:
     """Predicted tokens a second over all updates."""
     steps, seconds = _training_clock(metrics, model)
-    rates = dict(zip(*points(metrics, "train", "tokens_per_second"), strict=True))
+    rates = dict(zip(*curve_points(metrics, "train", "tokens_per_second"), strict=True))
     spans = [(step, end - begin) for step, (begin, end) in zip(steps[1:], pairwise(seconds), strict=True)]
     counted = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
     if not counted:
@@ -346,5 +346,5 @@ def _loss_curve(metrics: Sequence[Mapping[str, object]], model: Manifest) -> Cur
     """Validation loss over updates and seconds."""
     import numpy as np
 
-    steps, losses = points(metrics, "valid", "loss")
+    steps, losses = curve_points(metrics, "valid", "loss")
     return Curve(steps, [float(each) for each in np.interp(steps, *_training_clock(metrics, model))], losses)

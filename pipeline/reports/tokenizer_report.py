@@ -93,7 +93,7 @@ def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
     }
 
 
-def show(
+def show_measures(
     tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideMeasure], where: str, reporter: Reporter
 ) -> None:
     """Show tables of the tokenizers of all sides.

@@ -62,12 +62,12 @@ def read_metrics(file: Path) -> list[dict[str, object]]:
     return [line for line in lines if isinstance(line, dict)]
 
 
-def draw(metrics: Sequence[Mapping[str, object]], file: Path) -> None:
+def draw_curves(metrics: Sequence[Mapping[str, object]], file: Path) -> None:
     """Draw the curves of `metrics` (lines of metrics.jsonl) into RUN/training/curves.svg, whole at every moment."""
-    replace_text(file, svg(metrics), root=file.parent.parent)
+    replace_text(file, curves_svg(metrics), root=file.parent.parent)
 
 
-def svg(metrics: Sequence[Mapping[str, object]]) -> str:
+def curves_svg(metrics: Sequence[Mapping[str, object]]) -> str:
     """The curves of `metrics` as an SVG document: the same lines give the same bytes, whatever the day."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib
@@ -88,7 +88,7 @@ def svg(metrics: Sequence[Mapping[str, object]]) -> str:
 
 def _validation_panels(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
     """The panels of validation: which figures there are differs from task to task."""
-    there_are = [(title, lines) for title, lines in _OPTIONAL_PANELS.items() if points(metrics, *lines[0][1:])[0]]
+    there_are = [(title, lines) for title, lines in _OPTIONAL_PANELS.items() if curve_points(metrics, *lines[0][1:])[0]]
     return there_are[:2] or list(_OPTIONAL_PANELS.items())[:2]
 
 
@@ -100,7 +100,7 @@ def _draw_panel(
 
     drawn = 0
     for label, event, key in lines:
-        steps, values = points(metrics, event, key)
+        steps, values = curve_points(metrics, event, key)
         if steps:
             marker = "." if event == "valid" else ""
             axes.plot(steps, values, label=label, color=_COLOURS[label], marker=marker, linewidth=1.3)
@@ -119,7 +119,7 @@ def _draw_panel(
         axes.text(0.5, 0.5, "no figures yet", transform=axes.transAxes, ha="center", color="#777777")
 
 
-def points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tuple[list[int], list[float]]:
+def curve_points(metrics: Sequence[Mapping[str, object]], event: str, key: str) -> tuple[list[int], list[float]]:
     """Return steps and values of one curve; a value that is missing or not finite leaves a gap, not an error.
 
     Args:

@@ -28,7 +28,7 @@ def num_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def processor() -> dict[str, str | None]:
+def describe_processor() -> dict[str, str | None]:
     """The name of the CPU (cpu), and those of `RELEVANT_FLAGS` that it has (instructions); None if unknown."""
     try:
         if platform.system() == "Darwin":

@@ -20,7 +20,7 @@ STAT = Path("/proc/stat")
 CGROUP = Path("/sys/fs/cgroup")
 SECONDS_OF_START = 0.3
 SECONDS_OF_WATCH = 2.0
-SPARE = 0.25
+MIN_IDLE_SHARE = 0.25
 """Share of one processor: with more than that idle there is room."""
 CONTENTION_THRESHOLD = 0.45
 """Share of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
@@ -55,7 +55,7 @@ def cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def read() -> CpuSample | None:
+def read_cpu_sample() -> CpuSample | None:
     """Read the clocks; None where the system does not tell."""
     try:
         lines = STAT.read_text("ascii").splitlines()
@@ -74,7 +74,7 @@ def load_between(before: CpuSample, after: CpuSample) -> Load:
     return Load(busy, max(busy - own, 0.0))
 
 
-def quota(folder: Path | None = None) -> float:
+def cpu_quota(folder: Path | None = None) -> float:
     """The number of processors' time that a container may take."""
     folder = folder or CGROUP
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
@@ -103,13 +103,13 @@ def choose_num_threads(device: torch.device) -> int:
     ours = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
         return ours
-    processors, of_container = num_processors(), quota()
+    processors, of_container = num_processors(), cpu_quota()
     limit = min(ours, available_threads(0.0, processors, of_container))
     if device.type != "cpu" or limit == 1:
         return limit
-    before = read()
+    before = read_cpu_sample()
     time.sleep(SECONDS_OF_START)
-    after = read()
+    after = read_cpu_sample()
     if before is None or after is None:
         return limit
     return min(limit, available_threads(load_between(before, after).others, processors, of_container))
@@ -131,21 +131,21 @@ class LoadWatch:
         self.threads, self._tell, self._seconds = threads, tell, seconds
         self.waits = PassiveWaiting()
         self._said = False
-        self._before = read() if threads > 1 else None
+        self._before = read_cpu_sample() if threads > 1 else None
         self._next = math.inf if self._before is None else self._before.clock + seconds
 
     def __call__(self) -> None:
         """Compare the load with that of the last look, if the time between two looks has passed."""
         if time.monotonic() < self._next:
             return
-        before, self._before = self._before, read()
+        before, self._before = self._before, read_cpu_sample()
         if before is None or self._before is None:
             self._next = math.inf
             return
         self._next = self._before.clock + self._seconds
         load, processors = load_between(before, self._before), num_processors()
-        full = load.busy > processors - SPARE or self.waits.on  # threads that sleep leave some of it idle
-        room = max(1, int(min(quota(), processors - load.others)))
+        full = load.busy > processors - MIN_IDLE_SHARE or self.waits.on  # threads that sleep leave some of it idle
+        room = max(1, int(min(cpu_quota(), processors - load.others)))
         crowded = load.others > CONTENTION_THRESHOLD and full and room < self.threads
         if crowded and not self._said:
             self._said = True

@@ -213,7 +213,7 @@ def line_of(of: ScoredItem) -> dict[str, Any]:
     return {**of.item.row, "log_probs": list(of.log_probs), "pieces": list(of.pieces), **alone}
 
 
-def rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
+def score_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
     """The table of a set, from its JSON: a row for each rule, then one for each category."""
     parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, found), *found["categories"].items()]
     return [
@@ -233,7 +233,7 @@ def rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
 COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
 
 
-def warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
+def input_warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
     """Messages to the user on how the items were read."""
     said, of = [], f"of {len(items):,} contexts"
     if told.cut:

@@ -22,7 +22,7 @@ from tfm.pipeline.runtime.progress import Reporter
 
 NAME = "ledger.jsonl"
 FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
-JOINT = "+"  # between the digests of a fingerprint
+JOINT_RUN_MARK = "+"  # between the digests of a fingerprint
 RUN_SEPARATOR = ", "  # seeds of one recipe, which look together
 MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
 _KEPT_BESIDE = ("training", "dataset", "scores", "translations")
@@ -71,7 +71,7 @@ class EvaluatedModel:
         return LedgerEntry(texts, test, self.model, self.run, self.chosen, seen=seen)
 
 
-def fingerprint(texts: Iterable[str]) -> str:
+def texts_fingerprint(texts: Iterable[str]) -> str:
     """Two sha256, in hex, of the (first) references of a test set, whatever white space surrounds their words: of the
     lines as they are, and of the lines sorted, since in another order they are the same test set.
 
@@ -79,17 +79,17 @@ def fingerprint(texts: Iterable[str]) -> str:
     times have the first alone; `are_same_texts` knows both.
     """
     lines = [" ".join(text.split()).encode("utf-8", "surrogatepass") + b"\n" for text in texts]
-    return JOINT.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
+    return JOINT_RUN_MARK.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
 
 
 def are_same_texts(one: str | None, other: str | None) -> bool:
     """Whether two fingerprints are of the same lines, in whatever order where both have that part."""
-    return one == other or bool({*(one or "").split(JOINT)} & {*(other or "").split(JOINT)} - {""})
+    return one == other or bool({*(one or "").split(JOINT_RUN_MARK)} & {*(other or "").split(JOINT_RUN_MARK)} - {""})
 
 
 def fingerprint_of_pairs(sources: Sequence[str], targets: Sequence[str]) -> str:
     """Fingerprint of the targets, which are the references; of texts that have but one side, of that side."""
-    return fingerprint(targets if any(targets) else sources)
+    return texts_fingerprint(targets if any(targets) else sources)
 
 
 def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
@@ -160,7 +160,7 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
         reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {reason}")
 
 
-def looks(root: Path) -> list[LedgerEntry]:
+def read_looks(root: Path) -> list[LedgerEntry]:
     """All looks in the ledger of `root`, in the order of their entries; none if there is no ledger that can be read.
 
     A line that a crash has left unfinished is passed over: its scores were never shown.

@@ -50,7 +50,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
+class LikelihoodCounts:
     """Numbers of units by which the log probability of a corpus is divided.
 
     Args:
@@ -74,7 +74,7 @@ class Counts:
     num_long: int = 0  # references that are left out, as they exceed the model's length
 
 
-def perplexity_scores(log_prob: float, counts: Counts, vocab_size: int) -> dict[str, Score]:
+def perplexity_scores(log_prob: float, counts: LikelihoodCounts, vocab_size: int) -> dict[str, Score]:
     """Compute exp(-log p / tokens), exp(-log p / words) and -log2 p / characters, from one sum over the corpus.
 
     The end token is a token, but no word and no character. By word and by character, models of different vocabularies
@@ -164,7 +164,7 @@ def perplexity(
             f"no reference has a perplexity: {num_empty} are empty, {num_long} exceed the model's {limit} pieces"
         )
     _warn_of_lengths(num_empty, num_long, limit, reporter)
-    counts = Counts(
+    counts = LikelihoodCounts(
         num_references=num_references(references),
         num_segments=len(pairs),
         num_tokens=sum(pair.num_pieces for pair in pairs),

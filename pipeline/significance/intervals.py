@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tfm.pipeline.scoring.alternative_scores import share_interval
-from tfm.pipeline.significance.resampling import interval
+from tfm.pipeline.significance.resampling import percentile_interval
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
 
@@ -78,4 +78,4 @@ def _percentile_interval(num_segments: int, drawn: Array) -> Interval:
         return INFINITE, None, None
     if np.ptp(drawn) <= ROUNDING * np.abs(drawn).max():
         return ALL_ALIKE, None, None
-    return None, *interval(drawn)
+    return None, *percentile_interval(drawn)

@@ -11,8 +11,8 @@ from tfm.pipeline.significance.intervals import difference_interval, score_inter
 from tfm.pipeline.significance.resampling import (
     RESAMPLES,
     TRIALS,
-    bootstrap,
     bootstrap_p,
+    bootstrap_scores,
     randomisation_p,
     seed_of_tests,
 )
@@ -113,7 +113,7 @@ def compare_systems(
     for row in (row for system in systems for row in np.flatnonzero(~np.isfinite(system.rows).all(-1))):
         raise DataError(f"line {row + 1} has no finite number of a metric: its systems cannot be compared")
     baseline, seed = systems[0], seed_of_tests()
-    scores = bootstrap(systems, resamples=resamples, seed=seed)
+    scores = bootstrap_scores(systems, resamples=resamples, seed=seed)
     results = []
     for place, (system, drawn) in enumerate(zip(systems, scores, strict=True)):
         with np.errstate(invalid="ignore"):  # two infinite perplexities

@@ -33,7 +33,9 @@ def seed_of_tests() -> int | None:
     return int(text)
 
 
-def bootstrap(systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = SEED) -> Array:
+def bootstrap_scores(
+    systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = SEED
+) -> Array:
     """Score test sets drawn with replacement, each the same for all systems.
 
     Efron 1979; for paired systems Koehn 2004. A resample has as many segments as the test set.
@@ -69,7 +71,7 @@ def bootstrap_p(baseline: SegmentStatistics, system: SegmentStatistics, differen
     return (exceeding + 1) / (len(sizes) + 1)
 
 
-def interval(scores: Array) -> tuple[float, float]:
+def percentile_interval(scores: Array) -> tuple[float, float]:
     """The 2.5th and 97.5th percentile of bootstrap scores, the two whose half distance sacrebleu prints after ±."""
     ordered = np.sort(scores)
     tail = len(ordered) // 40

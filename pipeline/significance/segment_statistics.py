@@ -92,7 +92,9 @@ def segment_statistics(
     if name.startswith("rouge"):
         column = ("", "recall", "precision").index(part)
         return [
-            means([100 * triple[column] for triple in rouge_of_segments(name, hypotheses, references, config)])
+            mean_statistics(
+                [100 * triple[column] for triple in rouge_of_segments(name, hypotheses, references, config)]
+            )
             for hypotheses in systems
         ]
     if name == ENTITY_F1:
@@ -102,12 +104,12 @@ def segment_statistics(
     return [SEGMENT_STATISTICS[metric](hypotheses, references, config) for hypotheses in systems]
 
 
-def means(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
+def mean_statistics(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
     """Statistics of a score that is the mean of one number a segment: METEOR, CIDEr-D, an external metric, ratings."""
-    return ratios(values, [1.0] * len(values), higher_is_better=higher_is_better)
+    return ratio_statistics(values, [1.0] * len(values), higher_is_better=higher_is_better)
 
 
-def ratios(
+def ratio_statistics(
     parts: Sequence[float], wholes: Sequence[float], *, scale: float = 1.0, higher_is_better: bool = True
 ) -> SegmentStatistics:
     """Statistics of a score that is scale * sum(parts) / sum(wholes), and 0 where the wholes are.
@@ -123,7 +125,7 @@ def ratios(
     )
 
 
-def perplexities(log_probs: Sequence[float | None], units: Sequence[int | None]) -> SegmentStatistics:
+def perplexity_statistics(log_probs: Sequence[float | None], units: Sequence[int | None]) -> SegmentStatistics:
     """Statistics of exp(-sum log p / sum of units), the units being pieces (with end tokens) or words.
 
     A segment whose log probability is None was left out of the perplexity.
@@ -163,7 +165,7 @@ def _sacrebleu_scores(metric: SacrebleuMetric, sums: Array) -> Array:
 def _meteor_statistics(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
-    return means([100 * value for value in meteor_of_segments(hypotheses, references, config)])
+    return mean_statistics([100 * value for value in meteor_of_segments(hypotheses, references, config)])
 
 
 def _cider_d(
@@ -171,14 +173,14 @@ def _cider_d(
 ) -> SegmentStatistics:
     """Statistics of CIDEr-D as a mean with the document frequencies of all segments: resamples keep the weights."""
     segments = references_of_segments(references)
-    return means(cider_d_of_segments(hypotheses, segments, document_frequencies(segments)))
+    return mean_statistics(cider_d_of_segments(hypotheses, segments, document_frequencies(segments)))
 
 
 def _exact_match(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     right = exact_matches(hypotheses, references, config)
-    return replace(ratios(right, [1.0] * len(right), scale=100), is_share=True)
+    return replace(ratio_statistics(right, [1.0] * len(right), scale=100), is_share=True)
 
 
 def _accuracy_statistics(
@@ -187,7 +189,7 @@ def _accuracy_statistics(
     lines = [label_pairs([one], [other], config) for one, other in zip(hypotheses, references[0], strict=True)]
     right = [sum(given == wanted for given, wanted in pairs) for pairs in lines]
     counts = [len(pairs) for pairs in lines]
-    return replace(ratios(right, counts, scale=100), is_share=max(counts, default=0) == 1)
+    return replace(ratio_statistics(right, counts, scale=100), is_share=max(counts, default=0) == 1)
 
 
 def _error_rate(
@@ -196,7 +198,7 @@ def _error_rate(
     """Edits and units by segment; each is a share where every segment has one unit, which is right or wrong."""
     edits, units = zip(*edits_and_units(name, hypotheses, references, config), strict=True)
     is_share = {*units} == {1} and {*edits} <= {0, 1}
-    return replace(ratios(edits, units, scale=100, higher_is_better=False), is_share=is_share)
+    return replace(ratio_statistics(edits, units, scale=100, higher_is_better=False), is_share=is_share)
 
 
 def _entity_statistics(
@@ -208,7 +210,7 @@ def _entity_statistics(
     wholes = {"recall": wanted, "precision": given}.get(part) or [
         (a + b) / 2 for a, b in zip(given, wanted, strict=True)
     ]
-    return ratios(right, wholes, scale=100)
+    return ratio_statistics(right, wholes, scale=100)
 
 
 SEGMENT_STATISTICS: Mapping[

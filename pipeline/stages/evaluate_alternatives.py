@@ -19,15 +19,15 @@ from tfm.pipeline.scoring.alternative_files import (
     is_built_in,
     read_alternatives,
 )
-from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, line_of, rows, warnings
+from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, input_warnings, line_of, score_rows
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
 from tfm.pipeline.scoring.ledger import (
     append_entries,
     describe_looks,
-    fingerprint,
     looker_of_models,
-    looks,
+    read_looks,
     select_texts,
+    texts_fingerprint,
 )
 
 SCORES, LINES = "scores.json", "items.jsonl"
@@ -96,7 +96,7 @@ def evaluate_alternatives(
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
         found = _publish_scores(plan, work, command, reporter)
-    entries = [] if looker is None else looks(looker.root)
+    entries = [] if looker is None else read_looks(looker.root)
     for each in sets:
         if how_often := describe_looks(select_texts(entries, _texts_fingerprint(each, kind))):
             reporter.line(f"{each.name}: this test set was scored {how_often}")
@@ -107,7 +107,7 @@ def _texts_fingerprint(of: AlternativeSet, kind: Kind) -> str:
     """A set as the ledger knows it: by its right texts, as a test set by its references; those of questions, which may
     be short and the same elsewhere, with their contexts."""
     contexts = [item.context if kind == "choices" else "" for item in of.items]
-    return fingerprint(
+    return texts_fingerprint(
         f"{before} {item.alternatives[item.answer]}" for before, item in zip(contexts, of.items, strict=True)
     )
 
@@ -155,7 +155,7 @@ def _score_sets(
     found, lines = [], []
     for each in sets:
         scored, told = score_alternatives(loaded, each, kind, reporter)
-        for warning in warnings(told, each.items):
+        for warning in input_warnings(told, each.items):
             reporter.warn(f"{each.name}: {warning}")
         found.append(as_json(each, kind, scored, told))
         lines += [{"set": each.name, **line_of(item)} for item in scored]
@@ -165,6 +165,6 @@ def _score_sets(
 def _show_scores(found: Mapping[str, Any], reporter: Reporter) -> None:
     for each in found["sets"]:
         title = f"{each['name']}: {each['count']:,} {TITLES[found['kind']]}"
-        reporter.table(title, COLUMNS, rows(each))
+        reporter.table(title, COLUMNS, score_rows(each))
         for rule, why in each["missing"].items():
             reporter.line(f"  {rule} is left out: {why}")

@@ -19,7 +19,7 @@ from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publis
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show, show_clusters
+from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show_clusters, show_measures
 from tfm.pipeline.runtime.progress import Reporter, showing_time
 from tfm.tokenizer.config import FOREIGN_KEYS, GROWTH_KEYS, LEARNING_KEYS, SOURCE_KEYS, TARGET_KEYS, TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
@@ -318,7 +318,7 @@ def _write_tokenizers(
     draft.figures["held_out"] = where
     for side, tokenizer in tokenizers.items():
         draft.figures[side] = figures_of(tokenizer, measures[side])
-    show(tokenizers, measures, where, reporter)
+    show_measures(tokenizers, measures, where, reporter)
 
 
 def _text_lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:

@@ -26,7 +26,7 @@ KEYS_UNUSED_IN_VALIDATION = (
     *("forbidden", "forced"),
 )
 
-READS: Mapping[str, tuple[str, ...]] = {
+METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "bleu": ("bleu_tokenize", "lowercase"),
     **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),
     **dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), ("rouge_tokenize", "rouge_stemmer")),
@@ -111,7 +111,7 @@ def _scores_of_validation(
 
     Models of that time thus stay fresh, and a tokenizer that "auto" finds is as good as its name.
     """
-    used = {key for name in metrics for key in READS.get(name, ())}
+    used = {key for name in metrics for key in METRIC_SETTINGS.get(name, ())}
     parts = evaluation.model_dump(mode="json", include=used)
     if parts.get("bleu_tokenize") == "auto":
         from tfm.data.dataset.directions import rows_by_direction

@@ -65,7 +65,7 @@ class MaskedLanguageModel(PairTask):
         """-log p and accuracy of all tokens; which of them are hidden together follows from their text."""
         lengths = batch.source_lengths.numpy()
         keys = text_keys(batch.source.cpu().numpy(), lengths)
-        passes = dealt(lengths, keys, self.num_draws)
+        passes = deal_positions(lengths, keys, self.num_draws)
         return total(
             [_mask_counts(model, batch, chosen, keys) for chosen in passes if len(chosen) or chosen is passes[0]]
         )
@@ -100,7 +100,7 @@ def chosen_at_random(lengths: Ints, keys: Keys) -> Ints:
     return found
 
 
-def dealt(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
+def deal_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
     """The places that each of some passes chooses: of each text about as many, so that each token is chosen once.
 
     Args:

@@ -13,7 +13,7 @@ from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext, check_sources
 
-FILL = 128
+TOKENS_MULTIPLE = 128
 
 
 class Translation(PairTask):
@@ -58,7 +58,11 @@ class Translation(PairTask):
 
 def flat_rows(context: TaskContext) -> int | None:
     """The number of rows a side that every flat batch has: the budget, and room for filler."""
-    return None if context.config.layout == "padded" else -(-(context.batch_tokens + 1) // FILL) * FILL
+    return (
+        None
+        if context.config.layout == "padded"
+        else -(-(context.batch_tokens + 1) // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
+    )
 
 
 def real_rows(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.data.errors import validation_problem
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.artifacts.canonical_json import flatten
+from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.artifacts.compatibility import check_image_shape, check_source_tokenizer, check_tokenizer, have_images
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
@@ -49,8 +49,8 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
         given, own = encoder_of(given), {*own, "decoder", "tie"}
     may_differ = {*own, *TASK_KEYS, *(() if given.positions == "learned" else ("max_length",))}
-    there = dict(flatten(given.model_dump()))
-    for key, value in flatten(model.model_dump(exclude_unset=True)):
+    there = dict(flatten_keys(given.model_dump()))
+    for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
             raise RecipeError(
                 f"model.{key} = {value!r} is not that of {first.path}, from which training starts "

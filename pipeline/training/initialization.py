@@ -44,7 +44,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
         num_found = load_word_vectors(
-            table, tokenizer, find_vectors(place, side, table.embedding_dim, words(tokenizer))
+            table, tokenizer, find_vectors(place, side, table.embedding_dim, word_pieces(tokenizer))
         )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
@@ -138,7 +138,7 @@ def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: weight for name, weight in named.items() if name.partition(".")[0] in ENCODER}
 
 
-def words(tokenizer: Tokenizer) -> set[str]:
+def word_pieces(tokenizer: Tokenizer) -> set[str]:
     """Return the spellings of a vocabulary's pieces, without the space before a word."""
     return {tokenizer.surface(number).strip() for number in range(len(SPECIALS), tokenizer.vocab_size)}
 

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.files import naming_path, raise_cannot_write, replac
 from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.training_curves import draw
+from tfm.pipeline.reports.training_curves import draw_curves
 
 Figures = Mapping[str, Any]
 SECONDS_BETWEEN_CURVES = 30.0
@@ -107,5 +107,5 @@ class Curves:
 
     def __call__(self) -> None:
         if time.monotonic() - self._drawn >= SECONDS_BETWEEN_CURVES:
-            draw(self.log.lines, self.file)
+            draw_curves(self.log.lines, self.file)
             self._drawn = time.monotonic()

@@ -24,7 +24,7 @@ from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_be
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
-from tfm.pipeline.reports.training_curves import draw
+from tfm.pipeline.reports.training_curves import draw_curves
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.distributed import World, init_world
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error
@@ -96,7 +96,7 @@ def make_model(
             trainer.stop, trainer.gradients.helpers = stop, helpers
             trainer.run()
         if world.is_main_process:
-            draw(trainer.log.lines, session.folder / "curves.svg")
+            draw_curves(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
 
 

@@ -76,7 +76,7 @@ def _set_ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
         )
 
 
-def slices(results: Results, parameters: Sequence[Parameter]) -> str:
+def slice_plot(results: Results, parameters: Sequence[Parameter]) -> str:
     """Draw for each key the figure of every finished trial over its value."""
     able = list(parameters[:MAX_SLICES])
     rows = -(-len(able) // 3)
@@ -157,7 +157,7 @@ def _axis_marks(parameter: Parameter) -> list[tuple[str, float]]:
     ]
 
 
-def importance(results: Results) -> str:
+def importance_plot(results: Results) -> str:
     """Draw the importance of each key as SVG."""
     ordered = sorted(results.importances.items(), key=lambda item: item[1])
 

@@ -32,7 +32,7 @@ PAIRED_TEST = (
 )
 
 
-def paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
+def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
     """Return the text in which a paper reports how its hyperparameters were chosen.
 
     Args:
@@ -106,7 +106,7 @@ def _describe_condition(parameter: Parameter) -> str:
     return f" (only if {' and '.join(f'{key} = {value}' for key, value in parameter.only_if)})"
 
 
-def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
+def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
     """Return the whole page as HTML.
 
     Args:
@@ -114,15 +114,15 @@ def page(config: SearchConfig, parameters: Sequence[Parameter], results: Results
         parameters: the space of the search.
         results: the results of the search.
     """
-    parts = [f"<p>{as_html(paragraph(config, parameters, results))}</p>"]
+    parts = [f"<p>{as_html(methods_paragraph(config, parameters, results))}</p>"]
     if results.ranked:
         pictures = {
             "The best so far": plots.best_so_far(results),
             "Every trial through its settings": plots.parallel_coordinates(results, parameters),
-            "Each key by itself": plots.slices(results, parameters),
+            "Each key by itself": plots.slice_plot(results, parameters),
         }
         if results.importances:
-            pictures["What matters (fANOVA)"] = plots.importance(results)
+            pictures["What matters (fANOVA)"] = plots.importance_plot(results)
         parts += [f"<h2>{title}</h2><figure>{picture}</figure>" for title, picture in pictures.items()]
     parts.append(f"<h2>Trials</h2>{_trials_table(parameters, results)}")
     return frame_page(f"Search: {config.name}", "\n".join(parts))

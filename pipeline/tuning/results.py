@@ -68,7 +68,7 @@ class Results:
         }
 
 
-def results(trials: Trials) -> Results:
+def summarize_trials(trials: Trials) -> Results:
     """The results so far."""
     found = tuple(map(_trial_result, trials.all()))
     by_number = {each.number: each for each in found}

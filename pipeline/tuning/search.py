@@ -32,8 +32,8 @@ from tfm.pipeline.training_config import FIGURES
 from tfm.pipeline.tuning.config import SearchConfig, Value, load_search
 from tfm.pipeline.tuning.inputs import check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
-from tfm.pipeline.tuning.report import page
-from tfm.pipeline.tuning.results import Results, results
+from tfm.pipeline.tuning.report import search_page
+from tfm.pipeline.tuning.results import Results, summarize_trials
 from tfm.pipeline.tuning.samplers.registry import check_method
 from tfm.pipeline.tuning.space import Parameter, parameters_of
 from tfm.pipeline.tuning.study import Trials, open_trials
@@ -209,7 +209,7 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         command: the command line, for the manifest.
         reporter: receives messages.
     """
-    found = results(search.trials)
+    found = summarize_trials(search.trials)
     if not found.trials or not _is_writable(search.folder):
         reason = "is read-only" if found.trials else "has no trial yet"
         reporter.line(f"{search.folder}: {reason}, so that no report is written")
@@ -222,12 +222,12 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         seed=search.config.seed,
     )
     with waiting_for(search.folder / ".publish.lock"):  # workers that end together
-        found = results(search.trials)
+        found = summarize_trials(search.trials)
         with publish(plan, command=command) as draft:
             text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
             (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
             (draft.folder / "report.html").write_text(
-                page(search.config, search.trials.parameters, found), encoding="utf-8"
+                search_page(search.config, search.trials.parameters, found), encoding="utf-8"
             )
             draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
@@ -265,7 +265,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         DataError: no trial is finished.
         RecipeError: a ledger says that these tests were scored by --final before, and `again` is false.
     """
-    found = results(search.trials)
+    found = summarize_trials(search.trials)
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best

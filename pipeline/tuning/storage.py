@@ -14,7 +14,7 @@ from tfm.pipeline.tuning.journal import REMEDY, Journal
 
 MAX_ATTEMPTS = 50
 SECONDS_BETWEEN_ATTEMPTS = 0.2
-RACES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
+RACE_MESSAGES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
 """The words, in small letters, in which databases refuse one of several workers that make the tables at one time."""
 
 
@@ -45,7 +45,7 @@ def _open_database(url: str) -> RDBStorage:
         try:
             return RDBStorage(url)
         except Exception as error:
-            if not any(each in str(error).lower() for each in RACES):
+            if not any(each in str(error).lower() for each in RACE_MESSAGES):
                 raise
         time.sleep(SECONDS_BETWEEN_ATTEMPTS)
     return RDBStorage(url)

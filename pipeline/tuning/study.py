@@ -26,7 +26,7 @@ from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.journal import REMEDY, waiting_for
-from tfm.pipeline.tuning.samplers.registry import PRUNERS, sampler
+from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
 from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration
 from tfm.pipeline.tuning.storage import hide_password, raise_storage_errors, storage_at
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF, attributes_of, check_trials
@@ -149,7 +149,7 @@ class Trials:
 
     def _use_samplers_of(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
-        self.study.sampler = sampler(self.config, number)
+        self.study.sampler = make_sampler(self.config, number)
         self.study.pruner = PRUNERS[self.config.pruning]()
 
     def _replay_draws(self, trial: Trial, left: FrozenTrial) -> None:

@@ -148,7 +148,7 @@ def _run_configuration(
         try:
             value, signature = _train_trial(trials, one, account, command, log)
             values.append(value)
-            signatures[one.name] = definition(signature)
+            signatures[one.name] = signature_definition(signature)
         except _TrialPruned:
             return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
         except RecipeError as error:  # what is seen only when the model is built
@@ -163,7 +163,7 @@ def _run_configuration(
     return Outcome(FINISHED, "", math.fsum(values) / len(values))
 
 
-def definition(signature: str) -> str:
+def signature_definition(signature: str) -> str:
     """A signature without what it counts of the texts of a fold."""
     return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS)
 
@@ -306,7 +306,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-BULKY = ("tokenizer", "dataset", "model", "training/checkpoints", "training/tokenizer")
+BULKY_FOLDERS = ("tokenizer", "dataset", "model", "training/checkpoints", "training/tokenizer")
 
 
 def prune_artifacts(trials: Trials) -> None:
@@ -317,5 +317,5 @@ def prune_artifacts(trials: Trials) -> None:
             if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
                 place = trials.place(each.number)
                 for folder in (place, *place.parent.glob(f"{place.name}-*")):
-                    for name in BULKY:
+                    for name in BULKY_FOLDERS:
                         remove_below(trials.folder, folder / name)

@@ -36,7 +36,7 @@ class WorkerJob:
     reporter: Reporter
 
 
-def work(of: WorkerJob) -> None:
+def run_worker(of: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
     done = sum(each.state.is_finished() for each in of.trials.all())
     total = num_trials(of.trials.config.trials, done)

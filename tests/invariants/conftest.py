@@ -19,7 +19,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_curves() -> Iterator[None]:
     """Drawing takes most of such a short run's time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "draw", lambda metrics, file: None)
+        patch.setattr(session, "draw_curves", lambda metrics, file: None)
         yield
 
 

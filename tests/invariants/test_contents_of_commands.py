@@ -163,14 +163,14 @@ def test_files_in_the_words_of_a_command_and_in_its_folders(tmp_path: Path) -> N
     command = (sys.executable, str(place / "word"), f"--file={place}/option", str(place / "folder"), f"m={place}/model")
     metric = ExternalMetric(name="mine", command=(*command, "--none=", "=", "a\udcff=b", "no/such"))
     found = [external.inputs_of([metric])]
-    signatures = {external.signature(metric, [["a"]])}
+    signatures = {external.external_signature(metric, [["a"]])}
     for name in ("word", "option", "folder/below/file", "model/file"):
         twin = tmp_path / f"twin {len(found)}"
         (twin / name).parent.mkdir(parents=True)
         shutil.copy2(other / name, twin / name)
         replace(place, twin)
         found.append(external.inputs_of([metric]))
-        signatures.add(external.signature(metric, [["a"]]))
+        signatures.add(external.external_signature(metric, [["a"]]))
         (changed,) = [key for key in found[-1] if found[-1][key].fingerprint != found[-2][key].fingerprint]
         assert changed == f"external mine: {place / name}"
     assert len(signatures) == 5

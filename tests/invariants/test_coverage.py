@@ -11,13 +11,13 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.alternative_scores import share_interval
 from tfm.pipeline.significance.intervals import MIN_APART, MIN_SEGMENTS, difference_interval, score_interval
 from tfm.pipeline.significance.paired_tests import compare_systems
-from tfm.pipeline.significance.resampling import bootstrap
+from tfm.pipeline.significance.resampling import bootstrap_scores
 from tfm.pipeline.significance.seeds import MIN_SEGMENTS as MIN_SEGMENTS_OF_SEEDS
 from tfm.pipeline.significance.seeds import compare_recipes
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
-    means,
-    perplexities,
+    mean_statistics,
+    perplexity_statistics,
     segment_statistics,
 )
 from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
@@ -27,14 +27,14 @@ Draw = Callable[[np.random.Generator, int], SegmentStatistics]
 
 def perplexity(rng: np.random.Generator, num: int) -> SegmentStatistics:
     words = rng.integers(1, 40, num)
-    return perplexities(list(-words * rng.gamma(4, 0.5, num)), list(map(int, words)))
+    return perplexity_statistics(list(-words * rng.gamma(4, 0.5, num)), list(map(int, words)))
 
 
 SCORES: dict[str, tuple[Draw, float]] = {
-    "normal": (lambda rng, num: means(rng.normal(0, 1, num)), 0.0),
-    "skewed": (lambda rng, num: means(rng.exponential(1, num)), 1.0),
-    "near 0 or 1": (lambda rng, num: means(rng.beta(0.5, 1.5, num)), 0.25),
-    "mostly 0": (lambda rng, num: means(rng.beta(2, 2, num) * (rng.random(num) < 0.2)), 0.1),
+    "normal": (lambda rng, num: mean_statistics(rng.normal(0, 1, num)), 0.0),
+    "skewed": (lambda rng, num: mean_statistics(rng.exponential(1, num)), 1.0),
+    "near 0 or 1": (lambda rng, num: mean_statistics(rng.beta(0.5, 1.5, num)), 0.25),
+    "mostly 0": (lambda rng, num: mean_statistics(rng.beta(2, 2, num) * (rng.random(num) < 0.2)), 0.1),
     "perplexity": (perplexity, float(np.exp(2))),
 }
 """Scores of segments, and what their mean is of all segments there could be."""
@@ -46,7 +46,7 @@ def held(kind: str, num_segments: int, draws: int) -> float:
     rng, found = np.random.default_rng(11), []
     for _ in range(draws):
         system = draw(rng, num_segments)
-        reason, low, high = score_interval(system, bootstrap([system], seed=int(rng.integers(2**31)))[0])
+        reason, low, high = score_interval(system, bootstrap_scores([system], seed=int(rng.integers(2**31)))[0])
         assert reason is None
         assert low is not None
         assert high is not None
@@ -81,7 +81,7 @@ def test_of_fewer_segments_none_is_given(num_segments: int) -> None:
 
 def test_what_does_not_vary_has_no_interval() -> None:
     for value in (0.0, 0.1, 7.0):
-        (found,) = compare_systems([means([value] * MIN_SEGMENTS)], resamples=50)
+        (found,) = compare_systems([mean_statistics([value] * MIN_SEGMENTS)], resamples=50)
         assert (found.low, found.high) == (None, None)
 
 
@@ -91,9 +91,9 @@ def test_macro_f1_of_rare_labels_has_no_interval() -> None:
         said = ["a"] * 90 + ["b"] * (10 + num_rare)
         config = EvaluationConfig(labels="line")
         (system,) = segment_statistics("macro_f1", [["a"] * len(wanted)], [wanted], config)
-        assert (score_interval(system, bootstrap([system], resamples=200)[0])[0] is None) == is_given
+        assert (score_interval(system, bootstrap_scores([system], resamples=200)[0])[0] is None) == is_given
         (system,) = segment_statistics("macro_f1", [said], [wanted], config)
-        assert score_interval(system, bootstrap([system], resamples=200)[0])[0] is None
+        assert score_interval(system, bootstrap_scores([system], resamples=200)[0])[0] is None
 
 
 def test_a_difference_in_few_segments_has_no_interval() -> None:
@@ -102,8 +102,8 @@ def test_a_difference_in_few_segments_has_no_interval() -> None:
     for num_apart, is_given in ((0, False), (MIN_APART - 1, False), (MIN_APART, True)):
         other = one.copy()
         other[:num_apart] += rng.random(num_apart) + 0.1
-        pair = means(one), means(other)
-        drawn = bootstrap(pair, resamples=200)
+        pair = mean_statistics(one), mean_statistics(other)
+        drawn = bootstrap_scores(pair, resamples=200)
         reason, low, high = difference_interval(*pair, drawn[1] - drawn[0])
         assert (reason is None) == (low is not None) == (high is not None) == is_given
 
@@ -169,7 +169,7 @@ def test_intervals_of_tags_and_of_labels_hold_them(num_segments: int) -> None:
         system = tags(rng)[0]
         rows = system.rows[rng.integers(0, SEGMENTS, num_segments)]
         small = SegmentStatistics(rows, system.score)
-        _, low, high = score_interval(small, bootstrap([small])[0])
+        _, low, high = score_interval(small, bootstrap_scores([small])[0])
         assert low is not None
         assert high is not None
         found.append(low <= system.value <= high)
@@ -189,7 +189,7 @@ def test_two_seeds_each_hold_the_level(parts: tuple[float, float]) -> None:
 @pytest.mark.parametrize("num_segments", [2, MIN_SEGMENTS_OF_SEEDS - 1, MIN_SEGMENTS_OF_SEEDS])
 def test_few_seeds_or_segments_are_not_tested(seeds: int, num_segments: int) -> None:
     rng = np.random.default_rng(5)
-    recipes = [[means(rng.normal(0, 1, num_segments)) for _ in range(seeds)] for _ in range(2)]
+    recipes = [[mean_statistics(rng.normal(0, 1, num_segments)) for _ in range(seeds)] for _ in range(2)]
     first, second = compare_recipes(recipes)
     assert first.versus is None
     assert (second.versus is not None) == (seeds > 1 and num_segments >= MIN_SEGMENTS_OF_SEEDS)

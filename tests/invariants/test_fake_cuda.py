@@ -109,7 +109,7 @@ WAITS_BESIDES = {
         "copy to the CPU in word_vectors.WordVectorTask._predictions.<locals>.keys_of_predictions",
         "copy to the CPU in word_vectors.noise_words",
         "copy to the CPU in word_vectors.noise_words.<locals>.<genexpr>",
-        "copy to the device in word_vectors.NegativeSampling._scores",
+        "copy to the device in word_vectors.NegativeSampling._noise_scores",
     },
 }
 """Where an update waits but for its loss: where the size of what is computed depends on values."""

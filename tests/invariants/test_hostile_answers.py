@@ -24,10 +24,10 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Answer
 from tfm.pipeline.judging.campaign import Campaign, Kind, read_campaign, write_campaign
-from tfm.pipeline.judging.findings import analyze
-from tfm.pipeline.judging.findings_tables import tables
+from tfm.pipeline.judging.findings import analyze_answers
+from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.forms.pearmut import campaign_id
-from tfm.pipeline.judging.forms.spreadsheet import as_table
+from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 
 pytestmark = pytest.mark.promise("hostile")
@@ -68,8 +68,8 @@ def scored(campaign: Campaign, answers: Sequence[Answer]) -> None:
     """All that is said of answers can be computed and shown."""
     if not any(answer.item.counts for answer in answers):
         return
-    found = analyze(campaign, answers)
-    assert tables(found)
+    found = analyze_answers(campaign, answers)
+    assert tables_of_findings(found)
     json.dumps(found.as_json(), allow_nan=False)
 
 
@@ -139,7 +139,9 @@ def test_logs_of_pearmut(judged: Judged, tmp_path: Path, every: int) -> None:
 @pytest.mark.parametrize("separator", [",", ";"])
 def test_tables(judged: Judged, tmp_path: Path, separator: str, every: int) -> None:
     campaign, _ = judged
-    head, *rows = csv.reader(io.StringIO(as_table(campaign, campaign.judges[0]).removeprefix("\ufeff"), newline=""))
+    head, *rows = csv.reader(
+        io.StringIO(make_spreadsheet(campaign, campaign.judges[0]).removeprefix("\ufeff"), newline="")
+    )
     filled = [[cell or ("x" if campaign.kind in ("pairwise", "best") else "3") for cell in row] for row in rows[:4]]
     wrong = tmp_path / "wrong.csv"
     for table in islice(_wrong_tables([head, *filled]), None, None, every):

@@ -16,7 +16,7 @@ from tests.peak_memory import peak_of
 from tests.quick import third, thirds
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
-from tfm.pipeline.model_io.huggingface.registry import IMPORTED
+from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 
 pytestmark = pytest.mark.promise("hostile")
 SECONDS = 20.0
@@ -24,7 +24,7 @@ MEMORY = 1536 * 2**20
 Record = Callable[[str, object], None]
 KIN = {"M2M100ForConditionalGeneration": "pre-norm", "MBartForConditionalGeneration": "pre-norm"}
 """What a class that is imported alone is made of here: a folder of a class whose files have the same keys."""
-NAMES = [each.name for each in IMPORTED]
+NAMES = [each.name for each in IMPORT_CLASSES]
 OWN = {class_name for class_name, _ in KINDS.values()}
 """Classes whose folders here could be imported."""
 REASONS = ("a width of", "has no place in ours", "its positions are", "do not fit", "it has no", "must divide")

@@ -17,8 +17,8 @@ from tests import hostile
 from tests.hostile_json import VALUES, variants
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.report import page
-from tfm.pipeline.tuning.results import equally_good_trials, results
+from tfm.pipeline.tuning.report import search_page
+from tfm.pipeline.tuning.results import equally_good_trials, summarize_trials
 from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
 from tfm.pipeline.tuning.study import Trials, open_trials
 
@@ -63,10 +63,10 @@ def searched(folder: Path, url: str | None = None) -> Trials:
 
 def used(trials: Trials, *, with_page: bool = False) -> None:
     """What a search does with its trials: it reports them, and goes on with the next."""
-    found = results(trials)
+    found = summarize_trials(trials)
     json.dumps(found.as_json(), allow_nan=False)
     if with_page:  # its pictures take a second
-        page(trials.config, trials.parameters, found)
+        search_page(trials.config, trials.parameters, found)
     trials.stop_reason()
     with trials.claim() as mine:
         if mine is not None:
@@ -202,7 +202,8 @@ def test_figures_of_other_trainings_or_beyond_their_squares(tmp_path: Path) -> N
     with pytest.raises(DataError, match=r"trial 0: values: has 1 figures; its trainings are 5"):
         other.all()
     best, far = (
-        replace(results(trials).trials[0], values=(value, 2e307, 9e306, 8e307, 1e307)) for value in (1e307, 1.7e308)
+        replace(summarize_trials(trials).trials[0], values=(value, 2e307, 9e306, 8e307, 1e307))
+        for value in (1e307, 1.7e308)
     )
     for folds in (None, 5):
         assert equally_good_trials([best, far], "perplexity", folds) == [best, far]
@@ -278,7 +279,7 @@ def test_a_search_is_read_where_nothing_can_be_written(tmp_path: Path) -> None:
     before = journal.read_bytes()
     (tmp_path / "s").chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
-        assert len(results(opened(tmp_path / "s")).trials) == 3
+        assert len(summarize_trials(opened(tmp_path / "s")).trials) == 3
     finally:
         (tmp_path / "s").chmod(stat.S_IRWXU)
     assert journal.read_bytes() == before

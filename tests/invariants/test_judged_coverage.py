@@ -19,7 +19,7 @@ from tfm.pipeline.judging.statistics.minimums import (
     MIN_ERROR_SEGMENTS,
     MIN_SEGMENTS,
 )
-from tfm.pipeline.judging.statistics.preferences import Preference, strengths
+from tfm.pipeline.judging.statistics.preferences import Preference, bradley_terry_strengths
 from tfm.pipeline.judging.statistics.ratings import Judgment, mean_of
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ def strength_panel(odds: float) -> Panel:
     def drawn(rng: np.random.Generator) -> tuple[Ends, float]:
         won = rng.random(MIN_SEGMENTS) < odds / (1 + odds)
         rows = [Preference("a", str(line), "x", "y", float(each)) for line, each in enumerate(won)]
-        found = next(each for each in strengths(rows, ["x", "y"]) if each.system == "x")
+        found = next(each for each in bradley_terry_strengths(rows, ["x", "y"]) if each.system == "x")
         return (found.low, found.high), float(np.log(odds)) / 2
 
     return drawn

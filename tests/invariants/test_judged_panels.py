@@ -12,11 +12,11 @@ from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import Kind
-from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze
-from tfm.pipeline.judging.findings_tables import tables
+from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze_answers
+from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metric_correlation import add_correlations, references_of
-from tfm.pipeline.judging.statistics.careless import JudgeStats, verdicts
+from tfm.pipeline.judging.statistics.careless import JudgeStats, judge_verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
@@ -58,7 +58,7 @@ def findings(folder: Path, kind: Kind, judges: list[str], segments: int, each: i
     wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, SYSTEMS))
     files = panel.answer(campaign, [JUDGES[name] for name in judges], folder, seed)
-    return analyze(campaign, read_answers(campaign, files))
+    return analyze_answers(campaign, read_answers(campaign, files))
 
 
 def check_ranks(found: Findings) -> None:
@@ -100,7 +100,7 @@ def check(folder: Path, kind: Kind, judges: list[str], segments: int, each: int 
     config = EvaluationConfig(metrics=("chrf", "rouge1", "exact_match"))
     found = add_correlations(found, references_of(found.campaign), config)
     json.dumps(found.as_json(), allow_nan=False)
-    assert all(row for table in tables(found) for row in table.rows)
+    assert all(row for table in tables_of_findings(found) for row in table.rows)
     for scale in found.scales:
         for mean in (one for system in scale.systems for one in (system.mean, system.z) if one is not None):
             assert mean.low is None or mean.high is None or mean.low < mean.high
@@ -148,5 +148,5 @@ def test_verdicts_on_any_values(values: list[list[float]]) -> None:
         for line, value in enumerate(row)
     ]
     conducts = [JudgeStats(f"judge-{number}", 12, 12) for number in range(len(values))]
-    for verdict in verdicts(conducts, given_):
+    for verdict in judge_verdicts(conducts, given_):
         assert verdict.correlation is None or -1 - 1e-9 <= verdict.correlation <= 1 + 1e-9

@@ -29,7 +29,9 @@ def _quick() -> Iterator[None]:
     """Drawing curves and waiting for the disk take most of the time of such short runs; what is written stays."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
-        patch.setattr(training_curves, "svg", lambda metrics: f"<svg>{[line.get('loss') for line in metrics]}</svg>")
+        patch.setattr(
+            training_curves, "curves_svg", lambda metrics: f"<svg>{[line.get('loss') for line in metrics]}</svg>"
+        )
         yield
 
 

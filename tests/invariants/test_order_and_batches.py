@@ -19,7 +19,7 @@ from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import SUPPORTED_TASKS, Architecture, StackConfig
-from tfm.pipeline.attention_page.head_statistics import measure
+from tfm.pipeline.attention_page.head_statistics import measure_heads
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import teacher_forcing
@@ -231,7 +231,7 @@ def test_recorded_attention_does_not_see_other_sentences(tmp_path: Path) -> None
     for file, part in zip(files, (lines[::-1], lines[:9], lines[9:]), strict=True):
         file.write_text("\n".join(part) + "\n", encoding="utf-8")
     whole, parts = (
-        measure(loaded, some, DecodingConfig(), NullReporter()).as_json() for some in (files[:1], files[1:])
+        measure_heads(loaded, some, DecodingConfig(), NullReporter()).as_json() for some in (files[:1], files[1:])
     )
     assert_same(numbers(whole), numbers(parts))
 

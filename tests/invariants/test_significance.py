@@ -14,9 +14,9 @@ from tfm.pipeline.significance.paired_tests import Difference, compare_systems
 from tfm.pipeline.significance.seeds import SeedDifference, compare_recipes
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
-    means,
-    perplexities,
-    ratios,
+    mean_statistics,
+    perplexity_statistics,
+    ratio_statistics,
     segment_statistics,
 )
 
@@ -33,14 +33,14 @@ def continuous(rng: np.random.Generator, shift: float = 0.0, num_segments: int =
     """A score as METEOR's: segments are hard or easy for both systems; the system's scores are `shift` higher."""
     shared = rng.normal(0, 1, num_segments)
     one, other = (shared + rng.normal(0, NOISE, num_segments) for _ in range(2))
-    return means(one), means(other + shift)
+    return mean_statistics(one), mean_statistics(other + shift)
 
 
 def exact_match(rng: np.random.Generator) -> Pair:
     """A score of two values, with ties."""
     share = rng.beta(1, 1, SEGMENTS)
     one, other = (100.0 * (rng.random(SEGMENTS) < share) for _ in range(2))
-    return means(one), means(other)
+    return mean_statistics(one), mean_statistics(other)
 
 
 def perplexity(rng: np.random.Generator) -> Pair:
@@ -48,7 +48,7 @@ def perplexity(rng: np.random.Generator) -> Pair:
     words = rng.integers(1, 40, SEGMENTS)
     shared = words * rng.gamma(4, 0.5, SEGMENTS)
     one, other = (shared + rng.normal(0, 0.8, SEGMENTS) * np.sqrt(words) for _ in range(2))
-    return tuple(perplexities(list(-each), list(map(int, words))) for each in (one, other))  # type: ignore[return-value]
+    return tuple(perplexity_statistics(list(-each), list(map(int, words))) for each in (one, other))  # type: ignore[return-value]
 
 
 def tags(rng: np.random.Generator) -> Pair:
@@ -56,7 +56,7 @@ def tags(rng: np.random.Generator) -> Pair:
     words = rng.integers(1, 40, SEGMENTS)
     share = rng.beta(8, 2, SEGMENTS)
     one, other = (rng.binomial(words, share) for _ in range(2))
-    return ratios(list(one), list(words), scale=100), ratios(list(other), list(words), scale=100)
+    return ratio_statistics(list(one), list(words), scale=100), ratio_statistics(list(other), list(words), scale=100)
 
 
 def plain_bleu(sums: Array) -> Array:
@@ -187,7 +187,7 @@ def recipe(
 ) -> list[SegmentStatistics]:
     """Runs of one recipe: what each part adds to a segment's score, the part of seed and segment being 1."""
     of_all = shared + shift + rng.normal(0, of_recipe, len(shared))
-    return [means(of_all + rng.normal(0, of_seeds) + rng.normal(0, 1, len(shared))) for _ in range(num_seeds)]
+    return [mean_statistics(of_all + rng.normal(0, of_seeds) + rng.normal(0, 1, len(shared))) for _ in range(num_seeds)]
 
 
 def over_seeds(

@@ -42,8 +42,8 @@ def score(
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.judging.answer_files import read_answers
     from tfm.pipeline.judging.campaign import read_campaign
-    from tfm.pipeline.judging.findings import analyze
-    from tfm.pipeline.judging.findings_tables import tables
+    from tfm.pipeline.judging.findings import analyze_answers
+    from tfm.pipeline.judging.findings_tables import tables_of_findings
     from tfm.pipeline.judging.metric_correlation import (
         METRICS,
         add_correlations,
@@ -56,7 +56,7 @@ def score(
     asked = read_campaign(campaign)
     references = references_of(asked) if reference is None else references_from(asked, reference)
     config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
-    found = analyze(asked, read_answers(asked, files, partial=True), without or ())
+    found = analyze_answers(asked, read_answers(asked, files, partial=True), without or ())
     noted, notes = noted_metrics(run or (), texts_of(found))
     reporter, num = make_reporter(), len(noted) + (len(config.metrics) if references else 0)
     with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
@@ -66,7 +66,7 @@ def score(
         print_json(found.as_json(), indent=2)
     else:
         out = make_reporter(tables_on_stdout=True)
-        for each in tables(found):
+        for each in tables_of_findings(found):
             out.table(each.title, each.columns, each.rows)
     for note in (*found.notes, *notes):
         reporter.warn(note)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import IO_ERROR, Device, Sets, argv, reject_flags
+from tfm.cli.options import IO_ERROR, Device, Sets, command_line, reject_flags
 from tfm.cli.streams import print_json
 from tfm.pipeline.errors import TfmError
 
@@ -60,7 +60,7 @@ def run(
         return
     loaded = load_recipes(recipes, sets or (), flags, several)
     reporter, scores = make_reporter(), make_reporter(tables_on_stdout=True)
-    failed = run_recipes(loaded, keep_going=keep_going, command=argv(), reporter=reporter, scores=scores)
+    failed = run_recipes(loaded, keep_going=keep_going, command=command_line(), reporter=reporter, scores=scores)
     _raise_failures(failed, len(loaded))
 
 
@@ -88,7 +88,7 @@ def _cross_validate(
 
     by_name = load_folds(files, folds, sets, flags, seeds)
     every = [fold for each in by_name.values() for fold in each]
-    failed = run_recipes(every, keep_going=keep_going, command=argv(), reporter=make_reporter(), only=STAGES)
+    failed = run_recipes(every, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=STAGES)
     whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}
     if rank_and_size()[0] == 0:
         found = [read_folds(name, each) for name, each in whole.items()]
@@ -96,13 +96,15 @@ def _cross_validate(
             print_json([to_jsonable(each.as_json()) for each in found], indent=1)
         else:
             for each in found:
-                make_reporter(tables_on_stdout=True).table(f"{each.name}: validation of {folds} folds", *table(each))
+                make_reporter(tables_on_stdout=True).table(
+                    f"{each.name}: validation of {folds} folds", *folds_table(each)
+                )
         for each in found:
             _say_definitions(each)
     _raise_failures(failed, len(every))
 
 
-def table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
+def folds_table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
     """A row a fold, then the mean ± standard deviation."""
     rows = [
         [

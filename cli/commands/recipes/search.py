@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Sets, argv
+from tfm.cli.options import Sets, command_line
 from tfm.cli.streams import print_json
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
@@ -67,7 +67,7 @@ def search(
         raise typer.BadParameter("is for --final", param_hint="--again")
     try:
         from tfm.pipeline.tuning.search import open_search, publish_results, train_best
-        from tfm.pipeline.tuning.worker import WorkerJob, run_workers, work
+        from tfm.pipeline.tuning.worker import WorkerJob, run_worker, run_workers
     except ModuleNotFoundError as error:
         if error.name not in ("optuna", "sklearn"):
             raise
@@ -77,7 +77,7 @@ def search(
     reporter = make_reporter(tables_on_stdout=not as_json)
     found = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
     if not report and not final:
-        job = WorkerJob(found.trials, found.base, found.sets, argv(), reporter)
+        job = WorkerJob(found.trials, found.base, found.sets, command_line(), reporter)
         if found.config.method == "grid":
             reporter.line(f"grid: {len(found.trials.all()):,} configurations")
         if workers > 1:
@@ -85,14 +85,14 @@ def search(
                 os.environ[STORAGE] = storage
             run_workers(job, workers, _worker_command(sys.argv[1:]))
         else:
-            work(job)
+            run_worker(job)
     if final:
-        train_best(found, argv(), reporter, again=again)
-    results = publish_results(found, argv(), reporter)
+        train_best(found, command_line(), reporter, again=again)
+    results = publish_results(found, command_line(), reporter)
     if as_json:
         print_json(results.as_json(), indent=1)
     else:
-        columns, rows = table(results)
+        columns, rows = trials_table(results)
         num = len(results.trials)
         reporter.table(f"{found.config.name}: {num} trials, the best {order_words(num)}", columns, rows)
 
@@ -115,7 +115,7 @@ def order_words(num_trials: int) -> str:
     return "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
 
 
-def table(results: "Results") -> tuple[list[str], list[list[str]]]:
+def trials_table(results: "Results") -> tuple[list[str], list[list[str]]]:
     """The best trials, those without a figure last."""
     rest = [each for each in results.trials if each.value is None]
     keys = list(dict.fromkeys(key for each in results.trials for key in each.configuration))

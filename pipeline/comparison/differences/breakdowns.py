@@ -108,13 +108,15 @@ def breakdown_by_ngram_order(systems: Sequence[Segments], config: EvaluationConf
     bleu = make_bleu(resolve_tokenizer(config, systems[0].references))
     columns: list[Any] = [references_for_sacrebleu(each.references) for each in systems]
     scores: list[Any] = [bleu.corpus_score(each.hypotheses, of) for each, of in zip(systems, columns, strict=True)]
-    rows = [Row(f"{n + 1}-grams", None, [percent(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)]
+    rows = [
+        Row(f"{n + 1}-grams", None, [percentage(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)
+    ]
     rows.append(Row("brevity penalty", None, [100 * float(each.bp) for each in scores]))
-    rows.append(Row("length ratio", None, [percent(each.sys_len, each.ref_len) for each in scores]))
+    rows.append(Row("length ratio", None, [percentage(each.sys_len, each.ref_len) for each in scores]))
     return Breakdown("What BLEU is made of, in percent", "part", "", rows)
 
 
-def percent(part: int, whole: int) -> float | None:
+def percentage(part: int, whole: int) -> float | None:
     """A share in 0..100; None of nothing."""
     return 100 * part / whole if whole else None
 

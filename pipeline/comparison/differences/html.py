@@ -30,19 +30,26 @@ def test_section(found: Differences) -> list[str]:
 def _breakdown_table(found: Breakdown, columns: Sequence[str]) -> str:
     """The baseline's figure and, of each other system, its own, the difference, and a bar of that."""
     counted = any(row.count is not None for row in found.rows)
-    heads = [head(found.rows_are), *([head(found.counts_are, True)] if counted else [])]
+    heads = [heading_cell(found.rows_are), *([heading_cell(found.counts_are, True)] if counted else [])]
     heads.append(f'<th class="number">{bdi(columns[0])}</th>')
     for name in columns[1:]:
-        heads += [f'<th class="number">{bdi(name)}</th>', head("difference", True), "<th></th>"]
+        heads += [f'<th class="number">{bdi(name)}</th>', heading_cell("difference", True), "<th></th>"]
     scale = max(
         [MIN_SCALE, *(abs(each) for row in found.rows for each in _differences_from_first(row) if each is not None)]
     )
     rows = []
     for row in found.rows:
-        cells = [cell(row.name, False), *([cell("" if row.count is None else f"{row.count:,}")] if counted else [])]
-        cells.append(cell(_format_value(row.values[0])))
+        cells = [
+            table_cell(row.name, False),
+            *([table_cell("" if row.count is None else f"{row.count:,}")] if counted else []),
+        ]
+        cells.append(table_cell(_format_value(row.values[0])))
         for value, apart in zip(row.values[1:], _differences_from_first(row), strict=True):
-            cells += [cell(_format_value(value)), cell(_format_value(apart, "+")), _difference_bar(apart, scale)]
+            cells += [
+                table_cell(_format_value(value)),
+                table_cell(_format_value(apart, "+")),
+                _difference_bar(apart, scale),
+            ]
         rows.append(cells)
     return table_box(found.title, heads, rows)
 
@@ -119,12 +126,12 @@ def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *,
     )
 
 
-def head(text: str, number: bool = False) -> str:
+def heading_cell(text: str, number: bool = False) -> str:
     """The heading of a column."""
     return f"<th{NUMBER if number else ''}>{as_html(text)}</th>"
 
 
-def cell(text: str, number: bool = True, best: bool = False) -> str:
+def table_cell(text: str, number: bool = True, best: bool = False) -> str:
     """Return the cell of a number, to the right, or of a text.
 
     Args:

@@ -70,7 +70,9 @@ class TrainingWords:
     split: Split
 
 
-def differences(rows: Mapping[str, Sequence[System]], baseline: RunSummary, reporter: Reporter) -> list[Differences]:
+def find_differences(
+    rows: Mapping[str, Sequence[System]], baseline: RunSummary, reporter: Reporter
+) -> list[Differences]:
     """Find the differences on each test set of the baseline, the main one first.
 
     Figures are means over the runs of a system, which are scored as the first run of the baseline was. Runs that were

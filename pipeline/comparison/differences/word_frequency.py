@@ -14,7 +14,7 @@ import regex
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split
 from tfm.pipeline.artifacts.artifact import Input, read_artifact
-from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row, percent
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row, percentage
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -101,9 +101,9 @@ def breakdown_by_training_frequency(
     """
     tallies = [_count_matches(each, counts, split) for each in systems]
     figures: Mapping[str, Callable[[int, int, int], float | None]] = {
-        "F1": lambda right, given, wanted: percent(2 * right, given + wanted),
-        "precision": lambda right, given, wanted: percent(right, given),
-        "recall": lambda right, given, wanted: percent(right, wanted),
+        "F1": lambda right, given, wanted: percentage(2 * right, given + wanted),
+        "precision": lambda right, given, wanted: percentage(right, given),
+        "recall": lambda right, given, wanted: percentage(right, wanted),
     }
     tables = []
     for figure, compute in figures.items():

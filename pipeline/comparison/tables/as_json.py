@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import Row
-from tfm.pipeline.comparison.tables.columns import signature
+from tfm.pipeline.comparison.tables.columns import metric_signature
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.ledger import num_looks
 from tfm.pipeline.significance.human_agreement_table import SOURCE, Agreement
@@ -99,7 +99,7 @@ def _tests_json(
     }
     if measured.versus is None:
         return interval
-    people = people_agree(metric, signature(found, metric), measured.versus.difference)
+    people = people_agree(metric, metric_signature(found, metric), measured.versus.difference)
     return {**interval, "versus": _difference_json(measured.versus, people)}
 
 

@@ -83,7 +83,7 @@ def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
     return names
 
 
-def table(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: Shown) -> list[Column]:
+def comparison_columns(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: Shown) -> list[Column]:
     """Return the columns of a row for each run, or for several seeds of it, without insignificant columns.
 
     Args:
@@ -158,10 +158,10 @@ def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
 
 def heading(found: Comparison, metric: str) -> str:
     """The name of a metric of the main test set."""
-    return label(metric, signature(found, metric))
+    return label(metric, metric_signature(found, metric))
 
 
-def signature(found: Comparison, metric: str) -> str:
+def metric_signature(found: Comparison, metric: str) -> str:
     """The signature of a metric of the main test set, of the first run that has it."""
     figures = (run.figures.get(f"test.{metric}") for run in (*found.baseline.runs, *found.runs))
     return next((figure.signature for figure in figures if figure is not None), "")
@@ -237,7 +237,7 @@ def _format_value(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+def difference_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each test against the baseline, by row and metric.
 
     Args:
@@ -265,7 +265,7 @@ def differences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> l
     ]
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUES]
-    people = [people_agree(metric, signature(found, metric), each.difference) for _, metric, each in lines]
+    people = [people_agree(metric, metric_signature(found, metric), each.difference) for _, metric, each in lines]
     columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
     return [column for column in columns if column in shown_always or any(c.text != EMPTY_CELL for c in column.cells)]

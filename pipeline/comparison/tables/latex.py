@@ -9,11 +9,11 @@ from tfm.pipeline.comparison.tables.columns import (
     NOT_COMPARABLE,
     SIGNIFICANT_MARK,
     Cell,
+    metric_signature,
     name_of,
     score_columns,
-    signature,
 )
-from tfm.pipeline.comparison.tables.legend import legend
+from tfm.pipeline.comparison.tables.legend import legend_sentences
 
 ESCAPED = {
     "\\": r"\textbackslash{}",
@@ -56,11 +56,11 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     ]
     about = f"Scores on {tested.test}" if tested.test else "Scores"
     size = f" ({tested.num_segments:,} segments)" if tested.num_segments else ""
-    sentences = [f"{about}{size}, the best in bold", *legend(found, tested, metrics, columns)]
+    sentences = [f"{about}{size}, the best in bold", *legend_sentences(found, tested, metrics, columns)]
     return "\n".join(
         [
             "% \\usepackage{booktabs}",
-            *(f"% {metric}: {printable(signature(found, metric))}" for metric in metrics),
+            *(f"% {metric}: {printable(metric_signature(found, metric))}" for metric in metrics),
             f"% tests: {'|'.join(f'{name}:{value}' for name, value in settings_of_tests().items())}",
             r"\begin{table}",
             r"  \centering",

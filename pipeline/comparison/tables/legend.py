@@ -5,19 +5,21 @@ from collections.abc import Sequence
 from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, SIGNIFICANT_MARK, Column, signature
+from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, SIGNIFICANT_MARK, Column, metric_signature
 from tfm.pipeline.significance.holm import LEVEL
 from tfm.pipeline.significance.human_agreement_table import SOURCE
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
 from tfm.pipeline.significance.seeds import SeedDifference
 
-PEOPLE = (
+PEOPLE_AGREE = (
     f"people agree: how often human judges prefer the same system as the metric, if it differs by this much ({SOURCE})"
 )
 
 
-def legend(found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]) -> list[str]:
+def legend_sentences(
+    found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]
+) -> list[str]:
     """Return a sentence, without full stop, for each kind of mark in some columns, and for scores without interval.
 
     Args:
@@ -43,12 +45,12 @@ def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str])
         metrics: names of metrics.
     """
     shown = (
-        people_agree(metric, signature(found, metric), each.versus.difference)
+        people_agree(metric, metric_signature(found, metric), each.versus.difference)
         for metric in metrics
         for each in _row_estimates(tested, metric)
         if each.versus is not None
     )
-    return [PEOPLE] if any(each is not None for each in shown) else []
+    return [PEOPLE_AGREE] if any(each is not None for each in shown) else []
 
 
 def _row_estimates(tested: Outcome, metric: str) -> list[ScoreEstimate]:

@@ -17,7 +17,7 @@ from tfm.data.errors import DataError, printable
 from tfm.data.scripts import SPACELESS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, Pieces
-from tfm.pipeline.decoding.constraints.spellings import first_alike, pieces_after_words, spellings
+from tfm.pipeline.decoding.constraints.spellings import first_alike, piece_spellings, pieces_after_words
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -72,7 +72,9 @@ class Phrases:
             before: pieces that stand before each hypothesis.
         """
         forbidden = forbidden_pieces(tokenizer, config.forbidden)
-        forbidden = [*dict.fromkeys([*forbidden, *chain(*(spellings(tokenizer, each) for each in config.forbidden))])]
+        forbidden = [
+            *dict.fromkeys([*forbidden, *chain(*(piece_spellings(tokenizer, each) for each in config.forbidden))])
+        ]
         by_text = (pieces_after_words(tokenizer), first_alike(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
             return cls(forbidden, None, (), before, *by_text)

@@ -53,7 +53,7 @@ def first_alike(tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(found)
 
 
-def spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
+def piece_spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
     """The pieces that spell a phrase, wherever it stands as a whole.
 
     AFTER_WORD_ID stands for `pieces_after_words`, and any piece but the last for those that are `first_alike` with it.

@@ -15,7 +15,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 
-GROUP = 32
+GROUP_SENTENCES = 32
 NO_LIMIT = 1 << 62
 
 
@@ -45,7 +45,7 @@ class BatchSlots(Generic[StateT]):
         # for how many pieces a sentence keeps its slot while there are others
         self._max_steps = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._max_steps.min())
-        self._num_free, self._group = 0, min(most, GROUP)
+        self._num_free, self._group = 0, min(most, GROUP_SENTENCES)
         self.sentences, self.state = self._read_group(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
         self._num_read = torch.zeros_like(self.sentences)  # by the rows of each slot, also after its sentence has left

@@ -26,7 +26,7 @@ class Hypothesis:
         return len(self.ids) + 1
 
 
-EMPTY = Hypothesis((), 0.0, 0.0)
+EMPTY_HYPOTHESIS = Hypothesis((), 0.0, 0.0)
 """The translation of a source without pieces. No model is asked."""
 
 

@@ -40,7 +40,7 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
     memory, cache = network.read(source), network.empty_cache()
     for num_pieces in count():
         log_probs, cache = network.step(beams.tokens[0], memory, cache)
-        forbid(log_probs, num_pieces, (min(config.min_length, longest), longest))
+        forbid_early_end(log_probs, num_pieces, (min(config.min_length, longest), longest))
         values, parents, tokens = best_candidates(log_probs, beams.sums[0], 2 * beam)
         divisors = norms[[num_pieces + 1]]
         ends = eos_mask(values, tokens)
@@ -59,7 +59,7 @@ def search_one(network: Transformer, source: Sequence[int], config: DecodingConf
     raise AssertionError  # a hypothesis of the most pieces can but end
 
 
-def forbid(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
+def forbid_early_end(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
     """Give -inf, in place, to every piece that may not come next.
 
     Args:

@@ -20,7 +20,7 @@ from tfm.data.arrays import as_uniform, splitmix64
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.greedy import exact_dtype
-from tfm.pipeline.decoding.search.top_k import largest
+from tfm.pipeline.decoding.search.top_k import largest_values
 
 Keys = npt.NDArray[np.uint64]
 
@@ -37,8 +37,8 @@ class Sampling:
         if config.temperature == 0 or config.top_k == 1:
             best, tokens = log_probs.max(-1)
             return best, tokens
-        drawn = uniforms(self._keys[sentences.clamp(min=0).numpy()], num_pieces.numpy())
-        tokens = draw(log_probs, torch.from_numpy(drawn), config.temperature, config.top_k, config.top_p)
+        drawn = uniform_numbers(self._keys[sentences.clamp(min=0).numpy()], num_pieces.numpy())
+        tokens = draw_tokens(log_probs, torch.from_numpy(drawn), config.temperature, config.top_k, config.top_p)
         return log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
 
 
@@ -53,12 +53,12 @@ def key_of(seed: int, source: Sequence[int], sample: int) -> int:
     return counter_hash(seed, *source, sample)
 
 
-def uniforms(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def uniform_numbers(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return (B,) numbers in [0, 1): hashes of the numbers of each key, and of the step."""
     return as_uniform(splitmix64(keys + steps.astype(np.uint64)))
 
 
-def draw(
+def draw_tokens(
     log_probs: Tensor, uniform: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Tensor:
     """Return the piece (B,) on which each uniform number falls.
@@ -75,7 +75,7 @@ def draw(
     """
     tokens, vocab = None, log_probs.shape[1]
     if top_k is not None or top_p is not None:
-        tokens = largest(log_probs, min(top_k or vocab, vocab))
+        tokens = largest_values(log_probs, min(top_k or vocab, vocab))
         order = log_probs.gather(1, tokens).sort(dim=1, descending=True, stable=True).indices
         tokens = tokens.gather(1, order)
         log_probs = log_probs.gather(1, tokens)

@@ -27,7 +27,7 @@ ANSWER_COLUMNS: Mapping[Kind, Sequence[str]] = {
 """The columns that a judge fills in; what stands before the bracket is their name."""
 
 
-def as_table(campaign: Campaign, judge: Judge) -> str:
+def make_spreadsheet(campaign: Campaign, judge: Judge) -> str:
     """The CSV file (RFC 4180) of a judge, with a byte order mark, by which spreadsheets know UTF-8.
 
     A text that a spreadsheet would take for a formula has an apostrophe before it (OWASP, "CSV Injection").

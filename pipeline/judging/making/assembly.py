@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Check, Item, Judge, Kind, ShownText
 from tfm.pipeline.judging.making.attention_checks import corrupt_text
-from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, full_assignment, interleave
+from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, full_assignment, interleave_items
 from tfm.pipeline.judging.making.texts import segments_of
 from tfm.pipeline.scoring.metrics.references import non_blank
 
@@ -159,7 +159,7 @@ def _one_judge(
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
     checks = _make_checks(wanted, texts, round(wanted.checks * len(firsts)), rng)
     place_of: dict[int, int] = {}
-    for place, (kind, number) in enumerate(interleave(len(firsts), repeats, len(checks), rng)):
+    for place, (kind, number) in enumerate(interleave_items(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
             place_of[number] = place
             yield firsts[number]

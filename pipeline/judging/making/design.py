@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from tfm.pipeline.judging.campaign import Kind
 
-Together: TypeAlias = tuple[int, ...]
+SystemGroup: TypeAlias = tuple[int, ...]
 """The systems, by number, that are shown at once."""
 
 
@@ -17,7 +17,7 @@ class Assignment(NamedTuple):
     """A segment, by its number among the N drawn, and the systems whose texts for it one judge sees."""
 
     segment: int
-    systems: Together
+    systems: SystemGroup
 
 
 def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random) -> list[list[Assignment]]:
@@ -60,7 +60,7 @@ def balanced_assignment(
     return asked
 
 
-def shown_together(kind: Kind, num_systems: int) -> list[Together]:
+def shown_together(kind: Kind, num_systems: int) -> list[SystemGroup]:
     """Which systems are shown at once, in an order after each step of which no system is ahead by more than one."""
     if kind == "best":
         return [tuple(range(num_systems))]
@@ -69,7 +69,7 @@ def shown_together(kind: Kind, num_systems: int) -> list[Together]:
     return [(system,) for system in range(num_systems)]
 
 
-def round_robin_pairs(num_systems: int) -> list[Together]:
+def round_robin_pairs(num_systems: int) -> list[SystemGroup]:
     """All pairs, each once, ordered so that no system is ahead of another by more than one after any of them.
 
     The rounds of a tournament (the circle method). With an odd number every round leaves one system out; then the
@@ -83,7 +83,7 @@ def round_robin_pairs(num_systems: int) -> list[Together]:
             rounds.append([(ring[i], ring[-1 - i]) for i in range(num_systems // 2)])
             turning = [turning[-1], *turning[:-1]]
         return list(chain.from_iterable(rounds))
-    pairs: list[Together] = []
+    pairs: list[SystemGroup] = []
     for cycle in _cyclic_orders(num_systems):
         edges = [(one, other) for one, other in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
         pairs += edges[::2] + edges[1::2]
@@ -100,7 +100,7 @@ def _cyclic_orders(num_systems: int) -> list[list[int]]:
     return [[ring, *((place + turn) % ring for place in zigzag)] for turn in range(ring // 2)]
 
 
-def interleave(firsts: int, repeats: int, checks: int, rng: Random) -> list[tuple[str, int]]:
+def interleave_items(firsts: int, repeats: int, checks: int, rng: Random) -> list[tuple[str, int]]:
     """The order in which a judge meets what is asked: ("first", i), ("repeat", i) of the same i, and ("check", i).
 
     repeats, at most half of the firsts, are drawn from the first half, and come a quarter of the way later or more,

@@ -10,7 +10,7 @@ from tfm.pipeline.judging.campaign import KEY_FILE, Campaign, read_campaign, wri
 from tfm.pipeline.judging.forms.instructions import as_text
 from tfm.pipeline.judging.forms.page import page
 from tfm.pipeline.judging.forms.pearmut import format_pearmut
-from tfm.pipeline.judging.forms.spreadsheet import as_table
+from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
 
 
 def write_folder(campaign: Campaign, folder: Path) -> None:
@@ -22,7 +22,7 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     """
     with raise_cannot_write(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    files = [(folder / name, text) for name, text in forms(campaign)]
+    files = [(folder / name, text) for name, text in judge_forms(campaign)]
     check_no_symlinks(folder, folder / KEY_FILE, *(file for file, _ in files))
     _refuse_another(campaign, folder)
     for file, text in files:
@@ -33,11 +33,11 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
             replace_text(file, text)
 
 
-def forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
+def judge_forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
     """The files that judges may get, by name: none of it says which system wrote a text."""
     for judge in campaign.judges:
         yield f"{judge.name}.html", page(campaign, judge)
-        yield f"{judge.name}.csv", as_table(campaign, judge)
+        yield f"{judge.name}.csv", make_spreadsheet(campaign, judge)
     yield "instructions.txt", as_text(campaign.kind)
     yield "pearmut.json", format_pearmut(campaign)
 

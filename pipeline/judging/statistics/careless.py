@@ -60,7 +60,7 @@ class Verdict:
     reasons: list[str] = field(default_factory=list)
 
 
-def verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> list[Verdict]:
+def judge_verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> list[Verdict]:
     """A verdict on each judge, in the order given; `judgments` are what the judges are compared by.
 
     Correlations come last, the lowest first, and no longer with a judge who was named: careless answers among the

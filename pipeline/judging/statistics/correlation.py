@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE, differ_from_mode, round_to_digits
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate_interval
 from tfm.pipeline.scoring.metrics.references import non_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
@@ -101,7 +101,9 @@ def correlate_units(
     given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
     value = coefficient.plain(given.tolist(), beside.tolist())
     differing = {TOO_ALIKE: [differ_from_mode(round_to_digits(side.tolist())) for side in (given, beside)]}
-    return estimate(value, units, lambda counts: coefficient.of_draws(counts, given, beside), differing, num_draws)
+    return estimate_interval(
+        value, units, lambda counts: coefficient.of_draws(counts, given, beside), differing, num_draws
+    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def metric_scores(
     units = list(texts)
     segments = list(dict.fromkeys(segment for segment, _ in units))
     place = {segment: row for row, segment in enumerate(segments)}
-    wanted = columns([references[segment] for segment in segments])
+    wanted = reference_columns([references[segment] for segment in segments])
     by_unit: dict[Unit, float] = {}
     by_system: dict[str, float] = {}
     for system in dict.fromkeys(system for _, system in units):
@@ -152,7 +154,7 @@ def metric_scores(
     return MetricScores(signature, by_unit, by_system)
 
 
-def columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
+def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
     """References by segment as full lists, "" where a segment has fewer than another."""
     return [list(column) for column in zip_longest(*references, fillvalue="")]
 
@@ -168,7 +170,7 @@ def pair_differences(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[st
     }
 
 
-def correlate(
+def correlate_metric(
     metric: str,
     scores: MetricScores,
     human: Mapping[Unit, float],

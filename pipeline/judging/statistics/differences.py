@@ -14,7 +14,7 @@ from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, mean_o
 from tfm.pipeline.significance.holm import LEVEL, holm
 from tfm.pipeline.significance.intervals import Interval
 from tfm.pipeline.significance.paired_tests import compare_systems
-from tfm.pipeline.significance.segment_statistics import means as statistics_of
+from tfm.pipeline.significance.segment_statistics import mean_statistics as statistics_of
 
 MIN_OVERLAP = 0.5
 """Two systems are compared segment by segment if they share so large a part of the segments of the one with fewer."""
@@ -117,7 +117,7 @@ def permutation_p(a: Sequence[float], b: Sequence[float]) -> float:
     return (count + 1) / (TRIALS + 1)
 
 
-def clusters(systems: Sequence[str], is_better: Callable[[str, str], bool]) -> list[int]:
+def rank_clusters(systems: Sequence[str], is_better: Callable[[str, str], bool]) -> list[int]:
     """The rank cluster of each system, from 1; `systems` has the best first.
 
     A new cluster begins where every system so far is significantly better than every system still to come, as at WMT.

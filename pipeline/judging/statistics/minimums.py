@@ -19,11 +19,11 @@ MIN_DIFFERENCES = 20
 MIN_APART = 10
 """Fewest segments that have another value than the commonest; of a strength, that a system won, and that it lost."""
 TOO_ALIKE = "{} segments have another value than the commonest one, and it needs {}"
-TOO_AGREED = "the judges differ in {} segments, and it needs {}"
+TOO_AGREED_REASON = "the judges differ in {} segments, and it needs {}"
 ONE_SIDED = "{} won in {} segments and lost in {}, and each system needs {} of both"
 SAME_SHARE = "{} has another share of wins than its commonest one in {} segments, and each system needs {} of these"
-UNDEFINED = "the figure itself is not defined"
-DIGITS = 12  # of a value by the largest one: what differs by less does not differ
+UNDEFINED_REASON = "the figure itself is not defined"
+ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does not differ
 
 
 def count_problem(num_segments: int, fewest: int) -> str | None:
@@ -50,4 +50,4 @@ def differ_from_mode(values: Sequence[Hashable]) -> list[bool]:
 def round_to_digits(values: Sequence[float]) -> list[float]:
     """Values to twelve digits of the largest, so that what differs by rounding alone is equal."""
     largest = max(map(abs, values), default=0.0) or 1.0
-    return [round(value / largest, DIGITS) for value in values]
+    return [round(value / largest, ROUNDING_DIGITS) for value in values]

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 PRIOR = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
-BOUNDED = "some systems won every comparison with others, so that the prior alone bounds it"
+BOUNDED_NOTE = "some systems won every comparison with others, so that the prior alone bounds it"
 TOLERANCE = 1e-10
 MAX_ITERATIONS = 100_000
 
@@ -125,7 +125,7 @@ def bradley_terry(wins: Floats, prior: float = PRIOR) -> Floats:
     return logs
 
 
-def strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list[Strength]:
+def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list[Strength]:
     """Bradley and Terry's strength of each system, the strongest first; intervals by 1,000 draws of the segments."""
     segments, counts = win_counts(preferences, systems)
     values = bradley_terry(counts.sum(0))
@@ -156,8 +156,8 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
         met = wins + losses > 0
         varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
         found += [SAME_SHARE.format(system, varied, MIN_APART)] if varied < MIN_APART else []
-    bounded = len(groups(counts.sum(0), systems, "strong")) > 1
-    return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED if bounded else None)
+    bounded = len(connected_groups(counts.sum(0), systems, "strong")) > 1
+    return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED_NOTE if bounded else None)
 
 
 def _includes_system(preference: Preference, system: str) -> bool:
@@ -182,7 +182,7 @@ def sign_tests(preferences: Sequence[Preference], systems: Sequence[str]) -> lis
     return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
 
 
-def groups(wins: Floats, systems: Sequence[str], connection: Literal["weak", "strong"]) -> list[list[str]]:
+def connected_groups(wins: Floats, systems: Sequence[str], connection: Literal["weak", "strong"]) -> list[list[str]]:
     """The systems in groups, by the counts (K, K).
 
     weak: groups that never met, not even through others, so that no order of them follows from the data. strong: more

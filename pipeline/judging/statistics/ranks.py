@@ -5,11 +5,11 @@ An order is by all answers, a test by the segments that two systems share, each 
 
 from collections.abc import Sequence
 
-from tfm.pipeline.judging.statistics.differences import DifferenceTest, clusters
+from tfm.pipeline.judging.statistics.differences import DifferenceTest, rank_clusters
 from tfm.pipeline.judging.statistics.preferences import SignTest
 
 
-def significant(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign: int = 1) -> list[tuple[str, str]]:
+def significant_pairs(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign: int = 1) -> list[tuple[str, str]]:
     """The better and the worse system of each test that is significant after correction.
 
     sign: -1 on a scale of which the lower is the better.
@@ -22,12 +22,14 @@ def significant(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign: int 
     return found
 
 
-def ranks(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
+def rank_ranges(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
     """The rank cluster of each system, from 1: `order` has the best first, `better` is of `significant`."""
-    return clusters(order, lambda before, after: (before, after) in better)
+    return rank_clusters(order, lambda before, after: (before, after) in better)
 
 
-def contradictions(name: str, order: Sequence[str], better: Sequence[tuple[str, str]], by: str, test: str) -> list[str]:
+def contradiction_notes(
+    name: str, order: Sequence[str], better: Sequence[tuple[str, str]], by: str, test: str
+) -> list[str]:
     """Warnings of significant tests that contradict the order of two systems, which then share a rank."""
     return [
         f"{name}: {worse} stands before {one} by {by}, but {test} says that {one} is significantly better: "

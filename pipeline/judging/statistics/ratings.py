@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 
 from tfm.pipeline.judging.statistics.minimums import (
     MIN_SEGMENTS,
-    UNDEFINED,
+    UNDEFINED_REASON,
     alike_problem,
     count_problem,
     values_problem,
@@ -65,7 +65,7 @@ def bootstrap_counts(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]
     return random.multinomial(num_segments, np.full(num_segments, 1 / num_segments), size=num_draws)
 
 
-def estimate(
+def estimate_interval(
     value: float | None,
     units: Sequence[Unit],
     of_draws: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
@@ -79,7 +79,7 @@ def estimate(
     where fewer than MIN_APART differ, or all draws give the same.
     """
     segments = list(dict.fromkeys(segment for segment, _ in units))
-    problem = UNDEFINED if value is None else count_problem(len(segments), MIN_SEGMENTS)
+    problem = UNDEFINED_REASON if value is None else count_problem(len(segments), MIN_SEGMENTS)
     for reason, flags in ((reason, flags) for reason, several in apart.items() for flags in several):
         num_apart = len({segment for (segment, _), flag in zip(units, flags, strict=True) if flag})
         problem = problem or alike_problem(num_apart, reason)
@@ -131,12 +131,12 @@ def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> Mean:
     return Mean(mean, mean - half, mean + half, num)
 
 
-def vary(values: Sequence[float]) -> bool:
+def values_vary(values: Sequence[float]) -> bool:
     """Whether values differ by more than what is lost in rounding."""
     return max(values) - min(values) > ROUNDING * max(map(abs, values))
 
 
-def means(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, Mean]:
+def mean_ratings(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, Mean]:
     """The mean of each system over its segments, each segment by the mean of its judges; intervals as `mean_of`."""
     return {system: mean_of(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()}
 
@@ -152,7 +152,7 @@ def z_scores(judgments: Sequence[Judgment]) -> tuple[list[Judgment], list[str]]:
     scale = {
         judge: (math.fsum(values) / len(values), float(np.std(values, ddof=1)))
         for judge, values in given.items()
-        if vary(values)
+        if values_vary(values)
     }
     scores = []
     for each in judgments:

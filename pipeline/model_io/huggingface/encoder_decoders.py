@@ -28,7 +28,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tfm_keys,
     tie_of,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear, norm
 from tfm.pipeline.tasks.abilities import tasks_that
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
@@ -40,9 +40,9 @@ BEGIN_PIECE_KEY = "begin_in_position"
 MAX_SINUSOIDS = 2**25
 """The most numbers of a table of positions that is compared with sines and cosines."""
 SHARED = "model.shared.weight"
-TABLES = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+EMBEDDING_WEIGHTS = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 BIAS = "final_logits_bias"
-EMBEDS = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
+EMBEDDING_NAMES = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
 
 def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
@@ -53,11 +53,11 @@ def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
         "norm": (norm_placement,),
         "positions": ("none", "sinusoidal", "learned"),
         "activation": tuple(ACTIVATIONS),
-        "tie": ANY,
-        "scale_embedding": ANY,
-        "output_bias": ANY,
-        "embedding_dim": ANY,
-        "pooling": ANY,
+        "tie": ANY_VALUE,
+        "scale_embedding": ANY_VALUE,
+        "output_bias": ANY_VALUE,
+        "embedding_dim": ANY_VALUE,
+        "pooling": ANY_VALUE,
     }
     return SupportedConfig(keys, STANDARD_HEADS, ("encoder", "decoder"))
 
@@ -100,12 +100,12 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     if config.tie == "all":
         yield Weight("source_embedding.table.weight", (SHARED,), columns=order)
     else:
-        for ours, theirs in EMBEDS.items():
+        for ours, theirs in EMBEDDING_NAMES.items():
             yield Weight(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
         yield Weight("output.weight", ("lm_head.weight",), columns=order)
     if config.output_bias:
         yield Weight("output.bias", (BIAS,), as_row=True)
-    for ours, theirs in EMBEDS.items():
+    for ours, theirs in EMBEDDING_NAMES.items():
         if config.embedding_norm:
             yield from norm(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
         if config.positions == "learned":
@@ -143,7 +143,7 @@ def add_positions(config: ModelConfig, found: State) -> State:
         order = deinterleave(config.encoder.dim)
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
-        found |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDS.values()}
+        found |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDDING_NAMES.values()}
     if SHARED not in found:
         found[SHARED] = found["model.encoder.embed_tokens.weight"].clone()
     return found
@@ -160,7 +160,7 @@ def finish_marian(config: ModelConfig, found: State) -> State:
     found = add_positions(config, found)
     begin = found[_target_table_name(found)][BOS_ID]
     found["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
-    for name in {*TABLES} & {*found}:
+    for name in {*EMBEDDING_WEIGHTS} & {*found}:
         found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
     bias = found.get(BIAS, torch.zeros(1, len(found[SHARED]) - 1))
     return found | {BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
@@ -185,7 +185,9 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
     """
     require_setting(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
-    tables = [found[name] for theirs in EMBEDS.values() if (name := f"{theirs}.embed_positions.weight") in found]
+    tables = [
+        found[name] for theirs in EMBEDDING_NAMES.values() if (name := f"{theirs}.embed_positions.weight") in found
+    ]
     for table in tables:
         if table.shape != (length, dim):
             raise ValueError(f"its positions are {tuple(table.shape)}, not {(length, dim)}, as config.json has them")
@@ -194,7 +196,7 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
     expected = sinusoids(dim, length).float()[:, deinterleave(dim)] if tables and not tables[0].is_meta else None
     if expected is None or all(torch.allclose(table, expected, atol=1e-5) for table in tables):
         positions = "sinusoidal"  # a file without tables, or of which only shapes are known, which are the same
-    elif len(tables) < len(EMBEDS):
+    elif len(tables) < len(EMBEDDING_NAMES):
         raise ValueError("it has learned positions of one side alone")
     else:
         positions = "none" if all(map(is_zero, tables)) else "learned"
@@ -208,7 +210,7 @@ def common(settings: Settings, found: State) -> Settings:
         "encoder": _stack_of(settings, "encoder"),
         "decoder": _stack_of(settings, "decoder"),
         "activation": activation_of(settings["activation_function"]),
-        "tie": tie_of(found, *TABLES[1:]),
+        "tie": tie_of(found, *EMBEDDING_WEIGHTS[1:]),
         "scale_embedding": settings["scale_embedding"],
         "output_bias": not is_zero(found[BIAS]),
         "dropout": {
@@ -236,7 +238,7 @@ def shared_tables(found: State) -> State:
     """
     found = dict(found)
     shared = found[SHARED] if SHARED in found else found["model.decoder.embed_tokens.weight"]
-    for name in TABLES:
+    for name in EMBEDDING_WEIGHTS:
         found.setdefault(name, shared)
     rows, bias = len(found["lm_head.weight"]), found.get(BIAS, torch.zeros(1, 0))
     if bias.dim() != 2 or bias.shape[0] != 1 or bias.shape[1] > rows:
@@ -261,7 +263,7 @@ def strip_begin_piece(settings: Settings, found: State) -> State:
     scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
     found[name] = found[name].clone()
     found[name][0] -= found["model.decoder.embed_tokens.weight"][begin] * scale
-    return found | {each: found[each][:-1] for each in TABLES} | {BIAS: found[BIAS][:, :-1]}
+    return found | {each: found[each][:-1] for each in EMBEDDING_WEIGHTS} | {BIAS: found[BIAS][:, :-1]}
 
 
 PEGASUS = HuggingFaceClass(
@@ -274,7 +276,7 @@ PEGASUS = HuggingFaceClass(
     finalize_export=finish_pegasus,
     read=partial(read, norm_placement="pre"),
     prepare_import=prepare_shared_tables,
-    tables=TABLES,
+    tables=EMBEDDING_WEIGHTS,
     bias=BIAS,
 )
 MARIAN = HuggingFaceClass(
@@ -296,6 +298,6 @@ MARIAN = HuggingFaceClass(
     finalize_export=finish_marian,
     read=partial(read, norm_placement="post"),
     prepare_import=strip_begin_piece,
-    tables=TABLES,
+    tables=EMBEDDING_WEIGHTS,
     bias=BIAS,
 )

@@ -17,7 +17,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
-from tfm.pipeline.model_io.huggingface.gpt2 import longest
+from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
 from tfm.pipeline.model_io.huggingface.registry import class_for, unsupported_reason
 from tfm.pipeline.model_io.huggingface.tokenizer_files import are_two_of_marian, write_tokenizer, write_two_of_marian
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -97,7 +97,7 @@ def _generation_config(config: ModelConfig, settings: Settings) -> Settings:
     one of running text at no line's end.
     """
     decoding, can = DecodingConfig(), ABILITIES[config.task]
-    length = 1 + config.max_length if config.architecture == "transformer" else longest(config) + can.translates
+    length = 1 + config.max_length if config.architecture == "transformer" else max_positions(config) + can.translates
     wanted = ("pad_token_id", "decoder_start_token_id")
     asked: Settings = {key: settings[key] for key in wanted if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}

@@ -18,28 +18,28 @@ from tfm.pipeline.model_io.huggingface.classes import (
     task_of,
     tfm_keys,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 
 WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
 (LANGUAGE_MODEL,) = tasks_that(lambda each: each.generates)
-HELD: dict[str, object] = {
+HELD_SETTINGS: dict[str, object] = {
     "architecture": ("decoder_only",),
     "task": tasks_that(lambda each: each.writes),
     "norm": ("pre",),
-    "norm_eps": ANY,
+    "norm_eps": ANY_VALUE,
     "positions": ("none", "sinusoidal", "learned"),
     "activation": tuple(ACTIVATIONS),
-    "tie": ANY,
-    "scale_embedding": ANY,
-    "embedding_dim": ANY,
-    "pooling": ANY,
-    "encoder": ANY,
+    "tie": ANY_VALUE,
+    "scale_embedding": ANY_VALUE,
+    "embedding_dim": ANY_VALUE,
+    "pooling": ANY_VALUE,
+    "encoder": ANY_VALUE,
 }
 
 
-def longest(config: ModelConfig) -> int:
+def max_positions(config: ModelConfig) -> int:
     """The number of positions that a decoder-only model has learned.
 
     A translation stands behind its source, and a model of running text reads windows of `block` pieces.
@@ -79,7 +79,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
     stack = config.decoder
     return {
         "vocab_size": vocab_size,
-        "n_positions": longest(config),
+        "n_positions": max_positions(config),
         "n_embd": stack.dim,
         "n_layer": stack.layers,
         "n_head": stack.heads,
@@ -114,11 +114,11 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
 def finish_export(config: ModelConfig, found: State) -> State:
     """Add positions that are no weights of tfm, and remove those that no training has reached."""
     if config.positions == "learned":
-        found[POSITIONS] = found[POSITIONS][: longest(config)].clone()
+        found[POSITIONS] = found[POSITIONS][: max_positions(config)].clone()
     if config.positions == "sinusoidal":
-        found[POSITIONS] = sinusoids(config.decoder.dim, longest(config)).float()
+        found[POSITIONS] = sinusoids(config.decoder.dim, max_positions(config)).float()
     if config.positions == "none":
-        found[POSITIONS] = torch.zeros(longest(config), config.decoder.dim)
+        found[POSITIONS] = torch.zeros(max_positions(config), config.decoder.dim)
     return scale_input_embedding(config, found, WORDS)
 
 
@@ -164,7 +164,7 @@ GPT2 = HuggingFaceClass(
     name="GPT2LMHeadModel",
     model_type="gpt2",
     pipeline="text-generation",
-    supports=SupportedConfig(HELD, STANDARD_HEADS, ("decoder",)),
+    supports=SupportedConfig(HELD_SETTINGS, STANDARD_HEADS, ("decoder",)),
     settings=settings,
     weights=weights,
     finalize_export=finish_export,

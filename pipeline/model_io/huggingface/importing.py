@@ -22,7 +22,7 @@ from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_texts
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_places, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, Snapshot
-from tfm.pipeline.model_io.huggingface.registry import IMPORTED
+from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces, read_pieces
 from tfm.pipeline.model_io.loaded_model import check_fit, save_network, shapes_of
 from tfm.pipeline.model_io.model_folder import model_folder
@@ -104,7 +104,7 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     settings = received.read_document(CONFIG)
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []
-    known = {each.name: each for each in IMPORTED}
+    known = {each.name: each for each in IMPORT_CLASSES}
     found = next((known[name] for name in names if name in known), None)
     if found is None and ours:
         raise DataError("was made by tfm, and needs no import", file=folder)

@@ -22,16 +22,16 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.gpt2 import (
-    HELD,
+    HELD_SETTINGS,
     LANGUAGE_MODEL,
     OUTPUT,
     add_output,
     is_tied,
-    longest,
+    max_positions,
     scale_input_embedding,
     tables,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -53,7 +53,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
     rope = rope_parameters(config.rotary)
     return {
         "vocab_size": vocab_size,
-        "max_position_embeddings": longest(config),
+        "max_position_embeddings": max_positions(config),
         "hidden_size": stack.dim,
         "intermediate_size": stack.feed_forward_dim,
         "num_hidden_layers": stack.layers,
@@ -179,8 +179,9 @@ LLAMA = HuggingFaceClass(
     model_type="llama",
     pipeline="text-generation",
     supports=SupportedConfig(
-        HELD | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY, "activation": tuple(GATES)},
-        {**STANDARD_HEADS, "key_value_heads": ANY},
+        HELD_SETTINGS
+        | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY_VALUE, "activation": tuple(GATES)},
+        {**STANDARD_HEADS, "key_value_heads": ANY_VALUE},
         ("decoder",),
     ),
     settings=settings,

@@ -11,7 +11,7 @@ import torch
 
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
 from tfm.pipeline.model_io.huggingface.classes import Settings, State, require_setting
-from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDS, PEGASUS, common, shared_tables
+from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDDING_NAMES, PEGASUS, common, shared_tables
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
 from tfm.tokenizer.languages import is_language_token
@@ -100,7 +100,7 @@ def begun_m2m100(settings: Settings, found: State) -> State:
 def begun_mbart(settings: Settings, found: State) -> State:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
     found, longest = shared_tables(found), settings["max_position_embeddings"]
-    rows = dict(zip(EMBEDS.values(), (_length_of(settings), longest), strict=True))
+    rows = dict(zip(EMBEDDING_NAMES.values(), (_length_of(settings), longest), strict=True))
     for theirs, count in rows.items():
         name = f"{theirs}.embed_positions.weight"
         if len(found[name]) != longest + OFFSET:

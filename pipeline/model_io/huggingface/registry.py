@@ -8,20 +8,20 @@ from tfm.pipeline.model_io.huggingface.gpt2 import GPT2
 from tfm.pipeline.model_io.huggingface.llama import LLAMA
 from tfm.pipeline.model_io.huggingface.multilingual import MULTILINGUAL_CLASSES
 
-CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODERS)
+EXPORT_CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODERS)
 """The classes that hold models of tfm; the first that holds a model is taken."""
-IMPORTED = (*CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
+IMPORT_CLASSES = (*EXPORT_CLASSES, *IMPORT_ONLY, *MULTILINGUAL_CLASSES)
 
 
 def class_for(config: ModelConfig) -> HuggingFaceClass | None:
     """Return the class that holds a model; None where none does, for a reason that `unsupported_reason` gives."""
-    return next((each for each in CLASSES if each.supports.unsupported_part(config) is None), None)
+    return next((each for each in EXPORT_CLASSES if each.supports.unsupported_part(config) is None), None)
 
 
 def unsupported_reason(config: ModelConfig) -> str:
     """The part of a model that no class holds: of each class of its architecture, and of its task if there is one, the
     first part that it lacks."""
-    alike = [each for each in CLASSES if config.architecture in each.supports.keys["architecture"]]
+    alike = [each for each in EXPORT_CLASSES if config.architecture in each.supports.keys["architecture"]]
     of_task = [each for each in alike if config.task in each.supports.keys.get("task", ())]
     reasons = {each.name: each.supports.unsupported_part(config) for each in of_task or alike}
     if not reasons:

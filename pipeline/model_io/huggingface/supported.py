@@ -12,14 +12,14 @@ from pydantic import BaseModel
 
 from tfm.model.config import ModelConfig
 
-ANY = object()
+ANY_VALUE = object()
 """Stand-in for the values of a key: the class holds them all, or code beside the table looks at them."""
 
 IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
-    ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY
+    ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY_VALUE
 )
 """Keys of training and use, which change nothing in the result for a text that the model can read."""
-STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY)
+STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY_VALUE)
 """A stack whose heads have keys and values of their own, as wide as dim / heads."""
 
 
@@ -39,7 +39,7 @@ class SupportedConfig:
 
     def unsupported_part(self, config: ModelConfig) -> str | None:
         """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
-        keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY)}
+        keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY_VALUE)}
         if (key := first_unsupported(config, keys)) is not None:
             return f"model.{key}"
         dims = [getattr(config, name).dim for name in self.stacks]
@@ -61,7 +61,7 @@ def first_unsupported(config: BaseModel, held: Mapping[str, Any]) -> str | None:
     default = type(config)()
     for key, value in config:
         values = held.get(key, (getattr(default, key),))
-        if values is not ANY and value not in values:
+        if values is not ANY_VALUE and value not in values:
             return f"{key} = {_format_value(value)}"
     return None
 

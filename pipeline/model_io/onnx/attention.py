@@ -12,7 +12,7 @@ import torch
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
 from tfm.model.attention.relative_positions import Rotary
 from tfm.pipeline.model_io.onnx.graph import Graph
-from tfm.pipeline.model_io.onnx.layers import linear, norm
+from tfm.pipeline.model_io.onnx.layers import add_linear, add_norm
 
 MASK_BIAS = -1e9
 """Added to a logit whose weight shall be 0. Finite, so that a query of padding, which sees nothing, gives numbers."""
@@ -107,14 +107,14 @@ def self_attention(
         The name of the output; the keys and values of past and rows, for the rows after them.
     """
     heads = module.heads
-    projected = linear(graph, module.query_key_value, rows)
+    projected = add_linear(graph, module.query_key_value, rows)
     query, key, value = _split_heads(graph, projected, heads.query, heads.key, heads.value)
-    query, key = norm(graph, module.query_norm, query), norm(graph, module.key_norm, key)
+    query, key = add_norm(graph, module.query_norm, query), add_norm(graph, module.key_norm, key)
     if isinstance(module.positions, Rotary):
         frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
         query, key = (_apply_rotary(graph, each, places.own, frequencies) for each in (query, key))
     seen = KeysValues(key, value).append_to(graph, past)
-    return linear(graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, places.bias)), seen
+    return add_linear(graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, places.bias)), seen
 
 
 def project_memory(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
@@ -125,8 +125,8 @@ def project_memory(graph: Graph, module: CrossAttention, memory: str) -> KeysVal
         module: the layer.
         memory: the name of the memory.
     """
-    key, value = _split_heads(graph, linear(graph, module.key_value, memory), module.heads.key, module.heads.value)
-    return KeysValues(norm(graph, module.key_norm, key), value)
+    key, value = _split_heads(graph, add_linear(graph, module.key_value, memory), module.heads.key, module.heads.value)
+    return KeysValues(add_norm(graph, module.key_norm, key), value)
 
 
 def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: KeysValues, bias: str) -> str:
@@ -142,9 +142,9 @@ def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: Key
     Returns:
         The name of the output.
     """
-    (query,) = _split_heads(graph, linear(graph, module.query, rows), module.heads.query)
-    query = norm(graph, module.query_norm, query)
-    return linear(graph, module.output, _scaled_dot_product_attention(graph, module.heads, query, memory, bias))
+    (query,) = _split_heads(graph, add_linear(graph, module.query, rows), module.heads.query)
+    query = add_norm(graph, module.query_norm, query)
+    return add_linear(graph, module.output, _scaled_dot_product_attention(graph, module.heads, query, memory, bias))
 
 
 def _scaled_dot_product_attention(graph: Graph, heads: Heads, query: str, seen: KeysValues, bias: str) -> str:

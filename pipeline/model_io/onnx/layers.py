@@ -18,7 +18,7 @@ from tfm.pipeline.model_io.onnx.graph import Graph
 Sublayer = Callable[[str], str]
 
 
-def linear(graph: Graph, layer: Any, rows: str) -> str:
+def add_linear(graph: Graph, layer: Any, rows: str) -> str:
     """Add nodes for x W^T + b; x where the layer is the identity.
 
     Args:
@@ -35,7 +35,7 @@ def linear(graph: Graph, layer: Any, rows: str) -> str:
     return product if layer.bias is None else graph.node("Add", product, graph.weight(layer.bias))
 
 
-def norm(graph: Graph, module: nn.Module, rows: str) -> str:
+def add_norm(graph: Graph, module: nn.Module, rows: str) -> str:
     """Add nodes for a norm of rows, or of each head where they are (B, H, T, K).
 
     Args:
@@ -79,7 +79,7 @@ NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
 }
 
 
-def residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> str:
+def add_residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> str:
     """Add nodes for x + f(norm(x)), or norm(x + f(x)).
 
     Args:
@@ -92,8 +92,8 @@ def residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> s
         The name of the output.
     """
     if isinstance(around, PreNorm):
-        return graph.node("Add", rows, sublayer(norm(graph, around.norm, rows)))
-    return norm(graph, around.norm, graph.node("Add", rows, sublayer(rows)))
+        return graph.node("Add", rows, sublayer(add_norm(graph, around.norm, rows)))
+    return add_norm(graph, around.norm, graph.node("Add", rows, sublayer(rows)))
 
 
 def feed_forward(graph: Graph, module: FeedForward, activation: str, rows: str) -> str:
@@ -108,10 +108,10 @@ def feed_forward(graph: Graph, module: FeedForward, activation: str, rows: str) 
     Returns:
         The name of the output.
     """
-    return linear(graph, module.outer, ACTIVATIONS[activation](graph, linear(graph, module.inner, rows)))
+    return add_linear(graph, module.outer, ACTIVATIONS[activation](graph, add_linear(graph, module.inner, rows)))
 
 
-def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
+def add_embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
     """Add nodes for an embedding: ids at positions -> rows (B, T, D).
 
     Args:
@@ -127,11 +127,11 @@ def embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> str:
     rows = graph.node("Gather", graph.weight(table.weight), ids)
     if module.scale != 1:
         rows = graph.node("Mul", rows, graph.floats(module.scale))
-    rows = linear(graph, module.widen, rows)
+    rows = add_linear(graph, module.widen, rows)
     added = POSITIONS[type(module.positions)](module.positions)
     if added is not None:
         rows = graph.node("Add", rows, graph.node("Gather", graph.weight(added), positions))
-    return norm(graph, module.norm, rows)
+    return add_norm(graph, module.norm, rows)
 
 
 POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {

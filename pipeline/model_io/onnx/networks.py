@@ -24,7 +24,14 @@ from tfm.pipeline.model_io.onnx.attention import (
     self_attention,
 )
 from tfm.pipeline.model_io.onnx.graph import Graph, names_of
-from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS, embedding, feed_forward, linear, norm, residual
+from tfm.pipeline.model_io.onnx.layers import (
+    ACTIVATIONS,
+    add_embedding,
+    add_linear,
+    add_norm,
+    add_residual,
+    feed_forward,
+)
 from tfm.pipeline.model_io.onnx.pooling import POOLINGS
 
 IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
@@ -32,7 +39,7 @@ SLICE_END = 2**62
 """The end of a slice that goes on to the end."""
 
 
-def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
+def encoder_graph(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     """Add the encoder: input_ids (B, S), attention_mask (B, S) -> memory.i.key, memory.i.value of each decoder layer.
 
     The keys and values that cross-attention has of a source (B, G, S, K) are computed once, not in every step.
@@ -48,7 +55,7 @@ def encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
         seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
 
 
-def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
+def decoder_graph(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     """Add the decoder: input_ids (B, T), attention_mask, memory.i, past.i -> logits (B, T, V) and present.i.
 
     attention_mask (B, S) is that of the source, memory.i and past.i (B, G, P, K), P >= 0, are those of all layers, and
@@ -66,10 +73,10 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     own, bias = _causal_mask(graph, ids, pasts[0])
     places = PositionsAndMask(graph.node("Unsqueeze", own, graph.ints(0)), bias)
     hidden_source = padding_bias(graph, mask)
-    rows = embedding(graph, model.target_embedding, ids, places.own)
+    rows = add_embedding(graph, model.target_embedding, ids, places.own)
     for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
         rows = _self_attention(graph, layer, number, rows, places, past)
-        rows = residual(
+        rows = add_residual(
             graph,
             layer.around_cross_attention,
             rows,
@@ -78,7 +85,7 @@ def decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
             ),
         )
         rows = _fed_forward(graph, layer, config, rows)
-    _add_logits(graph, model, norm(graph, model.decoder_norm, rows))
+    _add_logits(graph, model, add_norm(graph, model.decoder_norm, rows))
 
 
 def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
@@ -96,11 +103,11 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
     queries, later = _causal_mask(graph, ids, pasts[0])
     positions = graph.node("Gather", _mask_positions(graph, mask), queries, axis=1)
     places = PositionsAndMask(positions, graph.node("Add", padding_bias(graph, mask), later))
-    rows = embedding(graph, model.embedding, ids, positions)
+    rows = add_embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
         rows = _self_attention(graph, layer, number, rows, places, past)
         rows = _fed_forward(graph, layer, config, rows)
-    _add_logits(graph, model, norm(graph, model.norm, rows))
+    _add_logits(graph, model, add_norm(graph, model.norm, rows))
 
 
 def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
@@ -118,17 +125,17 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
     head = model.head
     if isinstance(head, SentenceHead):
         pooled = POOLINGS[config.pooling](graph, rows, mask)
-        logits = linear(graph, model.output, graph.node("Tanh", linear(graph, head.inner, pooled)))
+        logits = add_linear(graph, model.output, graph.node("Tanh", add_linear(graph, head.inner, pooled)))
         graph.output(LOGITS, logits, "batch", _model_width(model))
         return
     if config.begin_token:
         rows = graph.node("Slice", rows, graph.ints(1), graph.ints(SLICE_END), graph.ints(1))
-    logits = linear(graph, model.output, _output_input(graph, head.narrow, config, rows))
+    logits = add_linear(graph, model.output, _output_input(graph, head.narrow, config, rows))
     graph.output(LOGITS, logits, "batch", "source", _model_width(model))
 
 
 GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
-    "transformer": {"encoder": encoder, "decoder": decoder},
+    "transformer": {"encoder": encoder_graph, "decoder": decoder_graph},
     "decoder_only": {"model": decoder_only},
     "encoder_only": {"model": encoder_only},
 }
@@ -153,16 +160,16 @@ def _encode_stack(
     if config.begin_token:
         ids, mask = _prepend_column(graph, BOS_ID, ids), _prepend_column(graph, 1, mask)
     places = PositionsAndMask(_mask_positions(graph, mask), padding_bias(graph, mask))
-    rows = embedding(graph, table, ids, places.own)
+    rows = add_embedding(graph, table, ids, places.own)
     for _, layer in _enumerate_layers(layers):
-        rows = residual(
+        rows = add_residual(
             graph,
             layer.around_attention,
             rows,
             lambda x, layer=layer: self_attention(graph, layer.attention, x, places)[0],  # type: ignore[misc]
         )
         rows = _fed_forward(graph, layer, config, rows)
-    return norm(graph, final, rows), mask
+    return add_norm(graph, final, rows), mask
 
 
 def _prepend_column(graph: Graph, value: int, each: str) -> str:
@@ -174,9 +181,9 @@ def _prepend_column(graph: Graph, value: int, each: str) -> str:
 def _output_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
     """The input of the output layer: rows, or the result of a layer before it."""
     if isinstance(module, PredictionHeadTransform):
-        inner = ACTIVATIONS[config.activation](graph, linear(graph, module.dense, rows))
-        return norm(graph, module.norm, inner)
-    return linear(graph, module, rows)
+        inner = ACTIVATIONS[config.activation](graph, add_linear(graph, module.dense, rows))
+        return add_norm(graph, module.norm, inner)
+    return add_linear(graph, module, rows)
 
 
 def _self_attention(
@@ -189,16 +196,18 @@ def _self_attention(
         seen.output(graph, f"present.{number}", layer.attention.heads, "present")
         return mixed
 
-    return residual(graph, layer.around_attention, rows, attend)
+    return add_residual(graph, layer.around_attention, rows, attend)
 
 
 def _fed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) -> str:
     inner = layer.feed_forward
-    return residual(graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x))
+    return add_residual(
+        graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x)
+    )
 
 
 def _add_logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:
-    logits = linear(graph, model.output, linear(graph, model.narrow, rows))
+    logits = add_linear(graph, model.output, add_linear(graph, model.narrow, rows))
     graph.output(LOGITS, logits, "batch", "target", _model_width(model))
 
 

@@ -24,7 +24,7 @@ def write_int8(model: Any, file: Path) -> None:
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    untie(model)
+    untie_weights(model)
     helper.set_model_props(model, PREPARED)
     stored = {each.name for each in model.graph.initializer}
     others = [
@@ -43,7 +43,7 @@ def write_int8(model: Any, file: Path) -> None:
     )
 
 
-def untie(model: Any) -> None:
+def untie_weights(model: Any) -> None:
     """Give a table that is also a matrix of products a copy for these, transposed: each is rounded in its own way."""
     stored = {each.name: each for each in model.graph.initializer}
     for node in [each for each in model.graph.node if each.op_type == "Transpose" and each.input[0] in stored]:

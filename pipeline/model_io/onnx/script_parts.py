@@ -1,6 +1,6 @@
 """Parts that the scripts of `scripts.py` share: reading texts, tokenizers and graphs, one step of a decoder."""
 
-HEAD = '''
+SCRIPT_HEAD = '''
 
 Needs: pip install onnxruntime tokenizers numpy
 """
@@ -69,7 +69,7 @@ def print_lines(lines):
     for line in lines:
         sys.stdout.buffer.write((line.replace("\\r", " ").replace("\\n", " ") + "\\n").encode())
 '''
-CACHE = '''
+CACHE_SCRIPT = '''
 
 def nothing_yet(session, batch):
     """Keys and values of nothing, for the first step."""

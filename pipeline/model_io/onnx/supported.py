@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.supported import ANY, IGNORED_KEYS, first_unsupported
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported
 from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
 from tfm.pipeline.tasks.abilities import TaskSpec, tasks_that
 
@@ -19,11 +19,11 @@ KEYS: Mapping[str, Any] = {
     "normalization": ("layer", "rms", "batch"),
     "positions": ("none", "sinusoidal", "fairseq", "learned", "rotary"),
     "activation": tuple(ACTIVATIONS),
-    **dict.fromkeys(("embedding_dim", "embedding_norm", "scale_embedding", "tie", "output_bias"), ANY),
-    **dict.fromkeys(("norm_eps", "rotary", "qk_norm", "pooling", "begin_token", "head_transform"), ANY),
+    **dict.fromkeys(("embedding_dim", "embedding_norm", "scale_embedding", "tie", "output_bias"), ANY_VALUE),
+    **dict.fromkeys(("norm_eps", "rotary", "qk_norm", "pooling", "begin_token", "head_transform"), ANY_VALUE),
 }
 STACK: Mapping[str, Any] = dict.fromkeys(
-    ("layers", "dim", "heads", "key_value_heads", "key_dim", "value_dim", "feed_forward_dim"), ANY
+    ("layers", "dim", "heads", "key_value_heads", "key_dim", "value_dim", "feed_forward_dim"), ANY_VALUE
 )
 
 
@@ -32,9 +32,9 @@ def unsupported_reason(config: ModelConfig) -> str | None:
     if config.architecture not in TASKS:
         return f'model.architecture = "{config.architecture}"'
     of_kind = {
-        "architecture": ANY,
+        "architecture": ANY_VALUE,
         "task": tasks_that(TASKS[config.architecture]),
-        **dict.fromkeys(("encoder", "decoder"), ANY),
+        **dict.fromkeys(("encoder", "decoder"), ANY_VALUE),
     }
     if (key := first_unsupported(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
         return f"model.{key}"

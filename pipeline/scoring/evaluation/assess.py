@@ -12,10 +12,10 @@ from tfm.pipeline.scoring.breakdown import (
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import fingerprint
+from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, are_entities, entity_scores
-from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, errors
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank
@@ -92,8 +92,8 @@ def evaluate_segments(
         labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         summaries=summaries,
-        errors={name: errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
-        texts=fingerprint(references[0]),
+        errors={name: count_errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
+        texts=texts_fingerprint(references[0]),
         likelihoods=likelihoods,
         external=external or {},
     )

@@ -75,14 +75,14 @@ def edits_and_units(
     Returns:
         (edits, units) of each segment.
     """
-    split = splitter(name, references, config)
+    split = unit_splitter(name, references, config)
     return [
         (Levenshtein.distance(reference, hypothesis), len(reference))
         for hypothesis, reference in _nearest_references(hypotheses, references, split)
     ]
 
 
-def errors(
+def count_errors(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> Errors:
     """Count the edits of each kind over all segments, and the units that are taken for others.
@@ -95,7 +95,7 @@ def errors(
     """
     counts: Counter[str] = Counter()
     confusions: Counter[tuple[str, str]] = Counter()
-    split, units = splitter(name, references, config), 0
+    split, units = unit_splitter(name, references, config), 0
     for hypothesis, reference in _nearest_references(hypotheses, references, split):
         units += len(reference)
         for edit in Levenshtein.editops(reference, hypothesis):
@@ -124,7 +124,7 @@ def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationCo
     return "between-spaces" if has_units else "code-point"
 
 
-def splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> Split:
+def unit_splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> Split:
     """Return the function from a text to the units of an error rate.
 
     Args:

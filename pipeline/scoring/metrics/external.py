@@ -82,7 +82,7 @@ def external_scores(
         try:
             with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
                 numbers = run_command(metric, sources, hypotheses, references, bar.advance)
-            score = Score(_mean_of_numbers(numbers), signature(metric, references))
+            score = Score(_mean_of_numbers(numbers), external_signature(metric, references))
         except ExternalMetricError as failure:
             reporter.warn(f"{test}: {metric.name} {failure}")
             found.missing[metric.name] = str(failure)
@@ -91,7 +91,7 @@ def external_scores(
     return found
 
 
-def signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> str:
+def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> str:
     """Return the signature of a metric, by which it can be computed again.
 
     The signature has the command, and a hash over the command and the contents of the files that it names.

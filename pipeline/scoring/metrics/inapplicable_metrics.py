@@ -12,7 +12,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, no_entities_reason
-from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, splitter
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, unit_splitter
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
@@ -154,7 +154,7 @@ def _metric_splitter(name: str, references: Sequence[Sequence[str]], config: Eva
     if name == "chrf++":
         return str.split, "between spaces"
     if name in ERROR_RATES:
-        return splitter(name, references, config), name
+        return unit_splitter(name, references, config), name
     if name in ("meteor", "cider_d"):
         return UnicodeWords().tokenize, "tok:unicode-words"
     return ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, f"tok:{config.rouge_tokenize}"

@@ -11,7 +11,7 @@ from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_bla
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreWords, UnicodeWords
 
-SIGNED = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
+SIGNATURES = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
 """The names of the tokenizers in signatures."""
 
 
@@ -33,7 +33,7 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     of_several = "" if num == "1" else "|refs:best-f1"
     wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (
-        f"nrefs:{num}{of_several}|case:lc|tok:{SIGNED[config.rouge_tokenize]}|stem:{stem}|split:newline"
+        f"nrefs:{num}{of_several}|case:lc|tok:{SIGNATURES[config.rouge_tokenize]}|stem:{stem}|split:newline"
         f"{wordless}|stat:mean-f1*100|version:rouge-score-{_rouge_score_version()}"
     )
     return Score(f1, signature, recall, precision)

@@ -22,7 +22,7 @@ from torch import Tensor
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.data.safe_files import open_regular
-from tfm.pipeline.artifacts.files import naming_path, sync
+from tfm.pipeline.artifacts.files import naming_path, sync_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below, open_below, remove_below
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -86,10 +86,10 @@ class Checkpoints:
             document = {"format": FORMAT, "state": dict(state), "files": files}
             document["sha256"] = _seal_document(document)
             self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())
-            sync(draft)
+            sync_folder(draft)
             self._delete_checkpoint(step)
             draft.rename(self.place(step))
-            sync(self.folder)
+            sync_folder(self.folder)
         except BaseException:
             self._try_to_remove(draft)
             raise

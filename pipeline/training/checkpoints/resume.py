@@ -8,7 +8,7 @@ import torch
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.artifacts.canonical_json import differences, to_jsonable
+from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import PRECISIONS, resolve_precision
 from tfm.pipeline.runtime.distributed import World
@@ -49,7 +49,7 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     if found is None:
         return None
     progress = read_progress(found)
-    changes = differences(progress.plan, plan_document(plan))
+    changes = find_differences(progress.plan, plan_document(plan))
     words = "; ".join(f"{_recipe_key(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= RESUMABLE_KEYS and not is_past_end(progress, config):
         return progress.step
@@ -79,7 +79,7 @@ def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, sett
     state.restore(checkpoint)
     progress, plan = state.progress, plan_document(todo)
     before = progress.plan
-    changes = sorted(differences(before, plan).items())
+    changes = sorted(find_differences(before, plan).items())
     made = [Change(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
     progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
     return before

@@ -9,7 +9,7 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, split_adapters
-from tfm.pipeline.artifacts.files import tree
+from tfm.pipeline.artifacts.files import walk_tree
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import (
@@ -87,7 +87,7 @@ def _read_tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenize
     """The tokenizers of a training: those it keeps, or, of one that an earlier tfm began, the dataset's."""
     kept = run / "training" / TOKENIZER_FOLDER
     if kept.is_dir():
-        tree(kept)  # raises DataError at a link, or a pipe that nobody fills
+        walk_tree(kept)  # raises DataError at a link, or a pipe that nobody fills
         return load_pair(kept)
     dataset, known = run / "dataset", Input.from_value(progress.plan["inputs"]["dataset"])
     return read_artifact(

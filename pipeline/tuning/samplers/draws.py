@@ -34,7 +34,7 @@ class IndependentSampler(BaseSampler):
         return {}
 
 
-def generator(seed: int, number: int, name: str = "") -> np.random.Generator:
+def trial_generator(seed: int, number: int, name: str = "") -> np.random.Generator:
     """Return a generator of its own for each trial and key, so that a draw does not depend on the draws before it.
 
     Args:

@@ -16,12 +16,12 @@ from optuna.trial import FrozenTrial
 from tfm.pipeline.tuning.samplers.draws import (
     IndependentSampler,
     finished_before,
-    generator,
     scale_from_unit,
     scale_to_unit,
+    trial_generator,
 )
 
-STEP = 0.1
+MUTATION_STEP = 0.1
 """Deviation of a mutation of a number without steps, as part of its range."""
 
 
@@ -49,20 +49,20 @@ class EvolutionSampler(IndependentSampler):
             param_name: the key.
             param_distribution: the values of the key.
         """
-        draw = generator(self.seed, trial.number, param_name)
+        draw = trial_generator(self.seed, trial.number, param_name)
         parents = self.parents(study, trial.number)
         having = [each for each in parents if param_name in each.params]
         if not having:
             return draw_value(param_distribution, draw)
         value = having[int(draw.integers(len(having)))].params[param_name]
-        return mutate(value, param_distribution, draw) if draw.random() < self.mutation else value
+        return mutate_value(value, param_distribution, draw) if draw.random() < self.mutation else value
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
         """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
         fittest = finished_before(study, number - number % self.population)[: self.survivors]
         if not fittest:
             return []
-        chosen = generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
+        chosen = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
         return [fittest[int(each)] for each in chosen]
 
 
@@ -76,7 +76,7 @@ def draw_value(of: BaseDistribution, draw: np.random.Generator) -> Any:
     return of.choices[int(draw.integers(len(of.choices)))]
 
 
-def mutate(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
+def mutate_value(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
     """Return another value: a neighbor where there is an order; the same where there is no other.
 
     Args:
@@ -88,7 +88,7 @@ def mutate(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
         neighbours = [each for each in (value - 1, value + 1) if of.low <= each <= of.high]
         return neighbours[int(draw.integers(len(neighbours)))] if neighbours else value
     if isinstance(of, FloatDistribution):
-        place = scale_to_unit(value, of) + STEP * float(draw.standard_normal())
+        place = scale_to_unit(value, of) + MUTATION_STEP * float(draw.standard_normal())
         return scale_from_unit(min(max(place, 0.0), 1.0), of)
     assert isinstance(of, CategoricalDistribution)
     others = [each for each in of.choices if each != value]

@@ -9,7 +9,7 @@ from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.samplers.draws import generator
+from tfm.pipeline.tuning.samplers.draws import trial_generator
 from tfm.pipeline.tuning.samplers.evolution import EvolutionSampler
 from tfm.pipeline.tuning.samplers.window import WindowSampler
 from tfm.pipeline.tuning.space import Parameter
@@ -46,13 +46,13 @@ PRUNERS: Mapping[str, Callable[[], BasePruner]] = {
 }
 
 
-def sampler(config: SearchConfig, number: int) -> BaseSampler:
+def make_sampler(config: SearchConfig, number: int) -> BaseSampler:
     """Return the sampler that draws trial `number`.
 
     A sampler has no memory: each draw is a function of the seed of the search, of the number, and of the trials so
     far, also where the search was stopped in between.
     """
-    return SAMPLERS[config.method](config, int(generator(config.seed, number).integers(2**31)))
+    return SAMPLERS[config.method](config, int(trial_generator(config.seed, number).integers(2**31)))
 
 
 def check_method(config: SearchConfig, parameters: Sequence[Parameter]) -> None:

@@ -14,9 +14,9 @@ from optuna.trial import FrozenTrial
 from tfm.pipeline.tuning.samplers.draws import (
     IndependentSampler,
     finished_before,
-    generator,
     scale_from_unit,
     scale_to_unit,
+    trial_generator,
 )
 
 
@@ -47,7 +47,7 @@ class WindowSampler(IndependentSampler):
         Raises:
             ValueError: the key is a category.
         """
-        draw = generator(self.seed, trial.number, param_name)
+        draw = trial_generator(self.seed, trial.number, param_name)
         round_began = trial.number - trial.number % self.trials_a_round
         best = next(iter(finished_before(study, round_began, lambda each: param_name in each.params)), None)
         if isinstance(param_distribution, IntDistribution):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bench.__main__ import app
 from bench.search import PROBLEMS, draw_regrets, quartiles, regret_table, regrets
-from tfm.pipeline.tuning.samplers.draws import generator
+from tfm.pipeline.tuning.samplers.draws import trial_generator
 
 FOUND = {"small": {"random": [[2.0, 1.0], [4.0, 3.0], [9.0, 5.0]], "tpe": [[2.0, 0.0], [4.0, 3.0]]}}
 
@@ -38,7 +38,7 @@ def test_the_figures_of_the_problems_are_their_formulas() -> None:
 
 
 def test_the_regret_of_a_grid_is_that_of_its_configurations_in_order() -> None:
-    draws = generator(3, 0, "small")
+    draws = trial_generator(3, 0, "small")
     best = [int(draws.integers(0, 8)) for _ in range(2)]
     figures = []
     for places in product(range(8), repeat=2):

@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from tfm.cli.console import PlainReporter, TerminalReporter, cell, duration, make_reporter, table_lines
+from tfm.cli.console import PlainReporter, TerminalReporter, duration, format_cell, make_reporter, table_lines
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -38,7 +38,7 @@ def test_duration(seconds: float, text: str) -> None:
     ],
 )
 def test_cell(value: object, text: str) -> None:
-    assert cell(value) == text
+    assert format_cell(value) == text
 
 
 def test_table_aligns_numbers_right_and_words_left() -> None:

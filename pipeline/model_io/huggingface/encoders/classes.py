@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     Family,
     Head,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.tasks.abilities import tasks_that
 
 (MASKED,) = tasks_that(lambda each: each.hides_pieces)
@@ -34,8 +34,8 @@ def _encoder_class(family: Family, suffix: str, pipeline: str, task: str, head: 
         "embedding_norm": (family.embedding_norm,),
         "positions": ("none", "sinusoidal", "learned"),
         "activation": tuple(ACTIVATIONS),
-        **dict.fromkeys(("norm_eps", "begin_token", "output_bias", "tie", "scale_embedding"), ANY),
-        **dict.fromkeys(("embedding_dim", "decoder", "pooling"), ANY),
+        **dict.fromkeys(("norm_eps", "begin_token", "output_bias", "tie", "scale_embedding"), ANY_VALUE),
+        **dict.fromkeys(("embedding_dim", "decoder", "pooling"), ANY_VALUE),
     }
     masked = task == MASKED
     return HuggingFaceClass(

@@ -43,7 +43,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
     hidden = settings.get("tfm", {}).get(HIDDEN)
     document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
     numbers = {piece: number for number, piece in document_pieces(document).items()}
-    before, after = around(document)
+    before, after = surrounding_ids(document)
     unknown = document["model"].get("unk_token") or about.get("unk_token") or UNK
     stands_for_hidden = numbers.get(about.get("mask_token", ""), numbers.get(about.get("pad_token", "")))
     found = {EOS: after, BOS: before, UNK: numbers.get(unknown), PAD: stands_for_hidden}
@@ -68,7 +68,7 @@ def _tokenizer_settings(folder: Snapshot) -> Settings:
     return found | spelled
 
 
-def around(document: Settings) -> tuple[int | None, int]:
+def surrounding_ids(document: Settings) -> tuple[int | None, int]:
     """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
     before, after = template_ids(document)
     if len(before) > 1 or len(after) != 1:

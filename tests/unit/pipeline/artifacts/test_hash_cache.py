@@ -84,7 +84,7 @@ def test_the_oldest_of_too_many_are_forgotten(cache: Path, file: Path, monkeypat
     assert list(json.loads(cache.read_text("utf-8"))) == ["2", "3", "4"]
     hash_cache.project_memory("2", f"{7:064x}")
     assert list(json.loads(cache.read_text("utf-8"))) == ["3", "4", "2"]
-    assert hash_cache.recall("2") == f"{7:064x}"
+    assert hash_cache.cached_hash("2") == f"{7:064x}"
 
 
 def hostile_fifo(cache: Path) -> None:
@@ -120,7 +120,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 def test_a_memory_that_is_none_of_ours_is_not_believed(cache: Path, file: Path, kind: str) -> None:
     cache.parent.mkdir(parents=True)
     HOSTILE[kind](cache)
-    assert hash_cache.recall("key") is None
+    assert hash_cache.cached_hash("key") is None
     assert anew(file) == anew(file) == hashlib.sha256(CONTENT).hexdigest()
     assert not [name for name in os.listdir(cache.parent) if name.startswith("hashes.json.")]
 

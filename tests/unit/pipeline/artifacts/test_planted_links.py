@@ -143,5 +143,5 @@ def test_the_drafts_of_a_shared_cache_cannot_be_guessed(
     (tmp_path / "tfm" / f"hashes.json.{os.getpid()}").symlink_to(outside / "file")
     before = tree(outside)
     hash_cache.project_memory("key", "0" * 64)
-    assert hash_cache.recall("key") == "0" * 64
+    assert hash_cache.cached_hash("key") == "0" * 64
     assert tree(outside) == before

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tfm.pipeline.artifacts.provenance import git_commit, gpus, hardware, versions
-from tfm.pipeline.runtime.cpu import RELEVANT_FLAGS, describe_cpuinfo, describe_sysctl, processor
+from tfm.pipeline.runtime.cpu import RELEVANT_FLAGS, describe_cpuinfo, describe_processor, describe_sysctl
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -64,5 +64,5 @@ def test_a_processor_is_named_with_what_makes_it_fast() -> None:
 
 def test_what_it_says_of_this_machine_is_what_torch_says() -> None:
     has = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)()
-    assert ("avx512_bf16" in (processor()["instructions"] or "").split()) == has
-    assert set((processor()["instructions"] or "").split()) <= set(RELEVANT_FLAGS)
+    assert ("avx512_bf16" in (describe_processor()["instructions"] or "").split()) == has
+    assert set((describe_processor()["instructions"] or "").split()) <= set(RELEVANT_FLAGS)

@@ -11,7 +11,14 @@ from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.attention_page.attended import KINDS, Axes, Token
-from tfm.pipeline.attention_page.head_statistics import PLACES, HeadReport, Measure, Sums, measure, uniform_attention
+from tfm.pipeline.attention_page.head_statistics import (
+    RELATIVE_PLACES,
+    HeadReport,
+    Measure,
+    Sums,
+    measure_heads,
+    uniform_attention,
+)
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
@@ -102,7 +109,7 @@ def test_attention_spread_evenly_has_the_largest_entropy(
 def test_a_corpus_gives_the_sums_of_its_sentences(tmp_path: Path) -> None:
     loaded = tiny_model(dtype=float64)
     (tmp_path / "a.txt").write_text("\n".join(LINES), encoding="utf-8")
-    report = measure(loaded, [tmp_path / "a.txt"], GREEDY, NullReporter())
+    report = measure_heads(loaded, [tmp_path / "a.txt"], GREEDY, NullReporter())
     assert report.sentences == 3
     assert [(each.kind, each.layer, each.head) for each in report.measures] == [
         (kind, *of) for kind in KINDS for of in ((None, None), (1, 1), (1, 2), (2, 1), (2, 2))
@@ -124,16 +131,18 @@ def test_the_same_corpus_gives_the_same_figures_in_any_order(tmp_path: Path) -> 
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for file, lines in zip(files, (LINES, LINES[::-1]), strict=True):
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    once, again, other = (measure(loaded, each, GREEDY, NullReporter()) for each in (files[:1], files[:1], files[1:]))
+    once, again, other = (
+        measure_heads(loaded, each, GREEDY, NullReporter()) for each in (files[:1], files[:1], files[1:])
+    )
     assert once == again
     for one, two in zip(once.measures, other.measures, strict=True):
-        figures = [(*map(each.__getattribute__, (*PLACES, "separators", "entropy")),) for each in (one, two)]
+        figures = [(*map(each.__getattribute__, (*RELATIVE_PLACES, "separators", "entropy")),) for each in (one, two)]
         assert figures[0] == pytest.approx(figures[1], abs=1e-12)
 
 
 def test_attention_by_tag_sums_to_all(tmp_path: Path) -> None:
     file = conllu(tmp_path / "a.conllu", TAGGED)
-    report = measure(tiny_model(dtype=float64), [file], GREEDY, NullReporter())
+    report = measure_heads(tiny_model(dtype=float64), [file], GREEDY, NullReporter())
     tagged = [each for each in report.measures if each.tags is not None]
     assert {each.kind for each in tagged} == {"encoder", "cross"}
     for each in tagged:
@@ -157,7 +166,7 @@ def test_attention_by_tag_sums_to_all(tmp_path: Path) -> None:
 def test_models_of_one_stack_are_measured_too(
     settings: dict[str, str], kinds: set[str], beside: set[str], tmp_path: Path
 ) -> None:
-    report = measure(tiny_model(**settings), [conllu(tmp_path / "a.conllu", TAGGED)], GREEDY, NullReporter())
+    report = measure_heads(tiny_model(**settings), [conllu(tmp_path / "a.conllu", TAGGED)], GREEDY, NullReporter())
     assert {each.kind for each in report.measures} == kinds
     for each in report.measures:
         assert {tag for tag in each.tags or {} if not tag.isupper()} == beside
@@ -188,25 +197,25 @@ def test_a_piece_has_the_tag_of_its_word(kind: str, tmp_path: Path) -> None:
 def test_what_the_model_cannot_read_is_left_out_and_said(tmp_path: Path) -> None:
     file, reporter = tmp_path / "a.txt", Warned()
     file.write_text("a dog .\n\n" + "dog " * 30 + "\n", encoding="utf-8")
-    report = measure(tiny_model(max_length=12), [file], GREEDY, reporter)
+    report = measure_heads(tiny_model(max_length=12), [file], GREEDY, reporter)
     assert report.sentences == 1
     assert reporter.warnings == [
         "left out of 3 sentences: 1 without pieces, 1 longer than the 11 pieces that the model reads"
     ]
     file.write_text("\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.txt: contains no sentence that the model can read"):
-        measure(tiny_model(), [file], GREEDY, NullReporter())
+        measure_heads(tiny_model(), [file], GREEDY, NullReporter())
 
 
 def test_what_cannot_be_measured_is_refused(tmp_path: Path) -> None:
     text, tagged = tmp_path / "a.txt", conllu(tmp_path / "b.conllu", TAGGED)
     text.write_text("a dog\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.txt: has no tags and .*b\.conllu has: give files of one kind"):
-        measure(tiny_model(), [tagged, text], GREEDY, NullReporter())
+        measure_heads(tiny_model(), [tagged, text], GREEDY, NullReporter())
     with pytest.raises(DataError, match="no such file"):
-        measure(tiny_model(), [tmp_path / "c.txt"], GREEDY, NullReporter())
+        measure_heads(tiny_model(), [tmp_path / "c.txt"], GREEDY, NullReporter())
     with pytest.raises(RecipeError, match="has no attention"):
-        measure(tiny_model(architecture="recurrent", positions="none"), [text], GREEDY, NullReporter())
+        measure_heads(tiny_model(architecture="recurrent", positions="none"), [text], GREEDY, NullReporter())
 
 
 def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> None:

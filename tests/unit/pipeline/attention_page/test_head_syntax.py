@@ -8,13 +8,13 @@ from torch import float64
 
 from tests.tiny_model import tiny_model
 from tfm.pipeline.attention_page.attended import Axes, Token
-from tfm.pipeline.attention_page.head_statistics import HeadReport, measure
+from tfm.pipeline.attention_page.head_statistics import HeadReport, measure_heads
 from tfm.pipeline.attention_page.head_syntax import (
     COLUMNS,
     MIN_COUNT,
     SyntaxSums,
-    questions,
-    rows,
+    relation_rows,
+    syntax_questions,
     word_attention,
 )
 from tfm.pipeline.attention_page.reading import attend
@@ -73,7 +73,7 @@ def test_the_built_in_sentences_are_read_by_their_name_and_a_file_of_that_name_i
 
 
 def test_each_dependent_asks_once_and_each_governor_once_a_relation() -> None:
-    assert list(questions(sentence(SENTENCES[1]))) == [
+    assert list(syntax_questions(sentence(SENTENCES[1]))) == [
         (("nsubj", "governor"), 0, {1}),
         (("obj", "governor"), 2, {1}),
         (("obj", "governor"), 3, {1}),
@@ -97,7 +97,7 @@ def test_attention_between_words_is_summed_over_keys_and_averaged_over_queries()
 def planted(of: Sentence, towards: str) -> np.ndarray:
     """Attention (1, W, W) of a head that knows the syntax."""
     attention = np.full((1, len(of.tags), len(of.tags)), 0.01)
-    for (_, direction), word, right in questions(of):
+    for (_, direction), word, right in syntax_questions(of):
         if direction == towards:
             attention[0, word, min(right)] += 1
     return attention
@@ -133,7 +133,7 @@ def test_a_head_that_knows_the_syntax_is_found_and_the_best_offset_stands_beside
 def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Path) -> None:
     loaded = tiny_model(dtype=float64, **settings)
     file = conllu(tmp_path / "a.conllu", SENTENCES)
-    report = measure(loaded, [file], GREEDY, NullReporter())
+    report = measure_heads(loaded, [file], GREEDY, NullReporter())
     tokenizer = loaded.target_tokenizer if settings.get("task") == "language_model" else loaded.source_tokenizer
     kind = "decoder" if settings.get("architecture") == "decoder_only" else "encoder"
     right: dict[tuple[str, str, str], int] = {}
@@ -144,7 +144,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
         of = read.axes[kind]  # type: ignore[index]
         for attention in read.layers(kind):  # type: ignore[arg-type]
             for head, weights in enumerate(attention.weights, 1):
-                for (relation, towards), asks, answers in questions(each):
+                for (relation, towards), asks, answers in syntax_questions(each):
                     scores: dict[int, float] = {}
                     for t, query in enumerate(of.queries):
                         for s, key in enumerate(of.keys):
@@ -167,7 +167,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
 
 def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path) -> None:
     file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * MIN_COUNT)
-    report = measure(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, NullReporter())
+    report = measure_heads(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, NullReporter())
     table = report.tables()[-1]
     assert table.columns == COLUMNS
     named = {row[0]: row for row in table.rows}
@@ -176,13 +176,13 @@ def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path
         both = [each for each in report.relations if each.name == name]
         assert float(str(row[6])) == pytest.approx(100 * max(each.share for each in both), abs=0.05)
     assert report.as_json()["relations"][0]["words"] == 2 * MIN_COUNT
-    assert rows(report.relations[:0]) == []
+    assert relation_rows(report.relations[:0]) == []
 
 
 def test_a_corpus_without_syntax_has_no_table_of_it(tmp_path: Path) -> None:
     file = tmp_path / "a.conllu"
     file.write_text("1\tdogs\t_\tNOUN" + "\t_" * 6 + "\n\n", encoding="utf-8")
-    report: HeadReport = measure(tiny_model(), [file], GREEDY, NullReporter())
+    report: HeadReport = measure_heads(tiny_model(), [file], GREEDY, NullReporter())
     assert report.relations == ()
     assert len(report.tables()) == 2
 

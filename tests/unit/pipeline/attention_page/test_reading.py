@@ -19,9 +19,9 @@ from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import SUPPORTED_TASKS, Architecture
 from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Token, as_json
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
-from tfm.pipeline.attention_page.page import render
+from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
-from tfm.pipeline.attention_page.reading import PASSES, attend, token
+from tfm.pipeline.attention_page.reading import FORWARD_SPECS, attend, make_token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, printable
 from tfm.pipeline.inference.translation import translate_lines
@@ -94,7 +94,7 @@ def data_of(page: Page) -> Any:
     return json.loads(page.texts["data"])
 
 
-@pytest.mark.parametrize("architecture", sorted({*get_args(Architecture)} - {*PASSES}))
+@pytest.mark.parametrize("architecture", sorted({*get_args(Architecture)} - {*FORWARD_SPECS}))
 def test_an_architecture_that_is_not_read_has_no_attention(architecture: Architecture) -> None:
     loaded = tiny_model(architecture=architecture, task=SUPPORTED_TASKS[architecture][0], positions="none")
     with pytest.raises(RecipeError, match="has no attention"):
@@ -184,17 +184,17 @@ def test_what_cannot_be_shown_is_refused() -> None:
 
 def test_tokens_show_their_spaces_and_what_separates() -> None:
     tokenizer = train(TEXTS, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
-    assert [token(tokenizer, number).text for number in tokenizer.encode("a , dog")][:2] == ["␣a", "␣,"]
-    marks = [token(tokenizer, number).separates for number in tokenizer.encode("a , .")]
+    assert [make_token(tokenizer, number).text for number in tokenizer.encode("a , dog")][:2] == ["␣a", "␣,"]
+    marks = [make_token(tokenizer, number).separates for number in tokenizer.encode("a , .")]
     assert marks == [False, True, True]
-    assert [token(tokenizer, n).separates for n in (BOS_ID, EOS_ID, UNK_ID)] == [True, True, False]
-    assert [token(tokenizer, n).text for n in (BOS_ID, EOS_ID, UNK_ID)] == ["<s>", "</s>", "<unk>"]
+    assert [make_token(tokenizer, n).separates for n in (BOS_ID, EOS_ID, UNK_ID)] == [True, True, False]
+    assert [make_token(tokenizer, n).text for n in (BOS_ID, EOS_ID, UNK_ID)] == ["<s>", "</s>", "<unk>"]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece", "unigram", "char", "byte", "word"])
 def test_no_token_is_invisible(kind: str) -> None:
     tokenizer = train([*TEXTS, "ä\u200b€ \u2028x"], TokenizerConfig(kind=kind, vocab_size=300, min_frequency=1))  # type: ignore[arg-type]
-    shown = [token(tokenizer, number).text for number in range(tokenizer.vocab_size)]
+    shown = [make_token(tokenizer, number).text for number in range(tokenizer.vocab_size)]
     assert all(text and text.isprintable() and text.strip() == text and " " not in text for text in shown)
 
 
@@ -263,7 +263,7 @@ def test_the_picture_takes_any_text_and_is_the_same_again() -> None:
 
 def test_the_page_says_all_that_was_read() -> None:
     read = attend(tiny_model(), SENTENCE, None, GREEDY)
-    text = render("Attention", read, view_of(read, "decoder", 2, 1), None)
+    text = render_page("Attention", read, view_of(read, "decoder", 2, 1), None)
     page = Page(text)
     data = data_of(page)
     assert data["start"] == {"kind": 1, "layer": 1, "head": 0}
@@ -277,7 +277,7 @@ def test_the_page_says_all_that_was_read() -> None:
 
 
 def test_the_page_needs_nothing_else_and_runs_its_own_script_alone() -> None:
-    page = Page(render("t", handmade(), None, None))
+    page = Page(render_page("t", handmade(), None, None))
     assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
     assert not [value for name, value in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
     policy = dict(page.attributes)["content"]
@@ -288,8 +288,8 @@ def test_the_page_needs_nothing_else_and_runs_its_own_script_alone() -> None:
 
 @given(texts, texts, texts, texts)
 def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: str) -> None:
-    plain = Page(render("t", handmade(), None, None))
-    text = render(title, handmade(text=piece, source=source, target=target), None, None)
+    plain = Page(render_page("t", handmade(), None, None))
+    text = render_page(title, handmade(text=piece, source=source, target=target), None, None)
     page = Page(text)
     text.encode("utf-8")
     assert page.tags == plain.tags
@@ -300,7 +300,7 @@ def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: s
 
 def test_the_head_report_is_on_the_page_by_itself_too() -> None:
     measure = Measure("encoder", 1, 2, 5, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<NOUN>": 0.5})
-    page = Page(render("t", None, None, HeadReport(3, (measure,))))
+    page = Page(render_page("t", None, None, HeadReport(3, (measure,))))
     assert page.tags.count("table") == 2
     assert "script" not in page.tags
     assert [page.texts["number"].count(cell) for cell in ("25.0", "1.50", "75.0", "<NOUN>")] == [1, 1, 1, 1]

@@ -9,7 +9,7 @@ from tests.character_models import CANINE, STACK
 from tests.tiny_model import tiny_model
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
-from tfm.pipeline.attention_page.head_statistics import measure
+from tfm.pipeline.attention_page.head_statistics import measure_heads
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
@@ -52,4 +52,4 @@ def test_so_do_those_that_label(task: str) -> None:
 def test_a_head_report_is_refused_as_rows_are_of_no_word(tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_text(TEXT, "utf-8")
     with pytest.raises(RecipeError, match="rows of characters, which are of no one word"):
-        measure(loaded(tie="output"), [tmp_path / "some.txt"], DecodingConfig(), NullReporter())
+        measure_heads(loaded(tie="output"), [tmp_path / "some.txt"], DecodingConfig(), NullReporter())

@@ -14,7 +14,7 @@ from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_h
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
-from tfm.pipeline.attention_page.recorder import attentions, record_attentions
+from tfm.pipeline.attention_page.recorder import attention_modules, record_attentions
 
 LENGTHS = {"source": [80, 3, 6], "target": [75, 7, 2]}
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -57,7 +57,7 @@ def test_weights_are_those_that_the_output_is_made_of(name: str) -> None:
     before = passed(network, given)  # with gradients, so that the kernels are taken
     calls: dict[nn.Module, list[tuple[Any, Tensor]]] = defaultdict(list)
     with torch.inference_mode(), record_attentions(network) as recorder:
-        found = {module: (module_name, equation) for module_name, module, _, equation in attentions(network)}
+        found = {module: (module_name, equation) for module_name, module, _, equation in attention_modules(network)}
         for part in [*found, *(equation for _, equation in found.values())]:
             part.register_forward_hook(lambda part, given, output: calls[part].append((given, output)))
         within = passed(network, given)
@@ -127,9 +127,9 @@ def test_recording_leaves_the_network_as_it_was(fails: bool) -> None:
     hooks = [(len(module._forward_hooks), len(module._forward_pre_hooks)) for _, module in modules]
     try:
         with record_attentions(network):
-            assert [type(mix) for _, module, slot, _ in attentions(network) for mix in [getattr(module, slot)]] == [
-                ExplicitAttention
-            ] * 6
+            assert [
+                type(mix) for _, module, slot, _ in attention_modules(network) for mix in [getattr(module, slot)]
+            ] == [ExplicitAttention] * 6
             if fails:
                 raise RuntimeError("within")
     except RuntimeError:
@@ -146,5 +146,5 @@ def test_a_network_in_training_is_refused() -> None:
 
 
 def test_without_attention_there_is_none() -> None:
-    assert attentions(tiny_model(architecture="recurrent", positions="none").model) == []
-    assert attentions(tiny_model(architecture="encoder_only", task="tagging", mixing="convolution").model) == []
+    assert attention_modules(tiny_model(architecture="recurrent", positions="none").model) == []
+    assert attention_modules(tiny_model(architecture="encoder_only", task="tagging", mixing="convolution").model) == []

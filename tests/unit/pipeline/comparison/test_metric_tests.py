@@ -22,13 +22,13 @@ from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
 from tfm.pipeline.comparison.tables.as_json import as_json
-from tfm.pipeline.comparison.tables.columns import table
+from tfm.pipeline.comparison.tables.columns import comparison_columns
 from tfm.pipeline.comparison.tables.latex import latex
-from tfm.pipeline.comparison.tables.legend import legend
+from tfm.pipeline.comparison.tables.legend import legend_sentences
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, fingerprint
+from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.seeds import SeedDifference
@@ -197,7 +197,7 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
     assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
     assert not any(
         cell.is_significant
-        for column in table(compared, tested, ["exact_match"], duration=str)
+        for column in comparison_columns(compared, tested, ["exact_match"], duration=str)
         for cell in column.cells
     )
     assert "^{*}" not in latex(compared, tested, ["exact_match"])
@@ -250,7 +250,7 @@ def test_the_correction_of_rows_is_over_the_tests_of_rows_as_the_legend_says(tmp
     assert len(versus_of(tested.runs["exact_match"])) == 4
     first, second = sorted(tests.values(), key=lambda each: each.p)
     assert (first.p_holm, second.p_holm) == (min(1, 2 * first.p), max(2 * first.p, second.p))
-    (sentence,) = [each for each in legend(compared, tested, ["exact_match"], []) if "Holm" in each]
+    (sentence,) = [each for each in legend_sentences(compared, tested, ["exact_match"], []) if "Holm" in each]
     assert sentence.endswith("after Holm's correction over 2 tests")
 
 
@@ -401,13 +401,15 @@ def test_scored_runs_that_the_ledger_does_not_have_are_named(tmp_path: Path) -> 
     runs = [run_of(tmp_path / name, said(0.5, place), norm=name) for place, name in enumerate(("pre", "post"))]
     assert list(outcome(runs).looked_at) == [], "where there is no ledger nothing is known"
     model = open_artifact(runs[0] / "model").fingerprint
-    append_entries(tmp_path, [LedgerEntry(fingerprint(REFERENCES), "test", model, "pre", "recipe")], NullReporter())
+    append_entries(
+        tmp_path, [LedgerEntry(texts_fingerprint(REFERENCES), "test", model, "pre", "recipe")], NullReporter()
+    )
     (look,) = outcome(runs).looked_at
     assert (look.num_models, look.unlisted) == (1, ("post",))
     assert "scored once, by 1 model of this folder, and by post, which the ledger does not have (" in str(look)
     append_entries(
         tmp_path,
-        [LedgerEntry(fingerprint(REFERENCES), "test", open_artifact(runs[1] / "model").fingerprint, "post", "")],
+        [LedgerEntry(texts_fingerprint(REFERENCES), "test", open_artifact(runs[1] / "model").fingerprint, "post", "")],
         NullReporter(),
     )
     (look,) = outcome(runs).looked_at

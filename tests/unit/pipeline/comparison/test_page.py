@@ -12,10 +12,10 @@ from tfm.pipeline.comparison.differences.changed_sentences import changes
 from tfm.pipeline.comparison.differences.html import MIN_SCALE
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.comparison.metric_tests import run_tests
-from tfm.pipeline.comparison.page import NOTHING_SAID, render, scores, write_page
+from tfm.pipeline.comparison.page import NOTHING_SAID, render_page, score_columns, write_page
 from tfm.pipeline.comparison.page import page as comparison_page
 from tfm.pipeline.comparison.runs import compare_runs
-from tfm.pipeline.comparison.tables.columns import Cell, Column, table
+from tfm.pipeline.comparison.tables.columns import Cell, Column, comparison_columns
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.runtime.progress import NullReporter
@@ -50,7 +50,7 @@ def page() -> str:
         Column("run", [Cell("base"), Cell(NASTY)], numeric=False),
         Column("BLEU", [Cell("34.07", "1.47", best=True), Cell("33.00", "1.50", is_significant=True)]),
     ]
-    return render(f"Comparison of {NASTY}", {NASTY: columns}, [f"* {NASTY}"], [differences()], [NASTY])
+    return render_page(f"Comparison of {NASTY}", {NASTY: columns}, [f"* {NASTY}"], [differences()], [NASTY])
 
 
 def test_all_text_is_text() -> None:
@@ -100,7 +100,9 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
     found = compare_runs([tmp_path / "one", tmp_path / "two", bare])
     tested = run_tests(found, ["chrf"], NullReporter())
     shown = Elements(
-        comparison_page(found, tested, ["chrf"], table(found, tested, ["chrf"], duration=str), NullReporter())
+        comparison_page(
+            found, tested, ["chrf"], comparison_columns(found, tested, ["chrf"], duration=str), NullReporter()
+        )
     )
     assert shown.texts["h2"][:3] == ["Figures", "Scores on main: 3 segments", "Is the difference from one real?"]
     for name in ("one", "two"):
@@ -111,7 +113,9 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
     assert any(text.startswith("bare is skipped") for text in shown.texts["li"])
     alone = compare_runs([bare])
     nothing = run_tests(alone, [], NullReporter())
-    empty = Elements(comparison_page(alone, nothing, [], table(alone, nothing, [], duration=str), NullReporter()))
+    empty = Elements(
+        comparison_page(alone, nothing, [], comparison_columns(alone, nothing, [], duration=str), NullReporter())
+    )
     assert empty.texts["h2"] == ["Figures", "Notes"]
     assert NOTHING_SAID.format("bare") in empty.texts["li"]
 
@@ -127,7 +131,9 @@ def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> Non
         noted = [{**row, "external": {"comet": value}} for row, value in zip(rows, values * 40, strict=True)]
         add_texts(make_run(tmp_path / name), {"main": texts}, noted=noted, extra=extra)
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
-    shown = [column.cells[1].text for column in scores(found, run_tests(found, ["comet"], NullReporter()), ["comet"])]
+    shown = [
+        column.cells[1].text for column in score_columns(found, run_tests(found, ["comet"], NullReporter()), ["comet"])
+    ]
     assert shown[:3] == ["two", "comet", "0.8230"]
     low, high = map(float, shown[3].split(" to "))
     assert len(shown[3]) == len("0.8120 to 0.8340")
@@ -140,7 +146,9 @@ def test_cider_d_is_in_0_to_10_and_has_four_digits(tmp_path: Path) -> None:
         segments = Segments("main", None, said, [lines])
         add_texts(make_run(tmp_path / name), {"main": segments}, metrics=["cider_d"])
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
-    shown = [column.cells for column in scores(found, run_tests(found, ["cider_d"], NullReporter()), ["cider_d"])]
+    shown = [
+        column.cells for column in score_columns(found, run_tests(found, ["cider_d"], NullReporter()), ["cider_d"])
+    ]
     assert [cells[0].text for cells in shown[:3]] == ["one", "CIDEr-D", "9.1667"]
     value = cider_d(["a dog runs over a field", "two men sit", "a child has a ball"], [lines], EvaluationConfig()).score
     assert shown[2][1].text == f"{value:.4f}"

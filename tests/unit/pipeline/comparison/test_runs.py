@@ -12,7 +12,7 @@ import pytest
 
 from tests.tiny_artifact import signed
 from tests.tiny_runs import METRICS, SETTINGS, add_scores, make_run
-from tfm.pipeline.comparison.curves_plot import draw
+from tfm.pipeline.comparison.curves_plot import draw_curves
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.as_json import as_json
@@ -368,22 +368,22 @@ def test_the_plot_has_both_clocks_and_every_run_with_a_curve(tmp_path: Path) -> 
     runs.append(read_run(make_run(tmp_path / "third", metrics=[]), "third"))
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:
-        draw(runs, file)
+        draw_curves(runs, file)
     assert files[0].read_bytes() == files[1].read_bytes()
     text = "".join(ElementTree.parse(files[0]).getroot().itertext())
     for word in ("first", "second", "updates", "seconds", "validation loss"):
         assert word in text
     assert "third" not in text
-    draw(runs, tmp_path / "one.png")
+    draw_curves(runs, tmp_path / "one.png")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_plot_that_cannot_be_is_refused(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path / "run"), "run")
     with pytest.raises(RecipeError, match=r"x\.pdf: a plot is a \.svg or a \.png"):
-        draw([run], tmp_path / "x.pdf")
+        draw_curves([run], tmp_path / "x.pdf")
     with pytest.raises(CannotWrite):
-        draw([run], tmp_path / "nowhere" / "x.svg")
+        draw_curves([run], tmp_path / "nowhere" / "x.svg")
     bare = read_run(make_run(tmp_path / "bare", metrics=[]), "bare")
     with pytest.raises(DataError, match=r"/bare: has no curve"):
-        draw([bare], tmp_path / "x.svg")
+        draw_curves([bare], tmp_path / "x.svg")

@@ -12,7 +12,7 @@ from tests.invariants.test_decoding import HashModel
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.search.sampling import Sampling, draw, key_of, uniforms
+from tfm.pipeline.decoding.search.sampling import Sampling, draw_tokens, key_of, uniform_numbers
 from tfm.pipeline.errors import RecipeError
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
@@ -21,7 +21,7 @@ GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
 def shares(log_probs, **how):
     """How much of [0, 1) falls on each piece."""
     rows = torch.tensor(log_probs, dtype=torch.float64).expand(len(GRID), -1)
-    return torch.bincount(draw(rows, GRID, **how), minlength=len(log_probs)) / len(GRID)
+    return torch.bincount(draw_tokens(rows, GRID, **how), minlength=len(log_probs)) / len(GRID)
 
 
 def written_out(log_probs, temperature, top_k, top_p):
@@ -67,13 +67,13 @@ def test_top_p_takes_the_fewest_that_are_enough():
 def test_the_largest_uniform_number_falls_on_a_piece_that_may_come():
     rows = torch.full((1, 400), -math.inf)
     rows[0, :7] = math.log(1 / 7)
-    assert draw(rows, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 6
-    assert draw(rows, torch.tensor([0.0], dtype=torch.float64)).item() == 0
+    assert draw_tokens(rows, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 6
+    assert draw_tokens(rows, torch.tensor([0.0], dtype=torch.float64)).item() == 0
 
 
 def test_a_low_temperature_draws_the_likeliest():
     rows = torch.randn(50, 30, dtype=torch.float64)
-    assert torch.equal(draw(rows, torch.rand(50, dtype=torch.float64), temperature=1e-6), rows.argmax(1))
+    assert torch.equal(draw_tokens(rows, torch.rand(50, dtype=torch.float64), temperature=1e-6), rows.argmax(1))
 
 
 def test_uniform_numbers_are_a_hash_of_what_is_drawn():
@@ -84,8 +84,8 @@ def test_uniform_numbers_are_a_hash_of_what_is_drawn():
         for seed in range(3)
         for sample in range(2)
     ]
-    assert uniforms(keys, steps).tolist() == wanted
-    many = uniforms(np.arange(100_000, dtype=np.uint64), np.arange(100_000) % 7)
+    assert uniform_numbers(keys, steps).tolist() == wanted
+    many = uniform_numbers(np.arange(100_000, dtype=np.uint64), np.arange(100_000) % 7)
     counts, _ = np.histogram(many, bins=10, range=(0, 1))
     assert counts.sum() == 100_000
     assert abs(counts - 10_000).max() < 500  # five standard deviations of 95

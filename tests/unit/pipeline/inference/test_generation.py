@@ -230,10 +230,10 @@ def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, s
     reader.tokenizer = Tokenizer.from_json(made.to_str())
     ids = [names.index(name) for name in ("a", *(f"<0x{byte:02X}>" for byte in spelled), *last)]
     writer = TextGenerator(reader, SAMPLE.model_copy(update={"n_best": 1}), NullReporter())
-    monkeypatch.setattr(writer, "_write", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))
+    monkeypatch.setattr(writer, "_sample_texts", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))
     assert "".join(writer.stream("")) == reader.decode(ids)
     reader.through_ends = True  # where a text may stop anywhere
-    monkeypatch.setattr(writer, "_write", lambda *_: (NextPieces([0], [each], [0.0]) for each in ids))
+    monkeypatch.setattr(writer, "_sample_texts", lambda *_: (NextPieces([0], [each], [0.0]) for each in ids))
     assert "".join(writer.stream("")) == reader.decode(ids)
 
 

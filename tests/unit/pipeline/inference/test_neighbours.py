@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.neighbours import MAX_WORDS_IN_PLOT, WordVectors, frequent, picture, principal, read_classes
+from tfm.pipeline.inference.neighbours import (
+    MAX_WORDS_IN_PLOT,
+    WordVectors,
+    frequent_words,
+    picture,
+    principal_components,
+    read_classes,
+)
 
 WORDS = WordVectors(
     {"east": 1, "north": 2, "nine": 3, "west": 4, "up": 5},
@@ -46,19 +53,19 @@ def test_an_unknown_word_is_named_with_others_like_it() -> None:
 @given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 2**16))
 def test_principal_components_are_those_of_the_covariance(num: int, width: int, seed: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(num, width)).astype(np.float32)
-    places, shares = principal(vectors)
+    places, shares = principal_components(vectors)
     centred = vectors - vectors.mean(0, dtype=np.float64)
     variances = np.sort(np.linalg.eigvalsh(centred.T @ centred))[::-1][:2]
     assert (places**2).sum(0)[: len(variances)] == pytest.approx(variances, abs=1e-6)
     assert shares[: len(variances)] == pytest.approx(variances / (centred**2).sum(), abs=1e-6)
     assert places.sum(0) == pytest.approx([0, 0], abs=1e-6)
     assert abs(places[:, 0] @ places[:, 1]) < 1e-6
-    again, _ = principal(vectors[::-1])
+    again, _ = principal_components(vectors[::-1])
     assert again[::-1] == pytest.approx(places, abs=1e-5)  # directions have a sign of their own
 
 
 def test_vectors_that_are_all_alike_have_a_picture() -> None:
-    places, shares = principal(np.ones((3, 4), np.float32))
+    places, shares = principal_components(np.ones((3, 4), np.float32))
     assert (places == 0).all()
     assert (shares == 0).all()
 
@@ -93,14 +100,18 @@ def test_a_picture_of_pieces_shows_words() -> None:
         "語",
         "ب",
     ]
-    found = list(frequent(WordVectors({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32))))
+    found = list(
+        frequent_words(WordVectors({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32)))
+    )
     assert found == ["’s", "the", "Haus", "дом", "的", "ไป", "कि", "語", "ب", *"aAbBzéяЖω"]
     many = [*pieces, *(f"w{number}" for number in range(MAX_WORDS_IN_PLOT))]
-    found = list(frequent(WordVectors({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32))))
+    found = list(
+        frequent_words(WordVectors({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32)))
+    )
     assert len(found) == MAX_WORDS_IN_PLOT
     assert "a" not in found
     with pytest.raises(RecipeError, match="two words or more, and the model has 1"):
-        frequent(WordVectors({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
+        frequent_words(WordVectors({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
 
 
 def test_strange_words_are_drawn_as_they_are() -> None:

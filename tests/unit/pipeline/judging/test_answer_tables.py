@@ -7,11 +7,11 @@ from tfm.pipeline.judging.answer_tables import (
     choices,
     error_weight,
     judge_stats,
-    judgments,
+    list_judgments,
+    list_preferences,
     mean_scale,
     num_errors,
     pair_judgments,
-    preferences,
     scale_value,
 )
 from tfm.pipeline.judging.answers import Answer, Rating, Span, ties_of
@@ -48,8 +48,11 @@ def test_checks_and_repeats_are_no_ratings() -> None:
         Answer("j", items[1], 2.0, {"A": marks(4, 5), "B": marks(3, 2)}),
         Answer("j", items[2], None, {"A": marks(2, 5)}),
     ]
-    assert judgments(answers, scale_value("adequacy")) == [Judgment("j", "t:1", "x", 1), Judgment("j", "t:1", "y", 5)]
-    assert [each.value for each in judgments(answers, mean_scale)] == [1.5, 4.5]
+    assert list_judgments(answers, scale_value("adequacy")) == [
+        Judgment("j", "t:1", "x", 1),
+        Judgment("j", "t:1", "y", 5),
+    ]
+    assert [each.value for each in list_judgments(answers, mean_scale)] == [1.5, 4.5]
     (found,) = judge_stats(campaign("likert", *items), answers)
     assert (found.num_items, found.num_answered) == (3, 3)
     assert found.checks == [True]
@@ -70,7 +73,7 @@ def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown
         Answer("j", of.items[1], best=frozenset("AB")),
         *ties_of(of, of.judges[0]),
     ]
-    assert preferences(answers, SYSTEMS) == [
+    assert list_preferences(answers, SYSTEMS) == [
         Preference("j", "t:1", "x", "z", 0),
         Preference("j", "t:2", "x", "y", 0.5),
         Preference("j", "t:3", "x", "y", 0.5),
@@ -91,7 +94,10 @@ def test_the_best_of_several() -> None:
     one = item("a", 1, ["z", "x", "y"])
     answers = [Answer("j", one, best=frozenset("A"))]
     assert {(each.system, each.value) for each in choices("best", answers, SYSTEMS)} == {("x", 0), ("y", 0), ("z", 1)}
-    assert preferences(answers, SYSTEMS) == [Preference("j", "t:1", "x", "z", 0), Preference("j", "t:1", "y", "z", 0)]
+    assert list_preferences(answers, SYSTEMS) == [
+        Preference("j", "t:1", "x", "z", 0),
+        Preference("j", "t:1", "y", "z", 0),
+    ]
 
 
 def test_judges_who_prefer_one_system_agree() -> None:

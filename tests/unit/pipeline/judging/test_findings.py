@@ -12,8 +12,8 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.findings import Findings, analyze
-from tfm.pipeline.judging.findings_tables import tables
+from tfm.pipeline.judging.findings import Findings, analyze_answers
+from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metric_correlation import METRICS, add_correlations, references_from, references_of
 from tfm.pipeline.judging.statistics.correlation import MetricScores
@@ -37,7 +37,7 @@ def judged(
     each = None if each is None else min(each, len(judges))
     wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, wrong))
-    return analyze(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
+    return analyze_answers(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
 
 
 def named(findings: Findings) -> list[str]:
@@ -109,7 +109,9 @@ def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: 
     config = EvaluationConfig(metrics=("exact_match",))
     answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
     answers[1].reverse()
-    first, second = (add_correlations(analyze(campaign, each), references_of(campaign), config) for each in answers)
+    first, second = (
+        add_correlations(analyze_answers(campaign, each), references_of(campaign), config) for each in answers
+    )
     assert first.as_json() == second.as_json()
 
 
@@ -133,7 +135,7 @@ def stopped(campaign: Campaign, files: Sequence[Path], first: int) -> Findings:
     """The findings where the first judge stopped after so many answers."""
     content = json.loads(files[0].read_text("utf-8"))
     files[0].write_text(json.dumps({**content, "answers": content["answers"][:first]}), encoding="utf-8")
-    return analyze(campaign, read_answers(campaign, files, partial=True))
+    return analyze_answers(campaign, read_answers(campaign, files, partial=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -153,7 +155,7 @@ def test_one_judge_alone(tmp_path: Path, kind: Kind) -> None:
     for scale in found.scales:
         assert (scale.alpha.value, scale.kappas) == (None, [])
         assert [(test.paired, test.num_first) for test in scale.tests] == [(False, 4)] * 3
-    rows = [row for table in tables(found) for row in table.rows]
+    rows = [row for table in tables_of_findings(found) for row in table.rows]
     assert rows
     json.dumps(found.as_json(), allow_nan=False)
 

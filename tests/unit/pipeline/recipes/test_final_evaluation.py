@@ -8,7 +8,7 @@ import pytest
 from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.final_evaluation import Candidate, choose, distinct, read_candidate
+from tfm.pipeline.recipes.final_evaluation import Candidate, choose_run, distinct_runs, read_candidate
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
@@ -24,17 +24,17 @@ def test_the_best_is_chosen_by_the_task_s_main_figure() -> None:
     runs = [
         candidate(name, bleu=(bleu, "tok:13a"), chrf=(9 - bleu, "")) for name, bleu in (("a", 1), ("b", 3), ("c", 2))
     ]
-    assert choose(runs).run.folder == Path("b")
-    assert choose(runs).words == "BLEU 3 of validation, the best of 3 runs"
-    assert choose(runs, "chrf").run.folder == Path("a")
-    assert choose(runs[:1]).words == "BLEU 1 of validation"
+    assert choose_run(runs).run.folder == Path("b")
+    assert choose_run(runs).words == "BLEU 3 of validation, the best of 3 runs"
+    assert choose_run(runs, "chrf").run.folder == Path("a")
+    assert choose_run(runs[:1]).words == "BLEU 1 of validation"
 
 
 def test_of_equal_ones_the_first_is_chosen_and_the_lower_where_that_is_better() -> None:
     runs = [candidate(name, ter=(ter, "s"), comet=(-ter, f"external:comet|{LOWER}|stat:mean")) for name, ter in
             (("a", 5.0), ("b", 4.0), ("c", 4.0))]  # fmt: skip
-    assert choose(runs, "ter").run.folder == Path("b")
-    assert choose(runs, "comet").run.folder == Path("a")
+    assert choose_run(runs, "ter").run.folder == Path("b")
+    assert choose_run(runs, "comet").run.folder == Path("a")
 
 
 def test_seeds_of_a_recipe_are_chosen_by_their_mean_and_together() -> None:
@@ -44,7 +44,7 @@ def test_seeds_of_a_recipe_are_chosen_by_their_mean_and_together() -> None:
         for recipe, values in (("a", (5.0, 1.0)), ("b", (4.0, 4.5)))
         for seed, bleu in enumerate(values, 1)
     ]
-    choice = choose([*runs, candidate("c", bleu=(4.2, "tok:13a"))])
+    choice = choose_run([*runs, candidate("c", bleu=(4.2, "tok:13a"))])
     assert [str(each.folder) for each in choice.runs] == ["b-1", "b-2"]
     assert (choice.name, choice.words) == ("b", "BLEU 4.25 of validation, the mean of 2 seeds, the best of 3 recipes")
 
@@ -57,9 +57,9 @@ def test_models_of_other_pieces_are_chosen_from_by_a_figure_of_the_text() -> Non
         scores = {"perplexity": (float(vocab), pieces), "word_perplexity": (by_word, f"unit:word|count:7|{pieces}")}
         return candidate(name, "language_model", **scores)
 
-    choice = choose([model("a", 10, 50.0), model("b", 20, 40.0)])
+    choice = choose_run([model("a", 10, 50.0), model("b", 20, 40.0)])
     assert (choice.run.folder, choice.figure) == (Path("b"), "word_perplexity")
-    assert choose([model("a", 10, 50.0), model("b", 10, 60.0)]).figure == "perplexity"
+    assert choose_run([model("a", 10, 50.0), model("b", 10, 60.0)]).figure == "perplexity"
 
 
 def test_what_does_not_compare_is_refused_with_the_reason() -> None:
@@ -71,7 +71,7 @@ def test_what_does_not_compare_is_refused_with_the_reason() -> None:
         (candidate("b", "tagging", bleu=(1.0, "tok:13a")), "between tagging and translation: give runs of one task"),
     ):
         with pytest.raises(RecipeError, match=reason):
-            choose([bleu, other])
+            choose_run([bleu, other])
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -85,5 +85,5 @@ def test_a_run_by_two_names_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         Path(name).mkdir()
     Path("link").symlink_to("a")
     given = [Path("a"), Path("b/../a"), Path("link"), Path("b"), Path("a")]
-    assert distinct(given) == [Path("a"), Path("b")]
-    assert distinct(given[2:]) == [Path("link"), Path("b")]
+    assert distinct_runs(given) == [Path("a"), Path("b")]
+    assert distinct_runs(given[2:]) == [Path("link"), Path("b")]

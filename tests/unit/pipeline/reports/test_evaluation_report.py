@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import mean_tables, render, score_rows
-from tfm.pipeline.reports.training_curves import svg
+from tfm.pipeline.reports.evaluation_report import mean_tables, render_report, score_rows
+from tfm.pipeline.reports.training_curves import curves_svg
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
@@ -71,7 +71,7 @@ def inputs() -> dict[str, Input]:
 
 def test_the_page_is_whole_and_needs_nothing_else() -> None:
     one = evaluation(NASTY, [NASTY, "b c", "d e f", "g", "h"])
-    page = Page(render(NASTY, [one, evaluation("second")], curves=svg(METRICS), inputs=inputs()))
+    page = Page(render_report(NASTY, [one, evaluation("second")], curves=curves_svg(METRICS), inputs=inputs()))
     assert "script" not in page.tags
     assert not {"link", "img", "iframe", "object"} & set(page.tags)
     assert all(address.startswith("#") for address in page.addresses)
@@ -91,7 +91,7 @@ def test_a_text_turns_nothing_around_it_and_its_own_joiners_stay() -> None:
     found = evaluate_segments(
         Segments("t\u202e", texts, texts, [texts]), EvaluationConfig(), seed=1, reporter=NullReporter()
     )
-    shown = render("t", [found], curves=None, inputs={})
+    shown = render_report("t", [found], curves=None, inputs={})
     assert "\u202e" not in shown
     assert shown.count("\\u202eabc") >= 3  # source, hypothesis, reference
     assert shown.count(texts[1]) >= 3
@@ -100,7 +100,7 @@ def test_a_text_turns_nothing_around_it_and_its_own_joiners_stay() -> None:
 def test_what_is_not_there_has_no_heading() -> None:
     segments = Segments("test", None, ["a"], [["a"]])
     bare = evaluate_segments(segments, EvaluationConfig(metrics=("bleu",), samples=0), seed=1, reporter=NullReporter())
-    page = Page(render("t", [bare], curves=None, inputs={}))
+    page = Page(render_report("t", [bare], curves=None, inputs={}))
     for heading in ("Training", "Lineage", "Worst", "Random"):
         assert heading not in page.words
 

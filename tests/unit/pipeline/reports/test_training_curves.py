@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.reports import training_curves
-from tfm.pipeline.reports.training_curves import STYLE, draw, escape_label, read_metrics, svg
+from tfm.pipeline.reports.training_curves import STYLE, curves_svg, draw_curves, escape_label, read_metrics
 
 TRAIN = {"event": "train", "epoch": 1, "tokens_per_second": 1e4, "gradient_norm": 1.0, "seconds": 1.0}
 VALID = {"event": "valid", "epoch": 1, "accuracy": 0.5, "seconds": 1.0}
@@ -26,18 +26,18 @@ METRICS: list[dict[str, object]] = [
 
 @pytest.fixture(autouse=True)
 def _drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_curves, "svg", svg)  # other tests have something quicker in its place
+    monkeypatch.setattr(training_curves, "curves_svg", curves_svg)  # other tests have something quicker in its place
 
 
 def test_a_training_draws_what_its_metrics_say(tmp_path: Path) -> None:
     run(write_dataset(tmp_path / "dataset"), tmp_path / "run", training(max_steps=5, validation={"bleu": False}))
     folder = tmp_path / "run" / "training"
-    assert (folder / "curves.svg").read_text("utf-8") == svg(read_metrics(folder / "metrics.jsonl"))
+    assert (folder / "curves.svg").read_text("utf-8") == curves_svg(read_metrics(folder / "metrics.jsonl"))
     assert "<path" in (folder / "curves.svg").read_text("utf-8")
 
 
 def test_the_picture_names_its_panels_and_lines(tmp_path: Path) -> None:
-    draw(METRICS, tmp_path / "curves.svg")
+    draw_curves(METRICS, tmp_path / "curves.svg")
     assert [file.name for file in tmp_path.iterdir()] == ["curves.svg"]
     text = "".join(ElementTree.parse(tmp_path / "curves.svg").getroot().itertext())
     for word in ("loss a target token", "learning rate", "perplexity", "BLEU", "train, smoothed", "validation", "step"):
@@ -46,18 +46,18 @@ def test_the_picture_names_its_panels_and_lines(tmp_path: Path) -> None:
 
 
 def test_the_same_metrics_give_the_same_bytes() -> None:
-    assert svg(METRICS) == svg(METRICS)
-    assert svg(METRICS) != svg(METRICS[:3])
+    assert curves_svg(METRICS) == curves_svg(METRICS)
+    assert curves_svg(METRICS) != curves_svg(METRICS[:3])
 
 
 def test_nothing_yet_is_said_in_every_panel() -> None:
-    assert svg([]).count("no figures yet") == 4
+    assert curves_svg([]).count("no figures yet") == 4
 
 
 def test_only_what_validation_finds_has_a_panel() -> None:
     def titles(*missing: str) -> set[str]:
         lines = [{key: value for key, value in line.items() if key not in missing} for line in METRICS]
-        text = svg(lines)
+        text = curves_svg(lines)
         assert "no figures yet" not in text
         return {title for title in ("perplexity", "BLEU", "accuracy") if title in text}
 

@@ -23,10 +23,10 @@ from tfm.pipeline.runtime.threads import (
     LoadWatch,
     available_threads,
     choose_num_threads,
+    cpu_quota,
     cpu_seconds,
     load_between,
-    quota,
-    read,
+    read_cpu_sample,
 )
 
 CPU = torch.device("cpu")
@@ -79,14 +79,14 @@ def test_what_is_set_or_cannot_be_measured_decides(four_processors: Path, monkey
 
 
 def test_a_containers_share_is_read_in_both_forms(tmp_path: Path) -> None:
-    assert quota(tmp_path) == float("inf")
+    assert cpu_quota(tmp_path) == float("inf")
     (tmp_path / "cpu").mkdir()
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("250000\n")
     (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
-    assert quota(tmp_path) == 2.5
+    assert cpu_quota(tmp_path) == 2.5
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
-    assert quota(tmp_path) == float("inf")
+    assert cpu_quota(tmp_path) == float("inf")
     assert available_threads(1.0, 64, 2.5) == 3
     assert available_threads(63.0, 64, 2.5) == 1
 
@@ -106,7 +106,7 @@ def test_it_is_said_once_that_others_take_processors(
 ) -> None:
     clock = iter([0.0, 10.0, 10.0, 20.0, 20.0])
     readings = iter([CpuSample(0.0, 0.0, 0.0), CpuSample(10.0, busy, own), CpuSample(20.0, 2 * busy, 2 * own)])
-    monkeypatch.setattr(threads, "read", lambda: next(readings))
+    monkeypatch.setattr(threads, "read_cpu_sample", lambda: next(readings))
     found: list[str] = []
     watch = LoadWatch(4, found.append, seconds=10.0)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
@@ -129,7 +129,7 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
         readings.append(CpuSample(last.clock + 10.0, last.busy + busy, last.own + busy - others))
     clock, found, slept = iter([reading.clock for reading in readings[1:]]), list[str](), []
     each = iter(readings)
-    monkeypatch.setattr(threads, "read", lambda: next(each))
+    monkeypatch.setattr(threads, "read_cpu_sample", lambda: next(each))
     watch = LoadWatch(4, found.append, seconds=10.0)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     for _ in loads:
@@ -171,7 +171,7 @@ def test_programs_that_really_take_all_processors_are_noticed(monkeypatch: pytes
         for each in neighbours:
             each.kill()
             each.wait()
-    before = read()
+    before = read_cpu_sample()
     assert before is not None
 
 

@@ -33,11 +33,11 @@ from tfm.pipeline.scoring.alternative_scores import (
     InputWarnings,
     ScoredItem,
     as_json,
+    input_warnings,
     line_of,
-    rows,
+    score_rows,
     share_interval,
     tie_split_accuracy,
-    warnings,
     wilson,
 )
 from tfm.pipeline.scoring.alternatives import score_alternatives
@@ -133,7 +133,7 @@ def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece
         assert log_prob == pytest.approx(plain(lines, encode(context + choice)) - shared, rel=1e-10)
         assert pieces == len(encode(context + choice)) - 1
     assert told.word_joins == ["dog"]
-    assert '("dog")' in warnings(told, [found.item])[0]
+    assert '("dog")' in input_warnings(told, [found.item])[0]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_context_that_is_too_long_is_cut_from_the_left_equally_for_all_choices
     content = as_json(questions((context, choices)), "choices", [found], told)
     assert content["cut"] == 1
     assert "|cut:1|" in content["accuracy"]["sum"]["signature"]
-    assert "1 of 1 contexts are longer than the model reads" in warnings(told, [found.item])[0]
+    assert "1 of 1 contexts are longer than the model reads" in input_warnings(told, [found.item])[0]
 
 
 def test_a_source_that_is_too_long_is_cut_at_its_end_as_in_translating(pairs: LoadedModel) -> None:
@@ -271,7 +271,7 @@ def test_unknown_pieces_are_told_and_texts_of_equal_pieces_share_what_they_get(l
     assert found.log_probs[0] == found.log_probs[1]
     assert told.unknown == 1
     assert "|unknown:1|" in as_json(asked, "choices", [found], told)["accuracy"]["sum"]["signature"]
-    assert "does not know" in warnings(told, asked.items)[0]
+    assert "does not know" in input_warnings(told, asked.items)[0]
 
 
 # ---- Shares -----------------------------------------------------------------------------------------
@@ -333,8 +333,11 @@ def test_shares_chance_categories_and_failures() -> None:
         (6, "text 0", "text 1"),
     ]
     assert json.loads(json.dumps(found)) == found
-    assert [row[:4] for row in rows(found)[:2]] == [("sum", 4, "43.75", "62.50"), ("mean a piece", 4, "43.75", "62.50")]
-    assert [row[0] for row in rows(found)[2:4]] == ["sum: Ж", "mean a piece: Ж"]
+    assert [row[:4] for row in score_rows(found)[:2]] == [
+        ("sum", 4, "43.75", "62.50"),
+        ("mean a piece", 4, "43.75", "62.50"),
+    ]
+    assert [row[0] for row in score_rows(found)[2:4]] == ["sum: Ж", "mean a piece: Ж"]
 
 
 def test_a_category_says_what_of_its_own_items_was_cut_or_unknown() -> None:

@@ -13,7 +13,7 @@ from tests.meaning import plain_scores as plain
 from tests.meaning.plain_tokens import tokens_of_words
 from tests.meaning.scripts import SCRIPTS
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.evaluation_report import render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
@@ -164,7 +164,7 @@ def test_tables_and_pages_have_it_with_four_digits() -> None:
     )
     ((name, shown, signature),) = score_rows(found)
     assert (name, shown) == ("CIDEr-D", f"{found.scores['cider_d'].score:.4f}")
-    page = render("test", [found], curves=None, inputs={})
+    page = render_report("test", [found], curves=None, inputs={})
     assert f'<td>CIDEr-D</td><td class="number">{shown}</td><td><code>{signature}</code>' in page
     assert from_json(as_json([found])) == [found]
 

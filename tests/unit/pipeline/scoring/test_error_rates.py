@@ -16,7 +16,7 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, errors
+from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.scoring.tables.errors import error_tables
@@ -55,7 +55,7 @@ def test_rates_and_kinds_of_edits_are_jiwers_and_rates_plain_ones() -> None:
     assert found["cer"] == pytest.approx(100 * characters.cer, abs=1e-9)
     assert found["per"] == found["wer"], "its units are between spaces"
     for name, theirs in ("wer", words), ("cer", characters):
-        mine = errors(name, hypotheses, [references], CONFIG)
+        mine = count_errors(name, hypotheses, [references], CONFIG)
         assert (mine.insertions, mine.deletions, mine.substitutions) == (
             *(theirs.insertions, theirs.deletions),
             theirs.substitutions,
@@ -73,10 +73,10 @@ def test_each_pair_alone_is_jiwers(seed: int) -> None:
 
 def test_confusions_are_counted_once_for_each_edit() -> None:
     hypotheses, references = pairs(60)
-    found = errors("wer", hypotheses, [references], CONFIG)
+    found = count_errors("wer", hypotheses, [references], CONFIG)
     assert sum(count for _, _, count in found.confusions) <= found.insertions + found.deletions + found.substitutions
     assert all(wanted != given for wanted, given, _ in found.confusions)
-    known = errors("wer", ["a x c", "x", "c d"], [["a b c", "b", "c"]], CONFIG)
+    known = count_errors("wer", ["a x c", "x", "c d"], [["a b c", "b", "c"]], CONFIG)
     assert known.confusions == (("b", "x", 2), ("", "d", 1))
     assert (known.units, known.insertions, known.deletions, known.substitutions) == (5, 1, 0, 2)
     ((_, _, rows), (title, _, confused)) = error_tables({"wer": known})

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.external_metric import ExternalMetric, missing_command_warnings
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.metrics.external import external_scores, files_of, run_command, signature
+from tfm.pipeline.scoring.metrics.external import external_scores, external_signature, files_of, run_command
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 
 # a start of python costs 20 ms without its site packages
@@ -172,17 +172,17 @@ def test_a_signature_holds_the_command_and_the_contents_of_its_files(tmp_path: P
     script.write_text("one")
     plain = ExternalMetric(name="comet", command=("python", str(script), "a|b\n c"))
     references = [["a", "b"], ["c", "d"]]
-    found = signature(plain, references)
+    found = external_signature(plain, references)
     assert found.startswith(f"external:comet|nrefs:2|command:python {script} 'a¦b c'|sha256:")
     assert len(found.split("|")) == 5
     assert list(files_of(plain)) == [f"external comet: {script}"]
     script.write_text("two!")
     others = [plain, ExternalMetric(name="comet", command=(*plain.command, "more"))]
     others.append(plain.model_copy(update={"higher_is_better": False}))
-    assert len({found, *(signature(each, references) for each in others)}) == 4
-    assert [lower_is_better("comet", signature(each, references)) for each in others] == [False, False, True]
-    assert len(signature(ExternalMetric(name="m", command=("x" * 10**5,)), references)) < 300
-    assert "|nrefs:var|" in signature(plain, [["a", "b"], ["c", ""]]), "as the metrics beside it"
+    assert len({found, *(external_signature(each, references) for each in others)}) == 4
+    assert [lower_is_better("comet", external_signature(each, references)) for each in others] == [False, False, True]
+    assert len(external_signature(ExternalMetric(name="m", command=("x" * 10**5,)), references)) < 300
+    assert "|nrefs:var|" in external_signature(plain, [["a", "b"], ["c", ""]]), "as the metrics beside it"
 
 
 def test_a_command_is_a_list_or_a_text_that_no_shell_reads() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import render
+from tfm.pipeline.reports.evaluation_report import render_report
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
@@ -129,7 +129,7 @@ def test_tables_of_labels_have_a_row_for_each_and_say_what_lacks_one() -> None:
     ]
     assert confusions[1] == ["reference ↓ given →", "(none)", "A", "B", "C"]
     assert ["<b>", "1", "0", "0", "0"] in confusions[2]
-    page = render("t", [evaluation], curves=None, inputs={})
+    page = render_report("t", [evaluation], curves=None, inputs={})
     assert "Confusion matrix on test" in page
     assert "<td>&lt;b&gt;</td>" in page
     assert "<b>" not in page
@@ -144,7 +144,7 @@ def test_many_labels_have_the_commonest_confusions_instead_of_a_matrix() -> None
     assert labels[0] == "the 30 commonest of 40 labels"
     assert confusions[0] == "commonest confusions"
     assert confusions[2][0] == ["label4", "label5", "2"]
-    assert "commonest confusions".capitalize() in render("t", [evaluation], curves=None, inputs={})
+    assert "commonest confusions".capitalize() in render_report("t", [evaluation], curves=None, inputs={})
     assert found(["A"], ["A"]).labels is not None
 
 

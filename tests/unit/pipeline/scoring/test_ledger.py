@@ -20,11 +20,11 @@ from tfm.pipeline.scoring.ledger import (
     append_entries,
     are_same_texts,
     describe_looks,
-    fingerprint,
     looker_of,
-    looks,
     num_looks,
+    read_looks,
     select_texts,
+    texts_fingerprint,
 )
 
 ROOT = Path(__file__).parents[4]
@@ -74,7 +74,7 @@ def entered(entries: Sequence[LedgerEntry]) -> list[tuple[str, ...]]:
 def test_no_entry_of_eight_processes_is_lost_or_torn(tmp_path: Path) -> None:
     with start(tmp_path, 40) as process:
         process.communicate()
-    found = entered(looks(tmp_path))
+    found = entered(read_looks(tmp_path))
     assert sorted(found) == sorted((str(writer), str(entry)) for writer in range(8) for entry in range(40))
     for writer in range(8):
         assert [entry for by, entry in found if by == str(writer)] == [str(entry) for entry in range(40)]
@@ -87,11 +87,11 @@ def test_what_was_entered_before_a_kill_stays_and_later_entries_are_whole(tmp_pa
         os.killpg(process.pid, signal.SIGKILL)
         said += process.stdout.readlines()
     told = {tuple(line.split()) for line in said if line.endswith("\n") and line.strip()}
-    found = entered(looks(tmp_path))
+    found = entered(read_looks(tmp_path))
     assert told <= set(found)
     assert len(set(found)) == len(found)
     append_entries(tmp_path, [LOOK], NullReporter())
-    assert looks(tmp_path)[-1].test == "main"
+    assert read_looks(tmp_path)[-1].test == "main"
 
 
 @pytest.mark.parametrize("kept", [1, 40, -1])
@@ -102,7 +102,7 @@ def test_half_a_line_swallows_no_entry(tmp_path: Path, kept: int) -> None:
     file.write_bytes(whole + whole[:kept])
     append_entries(tmp_path, [LOOK, LOOK], NullReporter())
     # a line that lacks its end alone says all that it had to say
-    assert len(looks(tmp_path)) == (4 if kept == -1 else 3)
+    assert len(read_looks(tmp_path)) == (4 if kept == -1 else 3)
 
 
 @pytest.mark.parametrize("line", ["", "[]", "null", '{"texts": 1}', "[" * 10**5, '{"texts": "a"}', "\x00\ufeff"])
@@ -111,7 +111,7 @@ def test_lines_of_others_are_passed_over(tmp_path: Path, line: str) -> None:
     with open(tmp_path / ledger.NAME, "a", encoding="utf-8") as file:
         file.write(line + "\n")
     append_entries(tmp_path, [LOOK], NullReporter())
-    assert [look.test for look in looks(tmp_path)] == ["main", "main"]
+    assert [look.test for look in read_looks(tmp_path)] == ["main", "main"]
 
 
 def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
     data = (tmp_path / ledger.NAME).read_bytes()
     assert data.count(b"\n") == len(names)
     assert max(map(len, data.split(b"\n"))) < 4095
-    assert [look.test for look in looks(tmp_path)][:2] == names[:2]
-    assert looks(tmp_path)[4].run == "run-?"
+    assert [look.test for look in read_looks(tmp_path)][:2] == names[:2]
+    assert read_looks(tmp_path)[4].run == "run-?"
 
 
 def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
     append_entries(tmp_path, [LOOK], heard)
     assert len(heard.warnings) == 2
     assert all("could not be entered: " in text for text in heard.warnings)
-    assert looks(tmp_path) == looks(tmp_path / "none") == []
+    assert read_looks(tmp_path) == read_looks(tmp_path / "none") == []
 
 
 def test_a_full_disk_costs_the_entry_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +142,14 @@ def test_a_full_disk_costs_the_entry_alone(tmp_path: Path, monkeypatch: pytest.M
         append_entries(tmp_path, [LOOK], heard)
     assert "only 30 of" in heard.warnings[0]
     append_entries(tmp_path, [LOOK], NullReporter())
-    assert len(looks(tmp_path)) == 2
+    assert len(read_looks(tmp_path)) == 2
 
 
 def test_a_fingerprint_is_of_words_and_lines() -> None:
     texts = ["Ein Hund läuft.", "", "כלב רץ", "ATIS FLIGHT"]
-    assert fingerprint(texts) == fingerprint([" Ein  Hund läuft.\r", " ", "כלב\u00a0רץ", "ATIS FLIGHT"])
+    assert texts_fingerprint(texts) == texts_fingerprint([" Ein  Hund läuft.\r", " ", "כלב\u00a0רץ", "ATIS FLIGHT"])
     others = [["Ein Hund läuft.", "כלב רץ", "ATIS FLIGHT"], [*texts, ""], texts[::-1], [each.lower() for each in texts]]
-    assert len({fingerprint(each) for each in [texts, *others]}) == 5
+    assert len({texts_fingerprint(each) for each in [texts, *others]}) == 5
 
 
 def test_in_words(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_in_words(tmp_path: Path) -> None:
         NullReporter(),
     )
     append_entries(tmp_path, [LedgerEntry("b", "main", "model 1", "r", "recipe")], NullReporter())
-    entries = looks(tmp_path)
+    entries = read_looks(tmp_path)
     assert describe_looks(select_texts(entries, "a")) == "14 times, by 9 models of this folder"
     # what is seen again is nothing new: of a crash, say, before the scores were published
     again = [LedgerEntry("a", "main", "m", "r", "recipe", seen=seen) for seen in ("x", "y", "x", "x")]
@@ -183,19 +183,23 @@ def test_the_ledger_of_a_run_lies_beside_it(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entries_count(tmp_path: Path) -> None:
     lines = ["ein Hund", "كلب", "狗", "ein Hund"]
-    whole, turned, other = fingerprint(lines), fingerprint(lines[::-1]), fingerprint([*lines[:3], "eine Katze"])
+    whole, turned, other = (
+        texts_fingerprint(lines),
+        texts_fingerprint(lines[::-1]),
+        texts_fingerprint([*lines[:3], "eine Katze"]),
+    )
     former = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
     assert whole != turned
     assert are_same_texts(whole, turned)
     assert are_same_texts(whole, former)
     assert not are_same_texts(turned, former), "an entry of former times does not know the lines"
     assert not are_same_texts(whole, other)
-    assert not are_same_texts(whole, fingerprint(lines[:3]))
+    assert not are_same_texts(whole, texts_fingerprint(lines[:3]))
     assert are_same_texts(None, None)
     assert not are_same_texts(None, whole)
     entries = [
         replace(LOOK, texts=each, seen=str(number)) for number, each in enumerate((former, turned, whole, other))
     ]
     append_entries(tmp_path, entries, NullReporter())
-    assert num_looks(select_texts(looks(tmp_path), whole)) == 3
+    assert num_looks(select_texts(read_looks(tmp_path), whole)) == 3
     assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"

@@ -16,7 +16,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.reports.evaluation_report import label, render, score_rows
+from tfm.pipeline.reports.evaluation_report import label, render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -141,7 +141,7 @@ def test_with_and_without_synonyms_it_has_two_names_and_signatures(wordnet: Path
     )
     assert [row[0] for row in (*score_rows(without), *score_rows(found))] == ["METEOR exact+stem", "METEOR"]
     assert label("meteor") == "METEOR"
-    assert "METEOR exact+stem" in render("t", [without], curves=None, inputs={})
+    assert "METEOR exact+stem" in render_report("t", [without], curves=None, inputs={})
     name = WordNet(wordnet).name
     assert name.startswith("3.0-")
     version = f"|alpha:0.9|beta:3|gamma:0.5|stat:mean*100|version:nltk-{nltk.__version__}"

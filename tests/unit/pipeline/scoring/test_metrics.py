@@ -14,7 +14,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import render, score_rows
+from tfm.pipeline.reports.evaluation_report import render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.breakdown import breakdown_by_length, random_samples, worst_samples
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
@@ -22,7 +22,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
-from tfm.pipeline.scoring.perplexity import Counts, perplexity_scores
+from tfm.pipeline.scoring.perplexity import LikelihoodCounts, perplexity_scores
 from tfm.pipeline.scoring.text_counts import Characters
 from tfm.pipeline.scoring.validation import Translator
 
@@ -132,7 +132,7 @@ def test_the_table_and_the_page_have_rouge_s_recall() -> None:
     assert (f1, name, recall) == ("66.67", "ROUGE-1 recall", "60.00")
     assert of_recall == signature.replace("|stat:mean-f1*100|", "|stat:mean-recall*100|") != signature
     assert [row[0] for row in others] == ["BLEU"]
-    page = render("test", [found], curves=None, inputs={})
+    page = render_report("test", [found], curves=None, inputs={})
     assert '<td>ROUGE-1 recall</td><td class="number">60.00</td>' in page
     content = as_json([found])
     assert content["metrics"]["rouge1"].keys() == {"score", "signature", "recall", "precision"}
@@ -183,7 +183,7 @@ def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, wit
         found = evaluate_segments(segments, config, seed=1, reporter=NullReporter())
         assert set(found.scores) == set(config.metrics) - set(without)
         assert found.missing == missing
-        assert "</html>" in render("long", [found], curves=None, inputs={})
+        assert "</html>" in render_report("long", [found], curves=None, inputs={})
 
 
 @pytest.mark.promise("text")
@@ -208,7 +208,7 @@ def test_tokenised_text_is_noticed_from_a_hundred_lines() -> None:
 
 
 def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
-    counts = Counts(
+    counts = LikelihoodCounts(
         num_references=1,
         num_segments=2,
         num_tokens=8,
@@ -227,7 +227,7 @@ def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
 
 
 def test_perplexity_of_the_impossible_is_infinite() -> None:
-    counts = Counts(
+    counts = LikelihoodCounts(
         num_references=1, num_segments=1, num_tokens=1, num_unknown=0, num_words=1, characters=Characters(1, 1)
     )
     assert perplexity_scores(-1e6, counts, vocab_size=9)["perplexity"].score == math.inf
@@ -277,7 +277,7 @@ def test_short_targets_are_as_good_by_length_as_they_are() -> None:
     assert [group.scores["bleu"].score for group in bins] == pytest.approx([100, 100])
     assert all("|eff:yes|" in group.scores["bleu"].signature for group in bins)
     found = evaluate_segments(Segments("short", texts, texts, [texts]), CONFIG, seed=1, reporter=NullReporter())
-    assert "BLEU (effective order)" in render("short", [found], curves=None, inputs={})
+    assert "BLEU (effective order)" in render_report("short", [found], curves=None, inputs={})
 
 
 def test_a_bin_of_lengths_without_a_reference_has_a_dash() -> None:
@@ -286,7 +286,7 @@ def test_a_bin_of_lengths_without_a_reference_has_a_dash() -> None:
         Segments("holes", sources, ["x"] * 3, references), CONFIG, seed=1, reporter=NullReporter()
     )
     assert [set(group.scores) for group in found.lengths] == [set(), {"bleu", "chrf"}, set()]
-    assert render("holes", [found], curves=None, inputs={}).count('<td class="number">–</td>') == 4
+    assert render_report("holes", [found], curves=None, inputs={}).count('<td class="number">–</td>') == 4
 
 
 def test_worst_samples_of_labels_are_those_with_fewest_right() -> None:
@@ -295,7 +295,7 @@ def test_worst_samples_of_labels_are_those_with_fewest_right() -> None:
     config = EvaluationConfig(metrics=("accuracy",), samples=3)
     found = evaluate_segments(Segments("labels", None, hypotheses, references), config, seed=1, reporter=NullReporter())
     assert [(sample.line, sample.accuracy) for sample in found.worst] == [(3, 0), (4, 0), (2, 0.5)]
-    page = render("labels", [found], curves=None, inputs={})
+    page = render_report("labels", [found], curves=None, inputs={})
     assert "lowest share of right labels of the segment first" in page
     assert "line 2, 50 % of labels right" in page
     assert "chrF" not in page

@@ -8,7 +8,7 @@ import pytest
 from tfm.data.scripts import SPACELESS_SCRIPTS, num_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.evaluation_report import render
+from tfm.pipeline.reports.evaluation_report import render_report
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.breakdown import breakdown_by_length
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
@@ -92,7 +92,7 @@ def test_a_tokenizer_that_makes_a_line_one_token_is_left_out(script: str, tokeni
     found = evaluate_segments(Segments("t", None, clauses, [clauses]), config, seed=1, reporter=NullReporter())
     assert (list(found.scores), found.missing) == (["chrf"], {"bleu": why})
     assert {tuple(group.scores) for group in found.lengths} == {("chrf",)}
-    assert why.replace("'", "&#x27;") in render("t", [found], curves=None, inputs={})
+    assert why.replace("'", "&#x27;") in render_report("t", [found], curves=None, inputs={})
 
 
 def test_words_that_somebody_put_spaces_between_are_words() -> None:

@@ -13,7 +13,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
 from tfm.pipeline.scoring.validation import DirectionsValidator, Labeller, Translator
-from tfm.pipeline.stages.train import READS
+from tfm.pipeline.stages.train import METRIC_SETTINGS
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
 from tfm.pipeline.training_config import FIGURES, Metric, TrainingConfig, ValidationScore
@@ -99,7 +99,7 @@ def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
     for key, value in others.items():
         after = score_texts(*texts, base.model_copy(update={"bleu_tokenize": "13a", key: value}))
         changed = {name for name in before if before[name].signature != after[name].signature}
-        assert changed == {name for name in before if key in READS.get(name, ())}, key
+        assert changed == {name for name in before if key in METRIC_SETTINGS.get(name, ())}, key
 
 
 def split_of(targets: list[str]) -> Any:

@@ -21,13 +21,18 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.significance import resampling
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.resampling import (
-    bootstrap,
     bootstrap_p,
-    interval,
+    bootstrap_scores,
+    percentile_interval,
     randomisation_p,
     seed_of_tests,
 )
-from tfm.pipeline.significance.segment_statistics import means, perplexities, ratios, segment_statistics
+from tfm.pipeline.significance.segment_statistics import (
+    mean_statistics,
+    perplexity_statistics,
+    ratio_statistics,
+    segment_statistics,
+)
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! (weiß) U.S. الكلب 狗".split(" ")
 CONFIG = EvaluationConfig()
@@ -148,10 +153,10 @@ def test_our_draws_on_sacrebleus_statistics_give_its_figures(metric: str) -> Non
 def test_randomisation_equals_all_ways_to_swap() -> None:
     """Of 8 segments 256 ways; exact match has ties, and perplexity is no mean."""
     for baseline, system in (
-        (means([0, 0, 1, 0, 0, 1, 0, 1]), means([1, 1, 1, 0, 1, 1, 1, 0])),
+        (mean_statistics([0, 0, 1, 0, 0, 1, 0, 1]), mean_statistics([1, 1, 1, 0, 1, 1, 1, 0])),
         (
-            perplexities([-3, -9, -4, -2, -8, -5, -6, -1], [3] * 8),
-            perplexities([-2, -7, -5, -2, -6, -4, -6, -2], [3] * 8),
+            perplexity_statistics([-3, -9, -4, -2, -8, -5, -6, -1], [3] * 8),
+            perplexity_statistics([-2, -7, -5, -2, -6, -4, -6, -2], [3] * 8),
         ),
     ):
         gap = abs(system.value - baseline.value)
@@ -169,18 +174,20 @@ def test_ties_count_whatever_is_lost_in_rounding() -> None:
     """The same values in tenths have the same p, though sums of tenths are not exact; two scores of 0 always tie."""
     random = np.random.default_rng(1)
     one, other = random.integers(0, 4, 20), random.integers(0, 4, 20)
-    whole, tenths = (randomisation_p(means(other * unit), means(one * unit), trials=500) for unit in (1.0, 0.1))
+    whole, tenths = (
+        randomisation_p(mean_statistics(other * unit), mean_statistics(one * unit), trials=500) for unit in (1.0, 0.1)
+    )
     assert whole == tenths
-    nothing = [ratios([0, 0, 0, 0], wholes) for wholes in ([1, 2, 3, 4], [2, 2, 2, 2])]
+    nothing = [ratio_statistics([0, 0, 0, 0], wholes) for wholes in ([1, 2, 3, 4], [2, 2, 2, 2])]
     assert randomisation_p(*nothing, trials=50) == 1
 
 
 def test_bootstrap_equals_all_resamples() -> None:
     """Of 5 segments 3,125 resamples: their scores' percentiles, and sacrebleu's p-value by its formula."""
-    baseline, system = means([3, 1, 4, 1, 5]), means([5, 1, 4, 3, 4])
+    baseline, system = mean_statistics([3, 1, 4, 1, 5]), mean_statistics([5, 1, 4, 3, 4])
     resamples = np.array(list(product(range(5), repeat=5)))
     every = np.stack([each.rows[resamples, 0].mean(1) for each in (baseline, system)])
-    drawn = bootstrap([baseline, system], resamples=40_000)
+    drawn = bootstrap_scores([baseline, system], resamples=40_000)
     assert drawn.mean(1) == pytest.approx(every.mean(1), abs=0.02)
     assert np.quantile(drawn, [0.1, 0.5, 0.8], axis=1) == pytest.approx(np.quantile(every, [0.1, 0.5, 0.8], axis=1))
     gaps, gap = np.abs(every[1] - every[0]), abs(system.value - baseline.value)
@@ -191,16 +198,16 @@ def test_bootstrap_equals_all_resamples() -> None:
 
 def test_blocks_change_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(5)
-    systems = [means(draw.normal(size=37)) for _ in range(2)]
-    whole = bootstrap(systems, resamples=500), randomisation_p(*systems, trials=500)
+    systems = [mean_statistics(draw.normal(size=37)) for _ in range(2)]
+    whole = bootstrap_scores(systems, resamples=500), randomisation_p(*systems, trials=500)
     monkeypatch.setattr(resampling, "_BLOCK", 1)
-    assert (bootstrap(systems, resamples=500) == whole[0]).all()
+    assert (bootstrap_scores(systems, resamples=500) == whole[0]).all()
     assert randomisation_p(*systems, trials=500) == whole[1]
 
 
 def test_the_interval_is_of_the_ordered_resamples() -> None:
-    assert interval(np.arange(1000.0)[::-1]) == (25, 974)
-    assert interval(np.array([4.0])) == (4, 4)
+    assert percentile_interval(np.arange(1000.0)[::-1]) == (25, 974)
+    assert percentile_interval(np.array([4.0])) == (4, 4)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter", "exact_match", "macro_f1"])
@@ -234,7 +241,9 @@ def test_two_segments_are_no_evidence(metric: str) -> None:
 def test_higher_or_lower_is_better() -> None:
     baseline = [1.0, 2, 3, 4, 5, 6, 7, 8]
     for higher in (True, False):
-        systems = [means(values, higher_is_better=higher) for values in (baseline, [value + 1 for value in baseline])]
+        systems = [
+            mean_statistics(values, higher_is_better=higher) for values in (baseline, [value + 1 for value in baseline])
+        ]
         found = versus(compare_systems(systems)[1])
         assert (found.difference, found.low, found.high, found.better) == (1, None, None, higher)
         assert found.is_significant
@@ -243,9 +252,9 @@ def test_higher_or_lower_is_better() -> None:
 def test_holm_is_over_all_systems_of_the_call() -> None:
     draw = np.random.default_rng(0)
     baseline = draw.normal(size=60)
-    systems = [means(baseline + draw.normal(shift, 1, size=60)) for shift in (0.3, 0.35, 0.4)]
-    alone = [versus(compare_systems([means(baseline), each])[1]).p for each in systems]
-    together = [versus(result) for result in compare_systems([means(baseline), *systems])[1:]]
+    systems = [mean_statistics(baseline + draw.normal(shift, 1, size=60)) for shift in (0.3, 0.35, 0.4)]
+    alone = [versus(compare_systems([mean_statistics(baseline), each])[1]).p for each in systems]
+    together = [versus(result) for result in compare_systems([mean_statistics(baseline), *systems])[1:]]
     assert [each.p for each in together] == alone
     ordered = sorted(zip(alone, (each.p_holm for each in together), strict=True))
     assert ordered[0][1] == 3 * ordered[0][0]
@@ -254,7 +263,7 @@ def test_holm_is_over_all_systems_of_the_call() -> None:
 
 def test_infinite_perplexities_are_not_compared() -> None:
     """Beyond what a float holds, as `exp_or_inf` has them."""
-    finite, infinite = perplexities([-1.0, -1.0], [1, 1]), perplexities([-1e6, -1e6], [1, 1])
+    finite, infinite = perplexity_statistics([-1.0, -1.0], [1, 1]), perplexity_statistics([-1e6, -1e6], [1, 1])
     for pair in ([finite, infinite], [infinite, finite], [infinite, replace(infinite, rows=infinite.rows * 2)]):
         found = versus(compare_systems(pair, resamples=20, trials=20)[1])
         assert (found.p_bootstrap, found.p, found.is_significant) == (1, 1, False)
@@ -263,7 +272,7 @@ def test_infinite_perplexities_are_not_compared() -> None:
 def test_numbers_that_are_none_are_refused() -> None:
     for wrong in (np.nan, np.inf):
         with pytest.raises(DataError, match="line 2 has no finite number"):
-            compare_systems([means([1, 2, 3]), means([1, wrong, 3])])
+            compare_systems([mean_statistics([1, 2, 3]), mean_statistics([1, wrong, 3])])
 
 
 def test_the_baseline_alone_has_an_interval() -> None:
@@ -276,7 +285,7 @@ def test_the_baseline_alone_has_an_interval() -> None:
 
 
 def test_systems_of_other_segments_are_refused() -> None:
-    for systems in ([means([1, 2]), means([1])], [means([])]):
+    for systems in ([mean_statistics([1, 2]), mean_statistics([1])], [mean_statistics([])]):
         with pytest.raises(DataError, match="segments: compare them on the same ones"):
             compare_systems(systems)
 
@@ -285,7 +294,7 @@ def test_the_seed_is_sacrebleus(monkeypatch: pytest.MonkeyPatch) -> None:
     systems, reference = corpus(40, (0.8, 0.82))
     draw = np.random.default_rng(2)
     ours, theirs = (
-        [means(draw.normal(size=40)) for _ in range(2)],
+        [mean_statistics(draw.normal(size=40)) for _ in range(2)],
         segment_statistics("bleu", systems, [reference], CONFIG),
     )
 

@@ -13,8 +13,8 @@ from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.significance.seeds import RecipeResult, SeedDifference, compare_recipes, pseudo_values
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
-    means,
-    perplexities,
+    mean_statistics,
+    perplexity_statistics,
     segment_statistics,
 )
 
@@ -27,7 +27,7 @@ def recipe(
     """Runs on 150 segments of which some are harder for all; the standard deviation of each part."""
     draw = np.random.default_rng(seed)
     shared = np.random.default_rng(99).normal(0, 1, 150) + draw.normal(0, of_recipe, 150) + shift
-    return [means(shared + draw.normal(0, of_seeds) + draw.normal(0, of_both, 150)) for _ in range(num_seeds)]
+    return [mean_statistics(shared + draw.normal(0, of_seeds) + draw.normal(0, of_both, 150)) for _ in range(num_seeds)]
 
 
 def versus(result: RecipeResult) -> SeedDifference:
@@ -120,7 +120,9 @@ def test_holm_is_over_all_recipes() -> None:
 
 def test_higher_or_lower_is_better() -> None:
     for values, higher in (([1.0, 2, 3, 4, 5] * 4, True), ([1.0, 2, 3, 4, 5] * 4, False)):
-        one, other = ([means([value + shift for value in values], higher_is_better=higher)] * 2 for shift in (0, 1))
+        one, other = (
+            [mean_statistics([value + shift for value in values], higher_is_better=higher)] * 2 for shift in (0, 1)
+        )
         found = versus(compare_recipes([one, other])[1])
         assert (found.difference, found.better) == (1, higher)
         assert found.p == 2 / 2**20, "as by all exchanges of twenty segments"
@@ -130,8 +132,8 @@ def test_higher_or_lower_is_better() -> None:
 
 def test_seeds_that_score_alike_by_chance_are_no_proof() -> None:
     """Exact match of few segments: two seeds with the same count, on other segments."""
-    one = [means([1, 0, 0, 1, 0, 0, 0, 1, *[0] * 12]), means([0, 1, 1, 0, 0, 1, 0, 0, *[0] * 12])]
-    other = [means([1, 1, 0, 1, 0, 0, 0, 1, *[0] * 12]), means([0, 1, 1, 0, 0, 1, 0, 1, *[0] * 12])]
+    one = [mean_statistics([1, 0, 0, 1, 0, 0, 0, 1, *[0] * 12]), mean_statistics([0, 1, 1, 0, 0, 1, 0, 0, *[0] * 12])]
+    other = [mean_statistics([1, 1, 0, 1, 0, 0, 0, 1, *[0] * 12]), mean_statistics([0, 1, 1, 0, 0, 1, 0, 1, *[0] * 12])]
     found = versus(compare_recipes([one, other])[1])
     assert found.low is not None
     assert found.high is not None
@@ -141,7 +143,7 @@ def test_seeds_that_score_alike_by_chance_are_no_proof() -> None:
 
 def test_pseudo_values_of_a_mean_are_its_values() -> None:
     values = [3.0, 1.0, 4.0, 1.5]
-    assert pseudo_values(means(values)) == pytest.approx(values)
+    assert pseudo_values(mean_statistics(values)) == pytest.approx(values)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter", "macro_f1"])
@@ -162,12 +164,16 @@ def test_pseudo_values_are_what_a_score_loses_without_the_segment(metric: str) -
 
 
 def test_perplexities_beyond_floats_are_not_compared() -> None:
-    one, other = ([perplexities([log_p] * 20, [1] * 20)] * 2 for log_p in (-1.0, -1e6))
+    one, other = ([perplexity_statistics([log_p] * 20, [1] * 20)] * 2 for log_p in (-1.0, -1e6))
     for pair in ([one, other], [other, one]):
         assert versus(compare_recipes(pair)[1]).p == 1
 
 
 def test_runs_of_other_segments_are_refused() -> None:
-    for recipes in ([[means([1, 2]), means([1])]], [[means([1])]], [[means([1, 2])], [means([1, 2, 3])]]):
+    for recipes in (
+        [[mean_statistics([1, 2]), mean_statistics([1])]],
+        [[mean_statistics([1])]],
+        [[mean_statistics([1, 2])], [mean_statistics([1, 2, 3])]],
+    ):
         with pytest.raises(DataError, match="segments: compare them on the same ones"):
             compare_recipes(recipes)

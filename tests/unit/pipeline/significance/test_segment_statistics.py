@@ -15,7 +15,12 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.significance import segment_statistics as module
-from tfm.pipeline.significance.segment_statistics import means, perplexities, ratios, segment_statistics
+from tfm.pipeline.significance.segment_statistics import (
+    mean_statistics,
+    perplexity_statistics,
+    ratio_statistics,
+    segment_statistics,
+)
 
 LATIN = "der die HUND Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S. stroll walk".split(" ")
 ARABIC = "الكلب القط يجري ينام لا يرى، كبير صغير. ٣ هذا".split()
@@ -126,18 +131,18 @@ def test_labels_that_are_nowhere_score_zero() -> None:
 
 
 def test_perplexity_leaves_out_what_has_none() -> None:
-    found = perplexities([-2.0, None, None, -4.0], [3, None, 8, 1])
+    found = perplexity_statistics([-2.0, None, None, -4.0], [3, None, 8, 1])
     assert found.value == pytest.approx(math.exp(6 / 4))
     assert not found.higher_is_better
-    assert perplexities([-1e9], [1]).value == math.inf
-    assert perplexities([-math.inf, -1.0], [1, 1]).value == math.inf
+    assert perplexity_statistics([-1e9], [1]).value == math.inf
+    assert perplexity_statistics([-math.inf, -1.0], [1, 1]).value == math.inf
 
 
 def test_means_and_ratios() -> None:
-    assert means([1, 2, 6]).value == 3
-    assert not means([1.0], higher_is_better=False).higher_is_better
-    assert ratios([1, 1], [3, 5], scale=100).value == 25
-    assert ratios([0], [0]).value == 0
+    assert mean_statistics([1, 2, 6]).value == 3
+    assert not mean_statistics([1.0], higher_is_better=False).higher_is_better
+    assert ratio_statistics([1, 1], [3, 5], scale=100).value == 25
+    assert ratio_statistics([0], [0]).value == 0
 
 
 def test_what_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

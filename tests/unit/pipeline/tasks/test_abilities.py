@@ -12,7 +12,7 @@ import pytest
 
 from tfm.model.config import EMBEDDED_SIDES, SUPPORTED_TASKS, Task
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import NAMES
+from tfm.pipeline.reports.evaluation_report import METRIC_NAMES
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, evaluation_of, tasks_that
@@ -81,8 +81,8 @@ def test_a_model_of_one_table_embeds_the_side_that_its_tasks_read(architecture: 
 
 
 def test_figures_are_known_by_name_and_the_main_one_of_translation_is_bleu() -> None:
-    assert {figure for each in ABILITIES.values() for figure in each.figures} <= {*NAMES, "loss"}
-    assert LOWER_IS_BETTER.issubset({*NAMES, "loss"})
+    assert {figure for each in ABILITIES.values() for figure in each.figures} <= {*METRIC_NAMES, "loss"}
+    assert LOWER_IS_BETTER.issubset({*METRIC_NAMES, "loss"})
     assert ABILITIES["translation"].figures[0] == "bleu"
     assert "bleu" not in LOWER_IS_BETTER
 

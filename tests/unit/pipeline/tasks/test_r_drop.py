@@ -109,7 +109,7 @@ def test_low_precision_rounds_as_torchs_does(dtype: torch.dtype) -> None:
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     leaves, targets = drawn(50, 0.5)
     whole = two_pass_loss(linear(leaves[2]), *leaves[:2], targets, smoothing=0.1, alpha=2.0)[0]
-    monkeypatch.setattr(r_drop, "CHUNK", 7)
+    monkeypatch.setattr(r_drop, "CHUNK_ROWS", 7)
     cut = two_pass_loss(linear(leaves[2]), *leaves[:2], targets, smoothing=0.1, alpha=2.0)[0]
     torch.testing.assert_close(whole, cut, rtol=1e-13, atol=0)
 

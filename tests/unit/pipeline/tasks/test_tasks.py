@@ -19,7 +19,7 @@ from tfm.pipeline.tasks.masked_language_model import (
     HIDDEN_ID,
     MaskedLanguageModel,
     chosen_at_random,
-    dealt,
+    deal_positions,
     draw_replacements,
 )
 from tfm.pipeline.tasks.registry import TASKS
@@ -200,7 +200,7 @@ def test_of_each_text_a_token_is_chosen_whatever_the_key() -> None:
 def test_in_evaluation_each_token_is_chosen_once_in_parts_of_a_seventh() -> None:
     lengths = np.array([1, 2, 5, 8, 30, 701])
     keys = keys_of(6)
-    passes = dealt(lengths, keys, 7)
+    passes = deal_positions(lengths, keys, 7)
     ends = np.cumsum(lengths) - 1
     assert sorted(np.concatenate(passes).tolist()) == sorted(set(range(747)) - {*ends.tolist()})
     for text, (end, length) in enumerate(zip(ends.tolist(), lengths.tolist(), strict=True)):

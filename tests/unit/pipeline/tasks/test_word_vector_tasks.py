@@ -26,7 +26,7 @@ from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.labelling import labels_instead
+from tfm.pipeline.inference.labelling import predicts_labels
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -388,7 +388,7 @@ def test_a_test_set_without_pairs_is_refused(dataset: Path, tmp_path: Path) -> N
 
 def test_a_model_of_word_vectors_translates_nothing() -> None:
     with pytest.raises(DataError, match="was trained for word_vectors and does not translate: use `tfm embed`"):
-        labels_instead(tiny_model(architecture="cbow", task="word_vectors"))
+        predicts_labels(tiny_model(architecture="cbow", task="word_vectors"))
 
 
 # Recipes

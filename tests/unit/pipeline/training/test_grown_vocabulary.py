@@ -35,7 +35,7 @@ LETTERS = TokenizerConfig(vocab_size=50, min_frequency=1)
 
 @pytest.fixture(autouse=True)
 def _no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "draw", lambda metrics, file: None)
+    monkeypatch.setattr(session, "draw_curves", lambda metrics, file: None)
 
 
 @pytest.fixture(scope="module")

@@ -79,8 +79,8 @@ def network(data: Dataset) -> Any:
 
 
 def test_stopped_and_resumed_is_the_same(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "draw", lambda metrics, file: None)  # takes most of such a short run's time
-    monkeypatch.setattr(metrics_log, "draw", lambda metrics, file: None)
+    monkeypatch.setattr(session, "draw_curves", lambda metrics, file: None)  # takes most of such a short run's time
+    monkeypatch.setattr(metrics_log, "draw_curves", lambda metrics, file: None)
     settings = training(max_steps=6, accumulate=2, validation={"every_steps": 6, "bleu": False})
     run(folder, tmp_path / "straight", settings, model=MODEL)
     with pytest.raises(Stopped):

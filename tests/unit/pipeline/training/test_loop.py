@@ -58,7 +58,7 @@ NO_BLEU = {"every_steps": 5, "bleu": False}
 
 @pytest.fixture(autouse=True)
 def _no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "draw", lambda metrics, file: None)
+    monkeypatch.setattr(session, "draw_curves", lambda metrics, file: None)
 
 
 @pytest.fixture(scope="module")

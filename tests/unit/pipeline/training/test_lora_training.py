@@ -32,7 +32,7 @@ LORA = {"rank": 2, "alpha": 6.0, "products": ["query_key_value", "outer"]}
 @pytest.fixture(scope="module", autouse=True)
 def _no_curves():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "draw", lambda metrics, file: None)
+        patch.setattr(session, "draw_curves", lambda metrics, file: None)
         yield
 
 

@@ -13,7 +13,7 @@ import torch
 from tests.planted import KINDS, PLANTS, tree, write_outside
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.errors import CannotWrite, DataError
-from tfm.pipeline.reports.training_curves import draw, read_metrics
+from tfm.pipeline.reports.training_curves import draw_curves, read_metrics
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.metrics_log import MetricsLog
@@ -54,7 +54,7 @@ def log(checkpoints: Checkpoints) -> None:
     found.begin(step=1, validated=1)
     found.append(LINE)
     found.sync()
-    draw(found.lines, found.file.with_name("curves.svg"))
+    draw_curves(found.lines, found.file.with_name("curves.svg"))
 
 
 NAMES = (

@@ -42,8 +42,8 @@ def settings(**more: Any) -> TrainingConfig:
 
 
 def test_stopped_and_resumed_is_the_same(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "draw", lambda metrics, file: None)  # takes most of such a short run's time
-    monkeypatch.setattr(metrics_log, "draw", lambda metrics, file: None)
+    monkeypatch.setattr(session, "draw_curves", lambda metrics, file: None)  # takes most of such a short run's time
+    monkeypatch.setattr(metrics_log, "draw_curves", lambda metrics, file: None)
     config = settings(bpe_dropout=0.3)
     run(dataset, tmp_path / "straight", config)
     with pytest.raises(Stopped):

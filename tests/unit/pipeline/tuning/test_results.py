@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t, ttest_rel
 
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.report import page, paragraph
+from tfm.pipeline.tuning.report import methods_paragraph, search_page
 from tfm.pipeline.tuning.results import Results, TrialResult, equally_good_trials, fold_means, worse_on_folds_p, worse_p
 from tfm.pipeline.tuning.space import parameters_of
 
@@ -95,7 +95,7 @@ def some_results() -> Results:
 
 
 def test_the_paragraph_says_what_a_reader_must_know() -> None:
-    text = paragraph(CONFIG, parameters_of(CONFIG.space), some_results())
+    text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), some_results())
     for part in (
         "evolutionary search (generations of 12, 4 survivors",
         "trials worse than the median of earlier finished ones",
@@ -114,16 +114,16 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
 def test_the_paragraph_says_every_configuration_only_where_none_is_left() -> None:
     grid = CONFIG.model_copy(update={"method": "grid"})
     some = some_results()
-    assert "by grid search over every configuration; " in paragraph(grid, parameters_of(CONFIG.space), some)
+    assert "by grid search over every configuration; " in methods_paragraph(grid, parameters_of(CONFIG.space), some)
     some = replace(some, trials=(*some.trials, trial(4, (), "waiting")))
-    text = paragraph(grid, parameters_of(CONFIG.space), some)
+    text = methods_paragraph(grid, parameters_of(CONFIG.space), some)
     assert "by grid search; " in text
     assert "Of 5 trials, 1 not begun; of the 4 others, trained" in text
 
 
 def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
     folds = CONFIG.model_copy(update={"folds": 5, "repeats": 1})
-    text = paragraph(folds, parameters_of(CONFIG.space), some_results())
+    text = methods_paragraph(folds, parameters_of(CONFIG.space), some_results())
     assert "by the mean loss of 5-fold cross-validation on the training data (seed 1)" in text
     assert "trained with one seed each" in text
     assert "By the one-sided paired t-test over folds" in text
@@ -136,7 +136,7 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
     again = tuple(replace(trained[number % 2], number=number, values=(), updates=0) for number in range(2, 8))
     ranked = (trained[0], *again[::2], trained[1], *again[1::2])
     some = Results("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
-    text = paragraph(CONFIG, parameters_of(CONFIG.space), some)
+    text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), some)
     assert (
         "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; of the 2 others, trained with "
         "3 seeds each, of which the mean counts, 2 finished; they took"
@@ -148,17 +148,17 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
 def test_the_paragraph_claims_no_test_where_nothing_was_compared(others: tuple[TrialResult, ...]) -> None:
     best = trial(0, BEST)
     ranked = (best, *(each for each in others if each.ended == "finished"))
-    text = paragraph(CONFIG, parameters_of(CONFIG.space), Results("loss", (best, *others), ranked, (best,), {}))
+    text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), Results("loss", (best, *others), ranked, (best,), {}))
     assert "t-test" not in text
     assert "p < 0.05" not in text
     assert text.endswith("No other trial has the figures for a test of whether it is worse.")
 
 
 def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
-    found = page(CONFIG, parameters_of(CONFIG.space), some_results())
+    found = search_page(CONFIG, parameters_of(CONFIG.space), some_results())
     assert "<b>not finite" not in found
     assert "loss &amp; gradient &lt;b&gt;not finite" in found
     assert found.count("<svg") == 4
-    assert found == page(CONFIG, parameters_of(CONFIG.space), some_results())
-    empty = page(CONFIG, parameters_of(CONFIG.space), Results("loss", (), (), (), {}))
+    assert found == search_page(CONFIG, parameters_of(CONFIG.space), some_results())
+    empty = search_page(CONFIG, parameters_of(CONFIG.space), Results("loss", (), (), (), {}))
     assert "No trial has finished" in empty

@@ -11,9 +11,9 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial, TrialState
 
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.samplers.draws import generator, scale_from_unit, scale_to_unit
-from tfm.pipeline.tuning.samplers.evolution import EvolutionSampler, mutate
-from tfm.pipeline.tuning.samplers.registry import SAMPLERS, sampler
+from tfm.pipeline.tuning.samplers.draws import scale_from_unit, scale_to_unit, trial_generator
+from tfm.pipeline.tuning.samplers.evolution import EvolutionSampler, mutate_value
+from tfm.pipeline.tuning.samplers.registry import SAMPLERS, make_sampler
 from tfm.pipeline.tuning.samplers.window import WindowSampler
 
 
@@ -89,14 +89,14 @@ def test_a_mutation_goes_to_a_neighbour_as_often_as_stated() -> None:
 
 
 def test_mutations_of_each_kind_of_key() -> None:
-    draw = generator(1, 1)
-    assert {mutate(0, IntDistribution(0, 3), draw) for _ in range(20)} == {1}
-    assert {mutate(2, IntDistribution(0, 3), draw) for _ in range(50)} == {1, 3}
-    assert mutate(0, IntDistribution(0, 0), draw) == 0
-    assert {mutate("a", CategoricalDistribution(["a", "b", "c"]), draw) for _ in range(50)} == {"b", "c"}
-    found = [mutate(0.5, FloatDistribution(0.0, 1.0), draw) for _ in range(2000)]
+    draw = trial_generator(1, 1)
+    assert {mutate_value(0, IntDistribution(0, 3), draw) for _ in range(20)} == {1}
+    assert {mutate_value(2, IntDistribution(0, 3), draw) for _ in range(50)} == {1, 3}
+    assert mutate_value(0, IntDistribution(0, 0), draw) == 0
+    assert {mutate_value("a", CategoricalDistribution(["a", "b", "c"]), draw) for _ in range(50)} == {"b", "c"}
+    found = [mutate_value(0.5, FloatDistribution(0.0, 1.0), draw) for _ in range(2000)]
     assert np.std(found) == pytest.approx(0.1, rel=0.1)
-    assert all(0 <= each <= 1 for each in (mutate(0.999, FloatDistribution(0.0, 1.0), draw) for _ in range(50)))
+    assert all(0 <= each <= 1 for each in (mutate_value(0.999, FloatDistribution(0.0, 1.0), draw) for _ in range(50)))
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -120,7 +120,7 @@ def test_stopped_and_gone_on_with_it_draws_the_same(method: str) -> None:
     def searched(seed: int) -> list[dict[str, float]]:
         study = optuna.create_study()
         for number in range(14):
-            study.sampler = sampler(config.model_copy(update={"seed": seed}), number)
+            study.sampler = make_sampler(config.model_copy(update={"seed": seed}), number)
             trial = study.ask()
             study.tell(trial, hill(trial) + trial.suggest_float("c", 0.0, 1.0))
         return [each.params for each in study.trials]

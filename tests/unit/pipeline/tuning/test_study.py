@@ -254,14 +254,14 @@ def test_tables_that_another_worker_is_making_are_waited_for(tmp_path: Path, mon
     def loses(url: str) -> str:
         tries.append(url)
         if len(tries) < 4:
-            raise RuntimeError(f"(sqlite3.OperationalError) {storage.RACES[len(tries) - 1]}: studies")
+            raise RuntimeError(f"(sqlite3.OperationalError) {storage.RACE_MESSAGES[len(tries) - 1]}: studies")
         return "the storage"
 
     monkeypatch.setattr(storage, "RDBStorage", loses)
     monkeypatch.setattr(storage, "SECONDS_BETWEEN_ATTEMPTS", 0.0)
     assert storage.storage_at(tmp_path, "sqlite:///x.db") == "the storage"  # type: ignore[comparison-overlap]
     tries.clear()
-    monkeypatch.setattr(storage, "RACES", ())
+    monkeypatch.setattr(storage, "RACE_MESSAGES", ())
     with pytest.raises(RecipeError, match="cannot be opened"):
         storage.storage_at(tmp_path, "sqlite:///x.db")
 

@@ -8,7 +8,7 @@ import sacrebleu
 
 from tests.tiny_dataset import make_dataset
 from tests.tiny_runs import make_run
-from tfm.pipeline.comparison.differences.overview import MAX_ROWS, SINGLE_LETTERS, Differences, differences
+from tfm.pipeline.comparison.differences.overview import MAX_ROWS, SINGLE_LETTERS, Differences, find_differences
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import RunSummary, read_run
@@ -35,7 +35,7 @@ def titles(found: Differences) -> list[str]:
 
 def test_figures_are_means_over_the_runs_of_a_system(tmp_path: Path) -> None:
     rows = {"base": [system("base-1", BEFORE), system("base-2", AFTER)], "other": [system("other-1", AFTER)]}
-    (found,) = differences(rows, trained(tmp_path / "run"), NullReporter())
+    (found,) = find_differences(rows, trained(tmp_path / "run"), NullReporter())
     assert (found.test, found.columns) == ("main", ["base", "other"])
     assert titles(found) == [
         "BLEU (effective order) by length of the source",
@@ -59,14 +59,14 @@ def test_words_are_counted_in_the_training_texts_of_the_baseline(tmp_path: Path)
     texts = ["der Hund"] * 3 + ["die Katze"]
     known = make_dataset(tmp_path / "run" / "dataset", texts, learned_from=[*REFERENCES, *texts] * 9)
     rows = {"base": [system("base-1", BEFORE)], "other": [system("other-1", AFTER)]}
-    (found,) = differences(rows, trained(tmp_path / "run", known.fingerprint), NullReporter())
+    (found,) = find_differences(rows, trained(tmp_path / "run", known.fingerprint), NullReporter())
     assert [each.split()[0] for each in titles(found)[3:]] == ["F1", "precision", "recall"]
     by_count = {row.name: (row.count, row.values) for row in found.words[0].rows}
     # der, Hund: right in both. die, Katze: 2 wanted; the second says `die` once more, of 3 given 2 are right.
     assert by_count["3"] == (2, [100, 100])
     assert by_count["1"] == (2, pytest.approx([100, 80]))
     assert found.notes == []
-    (other,) = differences(rows, trained(tmp_path / "another"), NullReporter())
+    (other,) = find_differences(rows, trained(tmp_path / "another"), NullReporter())
     assert other.words == []
 
 
@@ -74,7 +74,7 @@ def test_of_scripts_without_spaces_each_letter_counts_and_that_is_said(tmp_path:
     texts = ["今天狗跑了", "今天猫跑了"]
     known = make_dataset(tmp_path / "run" / "dataset", texts, learned_from=texts * 9)
     one = System("base-1", {"main": Segments("main", None, texts[1:], [texts[:1]])})
-    (found,) = differences({"base": [one]}, trained(tmp_path / "run", known.fingerprint), NullReporter())
+    (found,) = find_differences({"base": [one]}, trained(tmp_path / "run", known.fingerprint), NullReporter())
     assert {row.name: (row.count, row.values) for row in found.words[0].rows if row.count} == {
         "1": (1, [0]),
         "2": (4, [100]),
@@ -90,7 +90,7 @@ def test_systems_with_other_texts_are_left_out_and_named(tmp_path: Path) -> None
         "none": [System("none-1", {})],
         "alone": [],
     }
-    (found,) = differences(rows, trained(tmp_path / "run"), NullReporter())
+    (found,) = find_differences(rows, trained(tmp_path / "run"), NullReporter())
     assert found.columns == ["base", "other"]
     told = [note for note in found.notes if "skipped:" in note]
     assert told == [
@@ -99,13 +99,13 @@ def test_systems_with_other_texts_are_left_out_and_named(tmp_path: Path) -> None
         "none-1 is skipped: has no translations of main",
         "alone is skipped: there are no translations of test sets beside its model",
     ]
-    assert differences({"base": [], "other": rows["other"]}, trained(tmp_path / "bare"), NullReporter()) == []
+    assert find_differences({"base": [], "other": rows["other"]}, trained(tmp_path / "bare"), NullReporter()) == []
 
 
 def test_every_test_set_of_the_baseline_has_its_own(tmp_path: Path) -> None:
     both = {"main": MAIN, "second": replace(MAIN, name="second", hypotheses=AFTER)}
     rows = {"base": [System("base-1", both)], "other": [system("other-1", AFTER)]}
-    first, second = differences(rows, trained(tmp_path / "run"), NullReporter())
+    first, second = find_differences(rows, trained(tmp_path / "run"), NullReporter())
     assert (first.columns, second.columns) == (["base", "other"], ["base"])
     assert second.changes == {}
 
@@ -116,7 +116,7 @@ def test_labels_have_a_table_of_their_own_and_no_words(tmp_path: Path) -> None:
     right = Segments("main", labels, labels, [labels])
     wrong = replace(right, hypotheses=[*labels[:-1], labels[0]])
     rows = {name: [System(name, {"main": each}, evaluation=config)] for name, each in (("a", right), ("b", wrong))}
-    (found,) = differences(rows, trained(tmp_path / "run"), NullReporter())
+    (found,) = find_differences(rows, trained(tmp_path / "run"), NullReporter())
     assert titles(found) == ["accuracy by length of the source", "F1 by label"]
     assert len(found.tables[1].rows) == MAX_ROWS
     assert [(row.name, row.values) for row in found.tables[1].rows[:2]] == [
@@ -129,6 +129,6 @@ def test_labels_have_a_table_of_their_own_and_no_words(tmp_path: Path) -> None:
 
 def test_what_bleu_cannot_read_is_left_out_with_the_reason(tmp_path: Path) -> None:
     one = Segments("main", ["x"], ["one two"], [["one three"]])
-    (found,) = differences({"a": [System("a", {"main": one})]}, trained(tmp_path / "run"), NullReporter())
+    (found,) = find_differences({"a": [System("a", {"main": one})]}, trained(tmp_path / "run"), NullReporter())
     assert titles(found) == ["chrF by length of the source"]
     assert any(note.startswith("BLEU is not shown: no reference has 4 tokens") for note in found.notes)

@@ -14,9 +14,16 @@ from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import MISSING_SEEDS_REASON, Outcome, ScoreEstimate, run_tests
 from tfm.pipeline.comparison.runs import Comparison, compare_runs, sorted_by
 from tfm.pipeline.comparison.tables.as_json import as_json
-from tfm.pipeline.comparison.tables.columns import Cell, Column, differences, metrics_named, score_columns, table
+from tfm.pipeline.comparison.tables.columns import (
+    Cell,
+    Column,
+    comparison_columns,
+    difference_columns,
+    metrics_named,
+    score_columns,
+)
 from tfm.pipeline.comparison.tables.latex import escape_latex, latex
-from tfm.pipeline.comparison.tables.legend import agreement_legend, legend
+from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -54,7 +61,7 @@ def test_marks_say_what_differs_and_what_does_not_compare(tmp_path: Path) -> Non
         run_of(tmp_path / "lower", 0, lowercase=True),
     ]
     found, tested = compared(runs)
-    columns = table(found, tested, METRICS, duration=lambda seconds: f"{seconds:.0f} s")
+    columns = comparison_columns(found, tested, METRICS, duration=lambda seconds: f"{seconds:.0f} s")
     cells = texts(columns)
     assert cells["run"] == ["base", "much", "little", "lower"]
     assert cells["training"] == ["17 s"] * 4
@@ -63,11 +70,11 @@ def test_marks_say_what_differs_and_what_does_not_compare(tmp_path: Path) -> Non
     assert [cell.best for cell in columns[-2].cells] == [False, True, False, False]  # what does not compare is not best
     assert cells["valid loss ↓"] == ["1.2000", "1.0500", "1.1900", "1.0000"]
     assert cells["differs from base"][1:3] == ["model.norm = post", "model.norm = other"]
-    sentences = legend(found, tested, METRICS, columns)
+    sentences = legend_sentences(found, tested, METRICS, columns)
     assert [sentence.partition(":")[0] for sentence in sentences] == ["± of one run", "*", "†"]
     by = "by approximate randomisation (10,000 trials), after Holm's correction over 2 tests"
     assert sentences[1] == f"*: differs from base with p < 0.05 {by}"
-    tests = texts(differences(found, tested, METRICS))
+    tests = texts(difference_columns(found, tested, METRICS))
     assert tests["run"] == ["much", "little"]
     assert tests["difference"] == ["+37.50*", "+2.50"]
     assert tests["p corrected"][1] == "1.0000"
@@ -79,15 +86,18 @@ def test_of_several_seeds_the_mean_and_the_deviation_stand(tmp_path: Path) -> No
     runs = [run_of(tmp_path / f"a-{seed}", 20 + seed, seed=seed) for seed in (1, 2, 3)]
     runs += [run_of(tmp_path / f"b-{seed}", 6 + seed, seed=seed, norm="post") for seed in (1, 2, 3)]
     found, tested = compared(runs)
-    columns = table(found, tested, METRICS, duration=str)
+    columns = comparison_columns(found, tested, METRICS, duration=str)
     cells = texts(columns)
     assert cells["run"] == ["a (3 seeds)", "b (3 seeds)"]
     assert cells["exact match"] == ["45.00 ± 2.50", "80.00 ± 2.50*"]
     assert cells["valid loss ↓"] == ["1.2200 ± 0.0100", "1.0800 ± 0.0100"]
     assert cells["parameters"] == ["1,000", "1,000"]
     assert cells["differs from a"] == ["", "model.norm = post"]
-    assert [each.partition(":")[0] for each in legend(found, tested, METRICS, columns)] == ["± of several seeds", "*"]
-    tests = texts(differences(found, tested, METRICS))
+    assert [each.partition(":")[0] for each in legend_sentences(found, tested, METRICS, columns)] == [
+        "± of several seeds",
+        "*",
+    ]
+    tests = texts(difference_columns(found, tested, METRICS))
     assert set(tests) == {"run", "metric", "difference", "95 % interval", "p over seeds", "p corrected"}
 
 
@@ -102,7 +112,9 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
             )
     found = compare_runs(runs)
     tested = run_tests(found, ["ter"], NullReporter())
-    cells = {column.heading: column.cells for column in table(found, tested, ["ter"], duration=str)}["TER ↓"]
+    cells = {column.heading: column.cells for column in comparison_columns(found, tested, ["ter"], duration=str)}[
+        "TER ↓"
+    ]
     assert [(cell.text, cell.best) for cell in cells] == [("55.00", False), ("51.00", False)]
     assert "b: test.ter: the mean is without b-3" in found.notes
     assert f"b: ter: {MISSING_SEEDS_REASON}" in tested.notes
@@ -145,7 +157,7 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
     versus = tested.rows["bleu"]["b"].versus
     assert versus is not None
     expected = agreement_with_people("bleu", versus.difference)
-    assert texts(differences(found, tested, ["bleu"]))["people agree"] == [str(expected)]
+    assert texts(difference_columns(found, tested, ["bleu"]))["people agree"] == [str(expected)]
     (sentence,) = agreement_legend(found, tested, ["bleu"])
     assert SOURCE in sentence
     people = as_json(found, tested)["rows"][1]["figures"]["test.bleu"]["versus"]["people_agree"]
@@ -220,7 +232,7 @@ def test_a_difference_from_what_has_no_end_is_shown(tmp_path: Path) -> None:
     versus = Difference(-math.inf, -math.inf, math.nan, 1.0, 1.0, 9, 1.0, 1.0, True)
     measured = {"b": ScoreEstimate(3.0, math.nan, 1.0, math.inf, versus)}
     tested = Outcome("test", 9, rows={"perplexity": measured})
-    assert texts(differences(found, tested, ["perplexity"]))["95 % interval"] == ["-∞ to –"]
+    assert texts(difference_columns(found, tested, ["perplexity"]))["95 % interval"] == ["-∞ to –"]
     (column,) = score_columns(found, tested, ["perplexity"])
     assert [str(cell) for cell in column.cells] == ["∞", "3.00"]
     json.dumps(as_json(found, tested), allow_nan=False)
@@ -232,7 +244,7 @@ def test_a_figure_without_end_is_shown_and_has_no_spread(tmp_path: Path) -> None
         for seed, value in ((1, math.inf), (2, 3.0))
     ]
     found = compare_runs(runs)
-    (cell,) = table(found, Outcome(), ["perplexity"], duration=str)[-1].cells
+    (cell,) = comparison_columns(found, Outcome(), ["perplexity"], duration=str)[-1].cells
     assert str(cell) == "∞"
 
 
@@ -311,7 +323,9 @@ def test_further_scores_of_validation_have_columns_and_the_better_is_marked(tmp_
         validation = {"loss": 1.0, "perplexity": 2.7, "accuracy": 0.5, "scores": scores}
         runs.append(make_run(tmp_path / name, figures={"validation": validation}))
     found = compare_runs(runs, "valid.wer")
-    columns = {each.heading: each for each in table(found, run_tests(found, [], NullReporter()), [], duration=str)}
+    columns = {
+        each.heading: each for each in comparison_columns(found, run_tests(found, [], NullReporter()), [], duration=str)
+    }
     assert [row.name for row in found.rows] == ["better", "base"]
     assert [str(cell) for cell in columns["valid WER ↓"].cells] == ["10.00", "20.00"]
     assert [cell.best for cell in columns["valid WER ↓"].cells] == [True, False]

@@ -14,14 +14,14 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Answer, Rating, Span
 from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.forms.spreadsheet import as_table, escape_formula
+from tfm.pipeline.judging.forms.spreadsheet import escape_formula, make_spreadsheet
 
 KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
 Fill = Callable[[dict[str, str], int], None]
 
 
 def rows_of(of: Campaign) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(as_table(of, of.judges[0]).removeprefix("\ufeff"), newline="")))
+    return list(csv.DictReader(io.StringIO(make_spreadsheet(of, of.judges[0]).removeprefix("\ufeff"), newline="")))
 
 
 def filled(of: Campaign, file: Path, fill: Fill, delimiter: str = ",") -> Path:
@@ -49,7 +49,7 @@ def test_a_table_has_all_that_a_judge_is_shown_and_no_more(kind: Kind) -> None:
         (item.id, each.label, item.source, each.text) for item, each in shown
     ]
     assert ("reference" in rows[0]) == (kind == "esa")
-    text = as_table(of, of.judges[0])
+    text = make_spreadsheet(of, of.judges[0])
     assert not any(word in text for word in ("system 0", "check", "repeat", "damaged"))
 
 
@@ -72,7 +72,7 @@ def test_a_table_of_long_texts_is_read(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     of = campaign("likert", systems(1, 2, texts=["W" * (before + 1)]), segments=1, judges=1, repeats=0, checks=0)
     file = tmp_path / "t.csv"
-    file.write_text(as_table(of, of.judges[0]).replace('"",""', '"4","5"'), encoding="utf-8")
+    file.write_text(make_spreadsheet(of, of.judges[0]).replace('"",""', '"4","5"'), encoding="utf-8")
     (answer,) = read_answers(of, [file])
     assert answer.ratings["A"].scores == {"adequacy": 4, "fluency": 5}
     assert csv.field_size_limit() == before

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tfm.pipeline.judging.statistics.careless import JudgeStats, Verdict, verdicts
+from tfm.pipeline.judging.statistics.careless import JudgeStats, Verdict, judge_verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 FINE = [JudgeStats(f"fine {i}", 40, 40, [True] * 4, [True] * 5, [12.0] * 40, ["3", "4"] * 20) for i in range(4)]
@@ -14,13 +14,13 @@ FINE = [JudgeStats(f"fine {i}", 40, 40, [True] * 4, [True] * 5, [12.0] * 40, ["3
 
 def verdict_on(**conduct: object) -> Verdict:
     """On a judge beside four that do nothing strange."""
-    return verdicts([*FINE, replace(FINE[0], judge="own", **conduct)], [])[-1]
+    return judge_verdicts([*FINE, replace(FINE[0], judge="own", **conduct)], [])[-1]
 
 
 def test_nobody_is_named_for_nothing() -> None:
-    assert [each.reasons for each in verdicts(FINE, [])] == [[]] * 4
-    assert verdicts([JudgeStats("alone", 3, 0)], [])[0].reasons == []
-    assert verdicts([], []) == []
+    assert [each.reasons for each in judge_verdicts(FINE, [])] == [[]] * 4
+    assert judge_verdicts([JudgeStats("alone", 3, 0)], [])[0].reasons == []
+    assert judge_verdicts([], []) == []
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_repeats_are_tested_at_a_level_shared_by_all_judges() -> None:
     parts = ([True] * 5 + [False] * (number < 6) + [True] * (number >= 6) for number in range(10))
     several = [JudgeStats(f"judge {number}", 40, 40, repeats=part) for number, part in enumerate(parts)]
     together = JudgeStats("the others", 40, 40, repeats=[alike for each in several for alike in each.repeats])
-    assert [bool(each.reasons) for each in verdicts([one, together], [])] == [True, False]
-    assert not any(each.reasons for each in verdicts([one, *several], []))
+    assert [bool(each.reasons) for each in judge_verdicts([one, together], [])] == [True, False]
+    assert not any(each.reasons for each in judge_verdicts([one, *several], []))
 
 
 def ratings(noise: list[float], num_units: int = 60) -> list[Judgment]:
@@ -66,7 +66,7 @@ def ratings(noise: list[float], num_units: int = 60) -> list[Judgment]:
 
 
 def of(noise: list[float], num_units: int = 60) -> list[Verdict]:
-    return verdicts([JudgeStats(f"judge {i}", 60, 60) for i in range(len(noise))], ratings(noise, num_units))
+    return judge_verdicts([JudgeStats(f"judge {i}", 60, 60) for i in range(len(noise))], ratings(noise, num_units))
 
 
 def test_who_agrees_with_nobody_is_named_and_judged_by_the_others_alone() -> None:
@@ -115,5 +115,5 @@ def test_equal_judges_are_named_in_one_panel_of_a_hundred() -> None:
         conducts = [
             JudgeStats(f"judge {i}", 40, 40, repeats=[bool(x) for x in random.random(6) < 0.8]) for i in range(8)
         ]
-        wrong += any(each.reasons for each in verdicts(conducts, rows))
+        wrong += any(each.reasons for each in judge_verdicts(conducts, rows))
     assert wrong <= 3

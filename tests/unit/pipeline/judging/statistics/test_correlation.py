@@ -16,7 +16,7 @@ from tfm.pipeline.judging.statistics.correlation import (
     PEARSON,
     Coefficient,
     MetricScores,
-    correlate,
+    correlate_metric,
     correlate_units,
     kendall,
     metric_scores,
@@ -160,12 +160,14 @@ def test_pairs_are_differences() -> None:
 def test_a_metric_beside_judges() -> None:
     human = {(f"t:{line}", system): float(line + 5 * (system == "b")) for line in range(6) for system in "abc"}
     scores = {unit: value**3 for unit, value in human.items() if unit[1] != "c"}
-    found = correlate("chrf", MetricScores("how", scores, {"a": 10, "b": 30}), human, {"a": 1, "b": 2, "c": 9}, 50)
+    found = correlate_metric(
+        "chrf", MetricScores("how", scores, {"a": 10, "b": 30}), human, {"a": 1, "b": 2, "c": 9}, 50
+    )
     assert found.signature == "how"
     assert found.kendall.value == 1
     assert found.pearson.value is not None
     assert 0.8 < found.pearson.value < 1
     assert (found.num_units, found.num_segments, found.num_systems) == (12, 6, 2)
     assert (found.system_kendall, found.system_pearson) == (1, pytest.approx(1))
-    alone = correlate("chrf", MetricScores("how", {("t:1", "a"): 1.0}, {"a": 1}), {("t:1", "a"): 1.0}, {"a": 1})
+    alone = correlate_metric("chrf", MetricScores("how", {("t:1", "a"): 1.0}, {"a": 1}), {("t:1", "a"): 1.0}, {"a": 1})
     assert (alone.kendall.value, alone.system_pearson) == (None, None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind
 
-from tfm.pipeline.judging.statistics.differences import clusters, difference_tests, permutation_p
+from tfm.pipeline.judging.statistics.differences import difference_tests, permutation_p, rank_clusters
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 BOTH = ("first", "second")
@@ -65,12 +65,12 @@ def test_the_paired_test_takes_shared_segments_and_corrects() -> None:
 
 def test_clusters_begin_where_all_differ() -> None:
     apart = {frozenset(pair) for pair in ("ac", "ad", "bc", "bd")}
-    assert clusters("abcd", lambda x, y: frozenset((x, y)) in apart) == [1, 1, 2, 2]
-    assert clusters("abcd", lambda x, y: True) == [1, 2, 3, 4]
+    assert rank_clusters("abcd", lambda x, y: frozenset((x, y)) in apart) == [1, 1, 2, 2]
+    assert rank_clusters("abcd", lambda x, y: True) == [1, 2, 3, 4]
     some = {frozenset(pair) for pair in ("bc", "bd", "ad")}  # b differs from c, and a, further off, does not
-    assert clusters("abcd", lambda x, y: frozenset((x, y)) in some) == [1, 1, 1, 1]
-    assert clusters("abc", lambda x, y: {x, y} == {"a", "c"}) == [1, 1, 1], "b is not apart from either"
-    assert clusters([], lambda x, y: True) == []
+    assert rank_clusters("abcd", lambda x, y: frozenset((x, y)) in some) == [1, 1, 1, 1]
+    assert rank_clusters("abc", lambda x, y: {x, y} == {"a", "c"}) == [1, 1, 1], "b is not apart from either"
+    assert rank_clusters([], lambda x, y: True) == []
 
 
 def apart(first: list[float], second: list[float]) -> list[Judgment]:

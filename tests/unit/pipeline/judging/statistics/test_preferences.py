@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     bradley_terry,
-    groups,
+    bradley_terry_strengths,
+    connected_groups,
     preferences_from_best,
     sign_tests,
-    strengths,
     win_counts,
 )
 
@@ -54,7 +54,7 @@ def test_a_planted_order_is_found_with_its_interval() -> None:
     truth = (0.6, 0.0, -0.6)
     held = 0
     for seed in range(10):
-        found = strengths(panel(150, truth, seed), SYSTEMS[:3])
+        found = bradley_terry_strengths(panel(150, truth, seed), SYSTEMS[:3])
         assert [each.system for each in found] == ["x", "y", "z"]
         assert [each.won + each.tied + each.lost for each in found] == [300] * 3
         # a tenth of ties, half a win each, draws the odds together
@@ -66,24 +66,24 @@ def test_a_planted_order_is_found_with_its_interval() -> None:
 def test_wins_ties_and_losses_are_counted_for_either_side_of_a_pair() -> None:
     rows = [("x", "y", 1.0), ("y", "x", 0.0), ("z", "x", 0.5), ("y", "z", 1.0)]
     given = [Preference("a", str(line), *row) for line, row in enumerate(rows)]
-    found = {each.system: (each.won, each.tied, each.lost) for each in strengths(given, ["x", "y", "z"])}
+    found = {each.system: (each.won, each.tied, each.lost) for each in bradley_terry_strengths(given, ["x", "y", "z"])}
     assert found == {"x": (2, 1, 0), "y": (1, 0, 2), "z": (0, 1, 1)}
 
 
 def test_strengths_of_systems_that_seldom_win_have_no_intervals() -> None:
     for num, reason in ((9, "x won in 91 segments and lost in 9, and each system needs 10 of both"), (10, None)):
         rows = [Preference("a", str(line), "x", "y", float(line >= num)) for line in range(100)]
-        for each in strengths(rows, ["x", "y"]):
+        for each in bradley_terry_strengths(rows, ["x", "y"]):
             assert each.no_interval_reason == reason
             assert (each.low is None) == (each.high is None) == (reason is not None)
-        assert strengths(rows[1:], ["x", "y"])[0].no_interval_reason == "99 segments, and it needs 100"
+        assert bradley_terry_strengths(rows[1:], ["x", "y"])[0].no_interval_reason == "99 segments, and it needs 100"
 
 
 @pytest.mark.parametrize("num", [0, 9, 10])
 def test_strengths_of_ties_have_no_intervals(num: int) -> None:
     """Draws of the same ties are all alike; ten segments with a preference, five a side, are enough."""
     rows = [Preference("a", str(line), "x", "y", line % 2 if line < num else 0.5) for line in range(120)]
-    for each in strengths(rows, ["x", "y"]):
+    for each in bradley_terry_strengths(rows, ["x", "y"]):
         reason = f"x has another share of wins than its commonest one in {num} segments, and each system needs"
         assert each.no_interval_reason == (f"{reason} 10 of these" if num < 10 else None)
         assert (each.low is None) == (each.high is None) == (num < 10)
@@ -93,14 +93,14 @@ def test_who_wins_always_is_bounded_by_the_prior_alone() -> None:
     always = [
         Preference("a", str(line), first, second, 1) for line in range(9) for first, second in combinations("xyz", 2)
     ]
-    found = strengths(always, "xyz")
+    found = bradley_terry_strengths(always, "xyz")
     assert all(math.isfinite(each.value) for each in found)
     assert {each.low for each in found} == {None}, "every draw of the segments is the same"
     counts = win_counts(always, "xyz")[1].sum(0)
-    assert groups(counts, "xyz", "strong") == [["x"], ["y"], ["z"]]
-    assert groups(counts, "xyz", "weak") == [["x", "y", "z"]]
+    assert connected_groups(counts, "xyz", "strong") == [["x"], ["y"], ["z"]]
+    assert connected_groups(counts, "xyz", "weak") == [["x", "y", "z"]]
     apart = [Preference("a", "1", "x", "y", 0.5), Preference("a", "1", "z", "w", 0.5)]
-    assert groups(win_counts(apart, SYSTEMS)[1].sum(0), SYSTEMS, "weak") == [["x", "y"], ["z", "w"]]
+    assert connected_groups(win_counts(apart, SYSTEMS)[1].sum(0), SYSTEMS, "weak") == [["x", "y"], ["z", "w"]]
     assert bradley_terry(win_counts(apart, SYSTEMS)[1].sum(0)) == pytest.approx([0, 0, 0, 0])
 
 

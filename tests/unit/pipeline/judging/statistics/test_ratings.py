@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 from tfm.pipeline.judging.statistics.ratings import (
     Judgment,
     mean_of,
-    means,
+    mean_ratings,
     segment_means,
     z_scores,
 )
@@ -23,8 +23,8 @@ def test_a_segment_counts_once_however_many_judges_it_has() -> None:
         Judgment("a", "2", "s", 5),
     ]
     assert segment_means(rows) == {"s": {"1": 2, "2": 5}}
-    assert means(rows)["s"].value == 3.5
-    assert means(rows)["s"].num_segments == 2
+    assert mean_ratings(rows)["s"].value == 3.5
+    assert mean_ratings(rows)["s"].num_segments == 2
 
 
 def test_the_interval_of_a_mean() -> None:

@@ -17,7 +17,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import to_ctranslate2
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
-from tfm.pipeline.model_io.huggingface.registry import CLASSES, class_for, unsupported_reason
+from tfm.pipeline.model_io.huggingface.registry import EXPORT_CLASSES, class_for, unsupported_reason
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import PAD_ID
 
@@ -183,7 +183,7 @@ def test_a_part_that_is_new_is_refused_until_a_class_holds_it() -> None:
     class Newer(ModelConfig):
         frobnication: float = 0.0
 
-    assert class_for(Newer()) is CLASSES[0]
+    assert class_for(Newer()) is EXPORT_CLASSES[0]
     assert class_for(Newer(frobnication=0.5)) is None
     assert "model.frobnication = 0.5" in unsupported_reason(Newer(frobnication=0.5))
 

@@ -32,7 +32,7 @@ def imported(name: str, folder: Path, *, whole: bool = True) -> Path:
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "pegasus"])
 def test_an_imported_model_grows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "draw", lambda metrics, file: None)
+    monkeypatch.setattr(session, "draw_curves", lambda metrics, file: None)
     first = imported(name, tmp_path)
     old = Tokenizer.load(first / "tokenizer.json")
     trainer = GrowthTrainer(old, 15, 1)

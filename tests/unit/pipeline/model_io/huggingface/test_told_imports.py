@@ -28,7 +28,7 @@ from tests.huggingface_models import our_logits, published
 from tests.tiny_model import TEXTS
 from tfm.data.dataset.directions import Direction
 from tfm.model.config import ModelConfig
-from tfm.pipeline.attention_page.reading import attend, token
+from tfm.pipeline.attention_page.reading import attend, make_token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
@@ -132,7 +132,7 @@ def test_attention_is_theirs_under_their_tokens(model: Any) -> None:
         axes = found.axes[each.kind]
         assert own.shape[1:] == (len(axes.queries), len(axes.keys)) == (len(axes.notes), len(axes.keys))
     ids = [*ours.source_tokenizer.encode(source), EOS_ID]
-    shown = [token(ours.source_tokenizer, number).text for number in ids]
+    shown = [make_token(ours.source_tokenizer, number).text for number in ids]
     keys = [each.text for each in found.axes["encoder"].keys]
     order = [*range(1, len(ids))] if ours.config.languages == "m2m100" else [*range(2, len(ids)), 1]
     assert keys == [shown[place] for place in order]
