@@ -1,6 +1,7 @@
 """The forms in which programs keep tokenizers, told from the content of a file, and how each is read."""
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,8 @@ FILE_NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiec
 FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+KERAS_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tokenizer\b')
+"""How a file of `Tokenizer.to_json()` begins: an object, or a JSON text that holds it."""
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
 Document = dict[str, Any]
@@ -123,6 +126,12 @@ def _detect_form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> 
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
     if data[:1] == b"\n" and b"\x15" in data[:2000]:
         return "sentencepiece"
+    if KERAS_START.match(data):
+        raise DataError(
+            "is a tokenizer of Keras: counts of words, without pieces or control tokens: train one on the same text "
+            "(`tfm tokenize --kind word`)",
+            file=file,
+        )
     if data.lstrip()[:1] == b"{" or (name.endswith(".json") and data.strip()):
         try:
             return VOCAB if _is_vocabulary(parse_json(data)) else "tokenizer.json"

@@ -115,3 +115,13 @@ def test_a_compressed_file_is_named_as_such(magic: bytes, tmp_path: Path) -> Non
     (tmp_path / "codes").write_bytes(magic + b"\x00" * 20)
     with pytest.raises(DataError, match="is compressed: unpack it"):
         taken(tmp_path / "codes")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_tokenizer_of_keras_is_named_as_such(times: int, tmp_path: Path) -> None:
+    """`Tokenizer.to_json()` is a text, and many write it by `json.dump`, which makes it a text of a text."""
+    text = json.dumps({"class_name": "Tokenizer", "config": {"num_words": 5, "word_counts": "{}"}})
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(text) if times == 2 else text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"is a tokenizer of Keras: .*`tfm tokenize --kind word`"):
+        taken(file)
