@@ -32,7 +32,12 @@ def text_model_size(work: Workload) -> dict[str, Any]:
     if model.task == "language_model" and model.block is None:
         raise RecipeError("model.block is none: peers read windows of a running text, so set it")
     stack = model.decoder if model.task == "language_model" else model.encoder
-    size = {"layers": stack.layers, "dim": stack.dim, "heads": stack.heads, "inner": stack.feed_forward_dim}
+    size: dict[str, Any] = {
+        "layers": stack.layers,
+        "dim": stack.dim,
+        "heads": stack.heads,
+        "inner": stack.feed_forward_dim,
+    }
     size |= {"dropout": model.dropout.residual, "smoothing": work.config.label_smoothing, "block": model.block}
     return size | {"vocab": work.source_vocab, "labels": work.vocab}
 
@@ -51,7 +56,7 @@ def measure_plain_gpt(work: Workload, folder: Path, place: Path | None) -> Figur
 def measure_huggingface_texts(work: Workload, folder: Path, place: Path | None) -> Figures:
     """GPT-2 or BERT and Trainer of Hugging Face transformers."""
     is_running = work.model.task == "language_model"
-    asked = {"examples": str(folder / EXAMPLES), "task": work.model.task, "size": text_model_size(work)}
+    asked: dict[str, Any] = {"examples": str(folder / EXAMPLES), "task": work.model.task, "size": text_model_size(work)}
     asked |= {"warmup": work.warmup, "steps": work.steps, "device": work.device}
     asked |= {"batch": windows_a_batch(work) if is_running else texts_a_batch(work)}
     with TemporaryDirectory() as out:

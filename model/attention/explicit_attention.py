@@ -4,6 +4,7 @@ Legend: B sentences · H heads · G heads of keys and values, each shared by H /
 K width of a head's queries and keys · V width of its values.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -119,15 +120,12 @@ class ShortAttention(torch.autograd.Function):
         Returns:
             The mixed values (B, H, T, V).
         """
-        batch, heads, num_queries, width = query.shape
+        batch, heads, num_queries, _ = query.shape
         query, key, value = (
             heads_per_group.reshape(batch * heads, -1, heads_per_group.shape[3])
             for heads_per_group in (query, key, value)
         )
-        logits = query.new_empty(batch, heads, num_queries, key.shape[1])
-        logits.copy_(logits.new_zeros(()) if bias is None else bias)
-        logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
-        weights = softmax(logits)
+        weights = attention_weights(query, key, bias, heads)
         ctx.save_for_backward(query, key, value, weights)
         return (weights @ value).view(batch, heads, num_queries, -1)
 
@@ -137,15 +135,42 @@ class ShortAttention(torch.autograd.Function):
         query, key, value, weights = ctx.saved_tensors
         batch, heads = grad.shape[:2]
         grad = grad.reshape(batch * heads, -1, grad.shape[3])
-        grad_value = weights.transpose(1, 2) @ grad
-        grad_weights = grad @ value.transpose(1, 2)
-        grad_logits = grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True)).mul_(weights)
-        grad_logits.mul_(query.shape[-1] ** -0.5)
-        grad_query, grad_key = grad_logits @ key, grad_logits.transpose(1, 2) @ query
-        return (
-            *(
-                heads_per_group.view(batch, heads, -1, heads_per_group.shape[-1])
-                for heads_per_group in (grad_query, grad_key, grad_value)
-            ),
-            None,
-        )
+        gradients = tuple(torch.empty_like(each) for each in (query, key, value))
+        write_attention_gradients(grad, weights, (query, key, value), gradients)
+        grad_query, grad_key, grad_value = (each.view(batch, heads, -1, each.shape[-1]) for each in gradients)
+        return grad_query, grad_key, grad_value, None
+
+
+def attention_weights(query: Tensor, key: Tensor, bias: Tensor | None, heads: int) -> Tensor:
+    """Return P = softmax(Q K^T / sqrt(K) + bias), (B H, T, S).
+
+    Args:
+        query: (B H, T, K).
+        key: (B H, S, K).
+        bias: added to the logits, broadcastable to (B, H, T, S); None for nothing.
+        heads: H.
+    """
+    scale, num_queries, num_keys = query.shape[-1] ** -0.5, query.shape[1], key.shape[1]
+    logits = query.new_empty(len(query) // heads, heads, num_queries, num_keys)
+    logits.copy_(logits.new_zeros(()) if bias is None else bias)
+    return softmax(logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=scale))
+
+
+def write_attention_gradients(
+    grad: Tensor, weights: Tensor, inputs: Sequence[Tensor], gradients: Sequence[Tensor]
+) -> None:
+    """Write the gradients of queries, keys and values.
+
+    Args:
+        grad: gradient of the mixed values (B H, T, V).
+        weights: P (B H, T, S).
+        inputs: queries, keys and values.
+        gradients: their gradients, which are written.
+    """
+    (query, key, value), (grad_query, grad_key, grad_value) = inputs, gradients
+    torch.bmm(weights.transpose(1, 2), grad, out=grad_value)
+    grad_weights = grad @ value.transpose(1, 2)
+    grad_logits = grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True)).mul_(weights)
+    grad_logits.mul_(query.shape[-1] ** -0.5)
+    torch.bmm(grad_logits, key, out=grad_query)
+    torch.bmm(grad_logits.transpose(1, 2), query, out=grad_key)

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from tfm.model.attention.explicit_attention import AttentionFunction
+from tfm.model.attention.inner_attention import MAX_KEYS_FOR_SHORT_ATTENTION, FusedAttention, VarlenAttention
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
-from tfm.model.attention.relative_positions import AttentionPositions
+from tfm.model.attention.packed_attention import PackedAttention
+from tfm.model.attention.relative_positions import AttentionPositions, Rotary
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import Mask
@@ -90,7 +92,33 @@ class SelfAttention(nn.Module):
         Returns:
             Rows (N, D).
         """
+        if self.training and isinstance(layout, Layout) and self._can_pack(rows, layout):
+            return self._attend_packed(rows, layout, mask)
         return self.prefill(rows, layout, mask)[0]
+
+    def _can_pack(self, rows: Tensor, layout: Layout) -> bool:
+        """Return whether queries, keys and values are of one shape, and nothing but rotations comes to them."""
+        heads = self.heads
+        return (
+            isinstance(self.mix, (FusedAttention, VarlenAttention))
+            and self.window is None
+            and layout.width <= MAX_KEYS_FOR_SHORT_ATTENTION
+            and rows.device.type == "cpu"
+            and rows.itemsize >= 4
+            and heads.query == heads.key == heads.value
+            and isinstance(self.query_norm, nn.Identity)
+            and (isinstance(self.positions, Rotary) or type(self.positions) is AttentionPositions)
+        )
+
+    def _attend_packed(self, rows: Tensor, layout: Layout, mask: Mask) -> Tensor:
+        """Return the output of `prefill` with fewer copies."""
+        projected, rotations = layout.pad(self.query_key_value(rows)), None
+        if isinstance(self.positions, Rotary):
+            rotations = self.positions.rotations(projected[..., : self.heads.key_dim], layout.columns)
+        bias = mask.bias(layout.width, layout.width, projected)
+        attended = PackedAttention.apply(projected, self.heads.num_heads, rotations, bias)  # type: ignore[no-untyped-call]
+        output: Tensor = self.output(layout.unpad(attended))
+        return output
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output of `forward`, and the keys and values to which a `step` after these rows attends.

@@ -24,8 +24,8 @@ from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, pad_rows
 
 CHUNK_ROWS = 512
-BLOCK_ROWS = 64
-"""Rows whose logits stay in a CPU's cache between two operations."""
+MIN_BLOCK_ROWS, BLOCK_LOGITS = 64, 1 << 16
+"""Rows whose logits stay in a CPU's cache between two operations: as many as have so many logits, these at least."""
 MIN_PROBABILITY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
@@ -73,7 +73,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def _logit_gradients(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
     """Turn logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; return p of the targets (n, 1)."""
     target_probs, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
-    block = BLOCK_ROWS if logits.device.type == "cpu" else CHUNK_ROWS
+    block = max(MIN_BLOCK_ROWS, BLOCK_LOGITS // logits.shape[1]) if logits.device.type == "cpu" else CHUNK_ROWS
     if logits.dtype != dtype:
         memory = logits.new_empty(block, logits.shape[1], dtype=dtype)
     for first in range(0, len(logits), block):

@@ -11,6 +11,7 @@ from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.multi_head import Heads, SelfAttention, make_projection, split_projections
+from tfm.model.attention.packed_attention import PackedAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, ScaledDot
 from tfm.model.build import build
@@ -190,3 +191,39 @@ def test_widths_that_do_not_fit_are_refused_with_the_reason() -> None:
     assert ModuleFactory(config(key_value_heads=2, value_dim=5), F64).heads(
         config(key_value_heads=2, value_dim=5).encoder
     ) == (Heads(4, 2, 3, 5))
+
+
+@pytest.mark.parametrize("positions", ["none", "rotary"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_queries_keys_and_values_side_by_side_give_the_same_output_and_gradients(
+    positions: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = config(dim=16).model_copy(update={"positions": positions})
+    torch.manual_seed(0)
+    made = ModuleFactory(wanted, F64).self_attention(wanted.encoder, False).double().train()
+    assert isinstance(made, SelfAttention)
+    x = torch.randn(13, 16, dtype=F64, requires_grad=True)
+    mask = causal_mask(LAYOUT) if causal else padding_mask(LAYOUT)
+    results: list[list[Tensor]] = []
+    assert made._can_pack(x, LAYOUT)
+    for can_pack in (True, False):
+        monkeypatch.setattr(SelfAttention, "_can_pack", lambda *_, can=can_pack: can)
+        mixed = made(x, LAYOUT, mask)
+        results.append([mixed, *torch.autograd.grad(mixed.square().sum(), [x, *made.parameters()])])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
+def test_gradients_of_queries_keys_and_values_side_by_side() -> None:
+    torch.manual_seed(0)
+    projected = torch.randn(2, 3, 24, dtype=F64, requires_grad=True)
+    rotations = torch.polar(torch.ones(3, 2, dtype=F64), torch.rand(3, 2, dtype=F64))
+    bias = torch.zeros(3, 3, dtype=F64).masked_fill(torch.ones(3, 3).triu(1) > 0, float("-inf"))
+    for turns in (rotations, None):
+        assert torch.autograd.gradcheck(lambda x, turns=turns: PackedAttention.apply(x, 2, turns, bias), (projected,))
+
+
+@pytest.mark.parametrize("other", [{"key_value_heads": 2}, {"value_dim": 5}, {"qk_norm": True}])
+def test_other_heads_are_not_laid_out_side_by_side(other: dict[str, Any]) -> None:
+    made = attention(config(**other))
+    assert not made._can_pack(torch.zeros(13, 12, dtype=F64), LAYOUT)
