@@ -44,9 +44,9 @@ def train(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Predictions a second of `tfm train`, beside peers: target tokens, hidden tokens, labels.
+    """Predictions a second of `tfm train`, beside peers.
 
-    All train on the same ids, models of the same size. Only updates count: no start, no validation, no
+    A prediction is a target token, a hidden token or a label. All train on the same ids, models of the same size. Only updates count: no start, no validation, no
     checkpoint. The peers get the dataset's training split as files, and the dataset's batch_tokens as their budget
     (huggingface: as many texts as fill it on average). `plain` is a plain PyTorch loop run by our Python, for language
     models that of nanoGPT; `nanogpt` is the network of the model.py in a folder in that loop. eole (translation, on a
