@@ -3,7 +3,6 @@ process."""
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any
 from bench.compare import Figures
 from bench.pieces import SOURCE, TARGET, VOCABULARY
 from bench.processes import ProcessFailed, run, run_module, run_tfm
-from bench.workload import SEED, ModelSize, Workload, set_options
+from bench.text_peers import measure_huggingface_texts, measure_plain_gpt
+from bench.workload import SEED, ModelSize, Workload, set_options, venv_python
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -26,7 +26,8 @@ EOLE_LINE = re.compile(r"Step\s+(\d+)/.*bsz:\s*\d+/\s*(\d+)/\s*\d+;\s*\d+/\s*(\d
 def measure_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> Figures:
     """`tfm train`: the rate of its updates after the warm-up."""
     figures, peak = train_tfm(work, model, config)
-    return {**figures, "peak": peak, "padding": work.padding()}
+    padding = {"padding": work.padding()} if model.task == "translation" else {}
+    return {**figures, "peak": peak, **padding}
 
 
 def train_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> tuple[Figures, int]:
@@ -111,10 +112,19 @@ def model_size(work: Workload) -> ModelSize:
     return ModelSize.from_config(work.model, work.config, work.vocab)
 
 
-def venv_python(venv: Path | None) -> Path:
-    """The Python of a virtual environment, or our own."""
-    return Path(sys.executable) if venv is None else venv.absolute() / "bin" / "python"
-
-
 Peer = Callable[[Workload, Path, Path | None], Figures]
-PEERS: dict[str, Peer] = {"plain": measure_plain, "huggingface": measure_huggingface, "eole": measure_eole}
+_BERT: dict[str, Peer] = {"huggingface": measure_huggingface_texts}
+PEERS: dict[str, dict[str, Peer]] = {
+    "translation": {"plain": measure_plain, "huggingface": measure_huggingface, "eole": measure_eole},
+    "language_model": {
+        "plain": measure_plain_gpt,
+        "nanogpt": measure_plain_gpt,
+        "huggingface": measure_huggingface_texts,
+    },
+    "masked_language_model": _BERT,
+    "classification": _BERT,
+    "tagging": _BERT,
+}
+"""By task, then by name."""
+PLACES = {"huggingface": "bin/python", "eole": "bin/python", "nanogpt": "model.py"}
+"""The file that has to be in the folder of a peer; `plain` has none."""

@@ -93,7 +93,7 @@ def decode(
 
 def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
     """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
-    from bench.baselines import venv_python
+    from bench.workload import venv_python
 
     found: dict[str, Path | None] = {}
     for text in against:
@@ -130,9 +130,10 @@ def make_contestant(
     name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
 ) -> "Contestant":
     """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
-    from bench.baselines import PEERS_FOLDER, venv_python
+    from bench.baselines import PEERS_FOLDER
     from bench.compare import Contestant
     from bench.processes import run, run_module
+    from bench.workload import venv_python
 
     def once() -> "Figures":
         program, _, precision = name.partition(" ")

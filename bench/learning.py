@@ -109,9 +109,10 @@ def learn_huggingface(
     """Marian and Seq2SeqTrainer; what they translate is scored as `tfm train` scores it."""
     import json
 
-    from bench.baselines import PEERS_FOLDER, model_size, venv_python
+    from bench.baselines import PEERS_FOLDER, model_size
     from bench.pieces import SOURCE, TARGET, write_pieces
     from bench.processes import run
+    from bench.workload import venv_python
     from tfm.data.artifact_tokenizers import load_pair
     from tfm.pipeline.inference.translation import one_line
     from tfm.pipeline.scoring.metrics.registry import bleu

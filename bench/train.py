@@ -1,4 +1,4 @@
-"""`python -m bench train`: target tokens a second in training, compared with peers on the same ids."""
+"""`python -m bench train`: predictions a second in training, compared with peers on the same ids."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -33,7 +33,7 @@ def train(
     device: Device = "cpu",
     against: Annotated[
         list[str] | None,
-        typer.Option("--against", metavar="PEER", help="plain, eole=VENV or huggingface=VENV; several by several."),
+        typer.Option("--against", metavar="PEER", help="plain, eole=VENV, huggingface=VENV, nanogpt=FOLDER."),
     ] = None,
     against_set: Annotated[
         list[str] | None,
@@ -44,13 +44,14 @@ def train(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Target tokens a second of `tfm train`, beside peers.
+    """Predictions a second of `tfm train`, beside peers.
 
-    All train on the same ids, models of the same size. Only updates count: no start, no validation, no
-    checkpoint. The peers get the dataset's training split as files of words, one for each id, and the dataset's
-    batch_tokens as their budget (huggingface: as many sentences as fill it on average). `plain` is a plain PyTorch
-    loop on our batches, run by our Python; eole (on a CPU alone) and huggingface are run by the virtual environments
-    that are named. On a GPU plain and huggingface multiply in bf16.
+    A prediction is a target token, a hidden token or a label. All train on the same ids, models of the same size.
+    Only updates count: no start, no validation, no checkpoint. The peers get the dataset's training split as files,
+    and the dataset's batch_tokens as their budget (huggingface: as many texts as fill it on average). `plain` is a
+    plain PyTorch loop run by our Python, for language models that of nanoGPT; `nanogpt` is the network of the
+    model.py in a folder in that loop. eole (translation, on a CPU alone) and huggingface (Marian, GPT-2, BERT) are
+    run by the virtual environments that are named. On a GPU plain and huggingface multiply in bf16.
     """
     from bench.ceilings import SQUARE_SIZE, square_gigaflops
     from bench.report import contest, write_json
@@ -61,19 +62,18 @@ def train(
     with TemporaryDirectory() as folder:
         contestants, models = own_contestants(work, recipe, words, against_set or [])
         contestants += peer_contestants(work, against or [], Path(folder))
-        ceilings = square_gigaflops(device)
+        ceilings = square_gigaflops(device) if work.has_flops else {}
         found = contest(
             f"training on {dataset}: {describe_workload(work)}",
             add_predictions(contestants, predict),
             rounds=rounds,
-            unit="target tokens/s",
+            unit="target tokens/s" if work.model.task == "translation" else "predictions/s",
             extra=lambda figures: extra_columns(work, models, ceilings, figures),
         )
-    size = f"{SQUARE_SIZE[device]:,}"
-    print(
-        f"GEMM, {size} x {size} x {size}: "
-        + ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items())
-    )
+    if ceilings:
+        size = f"{SQUARE_SIZE[device]:,}"
+        rates = ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items())
+        print(f"GEMM, {size} x {size} x {size}: {rates}")
     options = {"model": work.model.model_dump(), "training": work.config.model_dump(), "steps": steps, "warmup": warmup}
     write_json(json, "train", {"dataset": dataset, **options}, {"contestants": found, "ceilings": ceilings})
 
@@ -96,25 +96,33 @@ def own_contestants(
 
 
 def peer_contestants(work: "Workload", against: Sequence[str], folder: Path) -> "list[Contestant]":
-    """The peers by NAME or NAME=VENV, their files in `folder`. Raises typer's usage error for one there is not."""
-    from bench.baselines import PEERS, model_size, venv_python
+    """The peers by NAME or NAME=FOLDER, their files in `folder`. Raises typer's usage error for one there is not."""
+    from bench.baselines import PEERS, PLACES, model_size
     from bench.compare import Contestant
     from bench.pieces import write_pieces
+    from bench.text_peers import text_model_size, write_examples
 
-    found = []
+    peers, found = PEERS.get(work.model.task, {}), []
     for text in against:
         name, _, place = text.partition("=")
-        venv = Path(place).expanduser() if place else None
-        if name not in PEERS:
-            raise typer.BadParameter(f"{name}: there are {', '.join(PEERS)}", param_hint="--against")
+        at = Path(place).expanduser() if place else None
+        if name not in peers:
+            there = ", ".join(peers) or "none"
+            raise typer.BadParameter(f"{name}: peers of {work.model.task}: {there}", param_hint="--against")
         if name == "eole" and work.device != "cpu":
             raise typer.BadParameter("eole: it is measured on a CPU alone", param_hint="--against")
-        if name != "plain" and (venv is None or not venv_python(venv).exists()):
-            raise typer.BadParameter(f"{text}: write {name}=VENV, a virtual environment", param_hint="--against")
-        found.append(Contestant(name, partial(PEERS[name], work, folder, venv)))
-    if found:
+        if name in PLACES and (at is None or not (at / PLACES[name]).exists()):
+            advice = f"write {name}=FOLDER, which has {PLACES[name]}"
+            raise typer.BadParameter(f"{text}: {advice}", param_hint="--against")
+        found.append(Contestant(name, partial(peers[name], work, folder, at)))
+    if not found:
+        return found
+    if work.model.task == "translation":
         model_size(work)  # refused before anything runs
         write_pieces(work.data.train, work.vocab, folder)
+    else:
+        text_model_size(work)
+        write_examples(work, folder)
     return found
 
 
@@ -124,22 +132,26 @@ def extra_columns(
     """FLOP a token, the share of what the machine multiplies at most, tokens an update, and padding."""
     from bench.compare import median_figure
 
-    flops = {name: work.flops_a_token(models.get(name, work.model)) for name in found}
     rates = {name: median_figure(figures, "rate") for name, figures in found.items()}
-    result: dict[str, dict[str, object]] = {
-        "MFLOP/token": {name: f"{each / 1e6:.1f}" for name, each in flops.items()},
-    }
-    for kind, ceiling in ceilings.items():
-        shares = {name: rates[name] * flops[name] / (ceiling * 1e9) for name in found}
-        result[f"of {kind} GEMM"] = {name: f"{100 * share:.0f} %" for name, share in shares.items()}
-    result["tokens/update"] = {name: f"{median_figure(figures, 'tokens'):,.0f}" for name, figures in found.items()}
-    known = {name: figures for name, figures in found.items() if "padding" in figures[0]}
-    result["padding"] = {name: f"{100 * median_figure(figures, 'padding'):.1f} %" for name, figures in known.items()}
+    result: dict[str, dict[str, object]] = {}
+    if ceilings:
+        flops = {name: work.flops_a_token(models.get(name, work.model)) for name in found}
+        result["MFLOP/token"] = {name: f"{each / 1e6:.1f}" for name, each in flops.items()}
+        for kind, ceiling in ceilings.items():
+            shares = {name: rates[name] * flops[name] / (ceiling * 1e9) for name in found}
+            result[f"of {kind} GEMM"] = {name: f"{100 * share:.0f} %" for name, share in shares.items()}
+    counted = "tokens" if work.model.task == "translation" else "predictions"
+    result[f"{counted}/update"] = {name: f"{median_figure(each, 'tokens'):,.0f}" for name, each in found.items()}
+    known = {name: median_figure(each, "padding") for name, each in found.items() if "padding" in each[0]}
+    if known:
+        result["padding"] = {name: f"{100 * share:.1f} %" for name, share in known.items()}
     return result
 
 
 def describe_workload(work: "Workload") -> str:
     """The size of what is trained."""
-    encoder, decoder = work.model.encoder, work.model.decoder
-    layers = f"{encoder.layers} + {decoder.layers} layers, D {decoder.dim}, F {decoder.feed_forward_dim}"
+    encoder, decoder, kind = work.model.encoder, work.model.decoder, work.model.architecture
+    stacks = {"decoder_only": (decoder,), "encoder_only": (encoder,)}.get(kind, (encoder, decoder))
+    layers = " + ".join(str(each.layers) for each in stacks)
+    layers = f"{layers} layers, D {stacks[-1].dim}, F {stacks[-1].feed_forward_dim}"
     return f"{layers}, V {work.vocab:,}, {work.data.batch_tokens:,} tokens a batch, {work.steps} updates"

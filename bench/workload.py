@@ -1,5 +1,6 @@
 """The workload of `python -m bench train`: a dataset, a model's size, a number of updates. Does not import torch."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,15 +69,30 @@ class Workload:
         return load_pair(self.data.tokenizer_folder)[1].vocab_size
 
     @cached_property
+    def source_vocab(self) -> int:
+        """Pieces of the vocabulary that is read: the source's, or the target's where there is no source."""
+        which = int(self.model.task == "language_model")
+        return load_pair(self.data.tokenizer_folder)[which].vocab_size
+
+    @cached_property
     def lengths(self) -> list[tuple[int, int]]:
         """(source, target) tokens of each training pair, end tokens counted."""
         train = self.data.train
         return list(zip((train.source_lengths + 1).tolist(), (train.target_lengths + 1).tolist(), strict=True))
 
     def flops_a_token(self, model: ModelConfig) -> float:
-        """FLOP of training for each target token."""
+        """FLOP of training for each target token. Raises RecipeError for a model whose FLOP are not counted."""
         work = TokenCounts.from_lengths(self.lengths)
         return training_flops(model, self.vocab, work) / work.target
+
+    @cached_property
+    def has_flops(self) -> bool:
+        """Whether the FLOP of this model are counted."""
+        try:
+            self.flops_a_token(self.model)
+        except RecipeError:
+            return False
+        return True
 
     def padding(self) -> float:
         """Share of padded positions in our batches that count, were they padded."""
@@ -88,6 +104,11 @@ class Workload:
         """For who counts sentences: so many as fill the budget on average."""
         longer = [max(pair) for pair in self.lengths]
         return max(self.data.batch_tokens * len(longer) // sum(longer), 1)
+
+
+def venv_python(venv: Path | None) -> Path:
+    """The Python of a virtual environment, or our own."""
+    return Path(sys.executable) if venv is None else venv.absolute() / "bin" / "python"
 
 
 def rows_of_batches(data: Dataset) -> Iterator[Ints]:

@@ -75,7 +75,7 @@ def test_softmax_runs() -> None:
         (["train", "nowhere", "--device", "cuda", "--against", "eole=nowhere"], "CPU alone"),
         (["train", "nowhere", "--set", "model.norm=sideways"], "model.norm"),
         (["train", "nowhere", "--against", "nobody"], "--against"),
-        (["train", "nowhere", "--against", "eole"], "eole=VENV"),
+        (["train", "nowhere", "--against", "eole"], "eole=FOLDER"),
     ],
 )
 def test_wrong_words_are_refused_before_anything_runs(words: list[str], said: str) -> None:
