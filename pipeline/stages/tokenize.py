@@ -228,7 +228,9 @@ def _described_without(config: TokenizerConfig) -> set[str]:
         without |= {"grow"}
     elif config.shared:
         without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
-    without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
+    without |= {"criterion"} if config.criterion == "frequency" else set()
+    without |= {"min_score"} if config.criterion != "ratio" else set()
+    without |= {"min_gain"} if config.criterion != "likelihood" else set()
     without |= set() if config.sentinels else {"sentinels"}
     without |= {name for name in (*SOURCE_KEYS, *TARGET_KEYS) if getattr(config, name) is None}
     without |= {name for name in FOREIGN_KEYS if getattr(config, name) is None}

@@ -164,6 +164,7 @@ SHOWN: dict[str, str] = {
     "tokenizer": "tests/unit/tokenizer/test_train.py",
     "tokenizer.criterion": "tests/unit/tokenizer/test_likelihood.py",
     "tokenizer.min_score": "tests/unit/tokenizer/test_likelihood.py",
+    "tokenizer.min_gain": "tests/unit/tokenizer/test_likelihood.py",
     "tokenizer.clusters": "tests/unit/tokenizer/test_clusters.py",
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
     **dict.fromkeys(
@@ -510,6 +511,8 @@ def test_keys_of_scores_are_used_by_a_metric_or_refused(
         ("training.unigram_alpha=0.2", ONE_SIDED),
         ("training.bpe_dropout=0.1", ONE_SIDED + '[tokenizer]\nkind = "unigram"'),
         ("tokenizer.min_score=0.1", ONE_SIDED + '[tokenizer]\nkind = "wordpiece"'),
+        ("tokenizer.min_score=0.1", ONE_SIDED + '[tokenizer]\nkind = "wordpiece"\ncriterion = "likelihood"'),
+        ("tokenizer.min_gain=0.1", ONE_SIDED + '[tokenizer]\nkind = "wordpiece"\ncriterion = "ratio"'),
         (
             "data.limits.max_ratio=2",
             re.sub('target = "([abc])"', r'source = "none", target = "\1"', ONE_SIDED)
