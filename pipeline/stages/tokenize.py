@@ -103,14 +103,14 @@ def tokenize(
                 data.languages,
             )
             tokenizers = _learn_tokenizers(
-                trainers, tokenizers, _corpus_texts(splits.train, data), config.min_frequency, reporter
+                trainers, tokenizers, _corpus_texts(splits.train, data, config.shared), config.min_frequency, reporter
             )
         side = next(iter(tokenizers))
         if data.target_languages and not tokenizers[side].names_texts:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_report_trainers(trainers, reporter))
-        measures = _measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data), reporter)
+        measures = _measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
         _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
@@ -169,11 +169,15 @@ def _trained_sides(config: TokenizerConfig, data: DataConfig | None = None) -> t
     return ("shared",) if config.shared else ("source", "target")
 
 
-def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
-    """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
+def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> Iterator[Texts]:
+    """The texts of each corpus, row by row: source and target; a caption or label alone, of images; one of the two where
+    they are the same text and learned from together.
+    """
     for corpus in split_portions(corpora) if data.target_languages else corpora:
-        found = read_pairs(corpus, online=data.online)
-        yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
+        found: Iterable[tuple[str, ...]] = read_pairs(corpus, online=data.online)
+        if data.images is not None or (shared and corpus.is_one_text):
+            found = (pair[1:] for pair in found)
+        yield found, corpus.languages or (None, None)
 
 
 def _learn_tokenizers(
