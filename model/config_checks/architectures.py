@@ -82,7 +82,7 @@ def recurrent_directions_problem(config: ModelFields) -> str | None:
 
 
 def recurrent_positions_problem(config: ModelFields) -> str | None:
-    if config.architecture != "recurrent":
+    if config.architecture != "recurrent" or config.canine is None:  # without, positions have no effect at all
         return None
     if config.positions not in ("none", "sinusoidal"):
         return f'architecture = "recurrent" does not need positions = "{config.positions}": it reads in order'

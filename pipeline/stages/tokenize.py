@@ -170,14 +170,13 @@ def _trained_sides(config: TokenizerConfig, data: DataConfig | None = None) -> t
 
 
 def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> Iterator[Texts]:
-    """The texts of each corpus, row by row: source and target; a caption or label alone, of images; one of the two where
+    """The texts of each corpus, row by row: source and target; of images a caption or label alone; one of the two where
     they are the same text and learned from together.
     """
     for corpus in split_portions(corpora) if data.target_languages else corpora:
-        found: Iterable[tuple[str, ...]] = read_pairs(corpus, online=data.online)
-        if data.images is not None or (shared and corpus.is_one_text):
-            found = (pair[1:] for pair in found)
-        yield found, corpus.languages or (None, None)
+        found = read_pairs(corpus, online=data.online)
+        is_alone = data.images is not None or (shared and corpus.is_one_text)
+        yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
 
 
 def _learn_tokenizers(

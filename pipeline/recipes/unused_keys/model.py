@@ -39,7 +39,7 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **PIECES_TEST},
-        ("model.positions",),
+        ("model.positions", "model.positions_join", "model.rotary"),
         "its decoder has no positions, as the other architectures have",
     ),
     Unused(
