@@ -91,6 +91,15 @@ def recurrent_positions_problem(config: ModelFields) -> str | None:
     return None
 
 
+def residual_depth_problem(config: ModelFields) -> str | None:
+    if config.residual == "none" and config.dropout.depth:
+        return (
+            f'residual = "none" leaves nothing of a row where dropout.depth = {config.dropout.depth} leaves a sublayer '
+            "out: remove one"
+        )
+    return None
+
+
 # Word vectors
 
 

@@ -215,7 +215,7 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    without = {"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels"}
+    without = {"source_from", "file", "grow", "criterion", "min_score", "min_gain", "clusters", "sentinels"}
     without |= {*SOURCE_KEYS, *TARGET_KEYS, *FOREIGN_KEYS}
     assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude=without)
     assert document["command"] == COMMAND
