@@ -126,6 +126,11 @@ class CorpusConfig(BaseModel):
     )
 
     @property
+    def is_one_text(self) -> bool:
+        """Whether source and target are the same text."""
+        return self.source == self.target and self.format != "generated"
+
+    @property
     def has_source(self) -> bool:
         """Whether these are pairs; otherwise they are texts, each a target."""
         return self.source is not None

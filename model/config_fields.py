@@ -30,10 +30,11 @@ Norm = Literal["pre", "post"]
 Positions = Literal["none", "sinusoidal", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
 PositionsJoin = Literal["add", "concatenate"]
 Mixing = Literal["attention", "recurrent", "convolution"]
-Normalization = Literal["layer", "rms", "batch"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu"]
+Normalization = Literal["layer", "rms", "batch", "none"]
+ResidualConnection = Literal["add", "none"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu", "none"]
 GATED_ACTIVATIONS: tuple[Activation, ...] = ("glu", "swiglu")
-Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive"]
+Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive", "distance"]
 Tie = Literal["none", "embeddings", "output", "all"]
 Languages = Literal["source", "m2m100", "mbart"]
 
@@ -83,7 +84,8 @@ class ModelFields(BaseModel):
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
     norm: Norm = Field("pre", description="before or after each sublayer")
-    normalization: Normalization = Field("layer", description="layer norm, RMS norm or batch norm")
+    normalization: Normalization = Field("layer", description="layer norm, RMS norm, batch norm or none")
+    residual: ResidualConnection = Field("add", description="each sublayer's input is added to its output, or not")
     norm_eps: float = Field(1e-5, gt=0, lt=1, description="what norms add to the variance, or to the mean square")
     mixing: Mixing = Field("attention", description="the layer that mixes positions: self-attention or a replacement")
     window: int | None = Field(

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Cell = Literal["lstm", "gru"]
+Cell = Literal["lstm", "gru", "tanh"]
 RecurrentAttention = Literal["none", "bahdanau", "luong"]
 VisionEncoder = Literal["patches", "convolution"]
 GridPositions = Literal["none", "learned", "sinusoidal"]

@@ -10,7 +10,7 @@ from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word", "codepoint"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
-Criterion = Literal["frequency", "likelihood"]
+Criterion = Literal["frequency", "likelihood", "ratio"]
 LEARNING_KEYS = (
     "kind",
     "vocab_size",
@@ -19,6 +19,7 @@ LEARNING_KEYS = (
     "min_frequency",
     "criterion",
     "min_score",
+    "min_gain",
     "clusters",
     "sentinels",
 )
@@ -48,11 +49,19 @@ class TokenizerConfig(BaseModel):
     min_frequency: int = Field(2, ge=1, description="pieces that occur less often are not learned")
     criterion: Criterion = Field(
         "frequency",
-        description="wordpiece: which two pieces become one: those found together most often (Hugging Face's trainer), "
-        "or those that raise the likelihood of the text most: c(ab) / (c(a) c(b)) (Schuster and Nakajima 2012)",
+        description="wordpiece: which two pieces become one: those found together most often (Hugging Face's trainer); "
+        "those that raise the likelihood of the text most (Schuster and Nakajima 2012); or those of the highest ratio "
+        "c(ab) / (c(a) c(b)), found together more often than by chance (Hugging Face's course)",
     )
     min_score: float = Field(
-        0.0, ge=0, le=1, description='criterion = "likelihood": it ends where no pair has this c(ab) / (c(a) c(b))'
+        0.0, ge=0, le=1, description='criterion = "ratio": it ends where no pair has this c(ab) / (c(a) c(b))'
+    )
+    min_gain: float = Field(
+        0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description='criterion = "likelihood": it ends where no pair adds so many nats to log L of the text; 0: where '
+        "none adds any",
     )
     clusters: int | None = Field(
         None,

@@ -15,7 +15,8 @@ from tokenizers.models import Model
 from tokenizers.trainers import Trainer
 
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.likelihood import PieceCounts, best_joins
+from tfm.tokenizer.likelihood import best_joins_by_likelihood, best_joins_by_ratio
+from tfm.tokenizer.piece_counts import PieceCounts
 from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK, UNK_ID
 
 MAX_PIECE_CHARACTERS = 16
@@ -45,12 +46,13 @@ def learn_byte(words: WordCounts, config: TokenizerConfig) -> Model:
 
 
 def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
-    """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, or as Hugging Face trains
-    it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the continuation of a word.
+    """WordPiece (Schuster and Nakajima 2012): as published, by the likelihood of the text, by a ratio of counts, or as
+    Hugging Face trains it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the
+    continuation of a word.
     """
     alphabet = frequent_letters(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
-    learn = _learn_by_likelihood if config.criterion == "likelihood" else _learn_by_frequency
+    learn = _learn_by_frequency if config.criterion == "frequency" else _learn_by_score
     learned = learn(_split_unknown(words, alphabet), alphabet, continuing, config)
     vocab = _assign_ids([*alphabet, *continuing, *learned])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS)
@@ -73,13 +75,13 @@ def _learn_by_frequency(
     return sorted(made["vocab"], key=made["vocab"].__getitem__)
 
 
-def _learn_by_likelihood(
+def _learn_by_score(
     words: WordCounts, alphabet: list[str], continuing: list[str], config: TokenizerConfig
 ) -> list[str]:
-    """The pieces of WordPiece after the letters, by the likelihood that they gain.
+    """The pieces of WordPiece after the letters, by the likelihood that they gain, or by a ratio of counts.
 
     A space and the letter after it are one piece from the beginning, as the papers' words have no space: it is in
-    nearly every word, and what stands beside it would never score.
+    nearly every word, and by a ratio what stands beside it would never score.
     """
     room = config.vocab_size - len(SPECIALS) - len(alphabet) - len(continuing)
     seen: Counter[str] = Counter()
@@ -89,7 +91,10 @@ def _learn_by_likelihood(
     begins = sorted(most_frequent_names(seen, room, config.min_frequency))
     counted = PieceCounts({_split_word(word, begins): count for word, count in words.items()})
     found = dict.fromkeys(begins)
-    joins = best_joins(counted, config.min_frequency, config.min_score)
+    if config.criterion == "likelihood":
+        joins = best_joins_by_likelihood(counted, config.min_frequency, config.min_gain)
+    else:
+        joins = best_joins_by_ratio(counted, config.min_frequency, config.min_score)
     while len(found) < room and (piece := next(joins, None)) is not None:
         found[piece] = None
     return list(found)

@@ -51,7 +51,12 @@ def embed(
         ),
     ] = None,
     side: Annotated[
-        Side | None, typer.Option("--side", help="Which embedding of a model with two: source or target (target).")
+        Side | None,
+        typer.Option(
+            "--side",
+            help="Which embedding of a model with two: source or target (target). Of skip-gram and CBOW: source, the "
+            "vectors that predict (the default), or target, those that are predicted.",
+        ),
     ] = None,
     device: Device = None,
 ) -> None:
@@ -75,7 +80,7 @@ def embed(
     for file in filter(None, (out, picture)):
         check_folder_of(file)
     reporter = make_reporter(tables_on_stdout=True)
-    known = WordVectors.from_model(load_model(model_folder(model), device or "auto"), side or "target")
+    known = WordVectors.from_model(load_model(model_folder(model), device or "auto"), side)
     found = dict(_neighbor_lists(known, nearest or (), analogy, count or NUM_NEIGHBOURS))
     shown = None if picture is None else frequent_words(known) if words is None else read_classes(words, known)
     files = list(_output_files(known, out, picture, shown))

@@ -100,6 +100,11 @@ class Portion:
         return any(corpus.has_source for corpus in self.corpora)
 
     @property
+    def is_one_text(self) -> bool:
+        """Whether source and target are the same text."""
+        return all(corpus.is_one_text for corpus in self.corpora)
+
+    @property
     def has_images(self) -> bool:
         """Whether its sources are images, which are never mixed with texts."""
         return self.corpora[0].has_images

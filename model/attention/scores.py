@@ -8,6 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+SQUARED_DISTANCE_EPS = 1e-6
+
 
 class ScaledDot(nn.Module):
     """score(q, k) = q . k / sqrt(K)   (Vaswani et al. 2017, eq. 1)."""
@@ -83,6 +85,22 @@ class LinearAdditive(nn.Module):
         return logits
 
 
+class Distance(nn.Module):
+    """score(q, k) = 1 / sqrt(|q - k|^2 + 10^-6): of weather stations the nearest tells most.
+
+    The constant keeps the score of a key that is the query itself finite, 1,000.
+    """
+
+    def __init__(self, heads: int = 1, head_dim: int = 1) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """(B, H, T, K), (B, H, S, K) -> logits (B, H, T, S)."""
+        differences = query.unsqueeze(3) - key.unsqueeze(2)
+        logits: Tensor = (differences.square().sum(-1) + SQUARED_DISTANCE_EPS).rsqrt()
+        return logits
+
+
 def _xavier_parameter(heads: int, rows: int, columns: int) -> nn.Parameter:
     """Return a parameter (H, rows, columns), each head Glorot-initialized."""
     weight = torch.empty(heads, rows, columns)
@@ -97,5 +115,6 @@ SCORES: dict[str, Callable[[int, int], nn.Module]] = {
     "general": General,
     "additive": Additive,
     "linear_additive": LinearAdditive,
+    "distance": Distance,
 }
 """By name: (heads, head_dim) -> a score."""

@@ -82,12 +82,21 @@ def recurrent_directions_problem(config: ModelFields) -> str | None:
 
 
 def recurrent_positions_problem(config: ModelFields) -> str | None:
-    if config.architecture != "recurrent":
+    if config.architecture != "recurrent" or config.canine is None:  # without, positions have no effect at all
         return None
     if config.positions not in ("none", "sinusoidal"):
         return f'architecture = "recurrent" does not need positions = "{config.positions}": it reads in order'
     if config.positions_join != "add":
         return 'architecture = "recurrent" has no positions for positions_join = "concatenate"'
+    return None
+
+
+def residual_depth_problem(config: ModelFields) -> str | None:
+    if config.residual == "none" and config.dropout.depth:
+        return (
+            f'residual = "none" leaves nothing of a row where dropout.depth = {config.dropout.depth} leaves a sublayer '
+            "out: remove one"
+        )
     return None
 
 

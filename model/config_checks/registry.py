@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     architectures.recurrent_table_problem,
     architectures.recurrent_directions_problem,
     architectures.recurrent_positions_problem,
+    architectures.residual_depth_problem,
     architectures.word_vectors_table_problem,
     architectures.word_vectors_adaptive_problem,
     architectures.span_corruption_table_problem,

@@ -29,6 +29,11 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
+def identity(x: Tensor) -> Tensor:
+    """Return x: two matrices without a function between them can do no more than one."""
+    return x
+
+
 def swiglu(x: Tensor) -> Tensor:
     """Return silu(a) * b of the halves a, b   (Shazeer 2020, eq. 6)."""
     gate, value = x.chunk(2, dim=-1)
@@ -43,6 +48,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": Activation(F.silu),
     "glu": Activation(F.glu, 2),  # a * sigmoid(b) (Dauphin et al. 2017)
     "swiglu": Activation(swiglu, 2),
+    "none": Activation(identity),
 }
 
 

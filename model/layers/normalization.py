@@ -1,4 +1,4 @@
-"""Layer norm, RMS norm and batch norm.
+"""Layer norm, RMS norm, batch norm and none.
 
 Legend: N rows · D width.
 """
@@ -58,10 +58,16 @@ class BatchNorm(nn.Module):
             running.lerp_(torch.where(new.isfinite(), new, running), self.momentum)
 
 
+def no_norm(dim: int, *, eps: float) -> nn.Module:
+    """Return a module that leaves rows as they are."""
+    return nn.Identity()
+
+
 EPS = 1e-5
 NORMALIZATIONS: dict[str, Callable[..., nn.Module]] = {
     "layer": partial(LayerNorm, eps=EPS),
     "rms": partial(nn.RMSNorm, eps=EPS),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
     "batch": partial(BatchNorm, eps=EPS),
+    "none": partial(no_norm, eps=EPS),
 }
 """By name: (width, eps = EPS) -> a norm."""

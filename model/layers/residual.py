@@ -78,5 +78,46 @@ class PostNorm(nn.Module):
         return normed
 
 
-Residual = PreNorm | PostNorm
+class PreNormAlone(nn.Module):
+    """dropout(sublayer(norm(x))): x is not added.
+
+    Args:
+        norm: norm of the sublayer's input.
+        dropout: dropout of the sublayer's output.
+        depth: unused: what leaves a sublayer out would leave nothing of x.
+    """
+
+    def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
+        super().__init__()
+        self.norm, self.dropout = norm, dropout
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        output: Tensor = self.dropout(sublayer(self.norm(x)))
+        return output
+
+
+class PostNormAlone(nn.Module):
+    """norm(dropout(sublayer(x))): x is not added.
+
+    Args:
+        norm: norm of the sublayer's output.
+        dropout: dropout of the sublayer's output.
+        depth: unused: what leaves a sublayer out would leave nothing of x.
+    """
+
+    def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
+        super().__init__()
+        self.norm, self.dropout = norm, dropout
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        normed: Tensor = self.norm(self.dropout(sublayer(x)))
+        return normed
+
+
+Residual = PreNorm | PostNorm | PreNormAlone | PostNormAlone
 NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
+RESIDUALS: dict[str, dict[str, Callable[[nn.Module, Dropout, StochasticDepth], Residual]]] = {
+    "add": {"pre": PreNorm, "post": PostNorm},
+    "none": {"pre": PreNormAlone, "post": PostNormAlone},
+}
+"""By name: by the norm's place: (norm, dropout, stochastic depth) -> what is around a sublayer."""

@@ -1,4 +1,4 @@
-"""Recurrent layers, LSTM and GRU: their equations, for one step and for whole sentences.
+"""Recurrent layers, LSTM, GRU and tanh: their equations, for one step and for whole sentences.
 
 A layer over whole sentences is one function with its own gradients (`unrolled.py`); it reads rows in the order of
 `steps.py`.
@@ -151,5 +151,25 @@ class Gru(Recurrent):
         return hiddens, (hidden,)
 
 
-CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru}
+class Tanh(Recurrent):
+    """h' = tanh(W x + b + U h)   (Elman 1990; as torch.nn.RNN): no gates, and a gradient that fades with each step."""
+
+    num_gates, num_states = 1, 1
+
+    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+        return ((gates + recurrent).tanh(),)
+
+    def unroll(
+        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    ) -> tuple[Tensor, States]:
+        (hidden,), hiddens = start, []
+        for inputs in torch.split(gates, sizes):
+            product = (hidden[: len(inputs)].to(dtype) @ weight.to(dtype).t()).to(inputs.dtype)
+            (new,) = self.next_states(inputs, product, (hidden,))
+            hiddens.append(new)
+            hidden = torch.cat([new, hidden[len(inputs) :]])
+        return torch.cat(hiddens), (hidden,)
+
+
+CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru, "tanh": Tanh}
 """By name: (in_dim, dim, compute_dtype=...) -> a layer."""

@@ -17,7 +17,7 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import NORMS, Residual, StochasticDepth
+from tfm.model.layers.residual import NORMS, RESIDUALS, Residual, StochasticDepth
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.transformer.encoder_only import PredictionHeadTransform
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
@@ -133,7 +133,8 @@ class ModuleFactory:
             Dropout(rates.residual, self.dropout_rng),
             StochasticDepth(depth * rates.depth, self.dropout_rng),
         )
-        return lambda: NORMS[self.config.norm](self.normalization(stack.dim), dropout, stochastic_depth)
+        around = RESIDUALS[self.config.residual][self.config.norm]
+        return lambda: around(self.normalization(stack.dim), dropout, stochastic_depth)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """Return the norm at the end of a stack."""

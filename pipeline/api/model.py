@@ -269,28 +269,31 @@ class Model:
             return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
 
     @names_parameters
-    def embed(self, words: str | Iterable[str], *, side: Side = "target") -> NDArray[np.float32]:
+    def embed(self, words: str | Iterable[str], *, side: Side | None = None) -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
 
-        side: of a model with two embeddings. Raises RecipeError, with words like it, for a word that has no vector.
+        side: of a model with two embeddings; None: the target's. Of skip-gram and CBOW: "source", the vectors that
+        predict, which are the default, or "target", those that are predicted. Raises RecipeError, with words like it,
+        for a word that has no vector.
         """
-        known = self._words(arguments.one_of(side, SIDES, "side"))
+        known = self._words(side if side is None else arguments.one_of(side, SIDES, "side"))
         rows = [known[word] for word in arguments.as_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
     @names_parameters
-    def neighbours(self, word: str, count: int = 10, *, side: Side = "target") -> list[Neighbour]:
+    def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:
         """Find the words nearest to a word, by the cosine between their vectors.
 
         Args:
             word: the word.
             count: the number of words to return.
-            side: the embedding that is read: "source" or "target".
+            side: the embedding that is read, "source" or "target", as `embed` has it.
 
         Returns:
             The words, the nearest first.
         """
-        known, count = self._words(arguments.one_of(side, SIDES, "side")), arguments.whole_number(count, "count", 1)
+        known = self._words(side if side is None else arguments.one_of(side, SIDES, "side"))
+        count = arguments.whole_number(count, "count", 1)
         return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
     @names_parameters

@@ -44,9 +44,15 @@ class WordVectors:
     vectors: Matrix
 
     @classmethod
-    def from_model(cls, loaded: LoadedModel, side: str) -> "WordVectors":
-        """Return the vectors of a side, or of the only side. Raises DataError where no piece spells a word."""
-        rows, vectors = vectors_of(loaded, side)
+    def from_model(cls, loaded: LoadedModel, side: str | None) -> "WordVectors":
+        """Return the vectors of a side, or of the only side. Raises DataError where no piece spells a word.
+
+        Skip-gram and CBOW have two vectors of each word: "source" is v, by which it predicts, "target" u, by which it
+        is predicted. None: the target's embedding, and v.
+        """
+        rows, vectors = vectors_of(loaded, side or "target")
+        if side == "target" and loaded.config.task == "word_vectors":
+            vectors = loaded.model.output.weight.detach().float().cpu().numpy()
         if not rows:
             raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)
         return cls(rows, vectors)

@@ -36,7 +36,7 @@ from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import add_names, check_names, no_score_reason
 from tfm.pipeline.recipes.overrides import Setting, set_value, settings_of
 from tfm.pipeline.recipes.recipe_files import read
-from tfm.pipeline.recipes.texts_alone import add_running_text, check_sources
+from tfm.pipeline.recipes.texts_alone import add_running_text, add_sources, check_sources
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
 from tfm.pipeline.training_config import TrainingConfig
@@ -226,6 +226,7 @@ def _validate_section(
         if part is None:
             add_names(raw)
             add_running_text(raw)
+            add_sources(raw)
         return raw if part is None else raw.get(part, {})
 
     def to_blame(error: Any) -> str:

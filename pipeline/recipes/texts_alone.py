@@ -1,5 +1,6 @@
-"""A recipe's settings of texts without a source: who can read them, and whether they are running text."""
+"""A recipe's settings of texts alone, without a source: who can read them, and whether they are running text."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from tfm.data.config import DataConfig
@@ -11,6 +12,36 @@ def add_running_text(raw: dict[str, Any]) -> None:
     model, data = raw.get("model"), raw.get("data")
     if isinstance(model, dict) and isinstance(data, dict) and model.get("block", "none") not in (None, "none"):
         data.setdefault("running_text", True)
+
+
+def add_sources(raw: dict[str, Any]) -> None:
+    """Say in a recipe, as it was read, that one text is source and target, where its task hides pieces of a text and a
+    corpus names the text alone, as either.
+    """
+    model, data = raw.get("model"), raw.get("data")
+    task = model.get("task") if isinstance(model, dict) else None
+    abilities = ABILITIES.get(task) if isinstance(task, str) else None
+    if abilities is None or not abilities.hides_pieces or not isinstance(data, dict):
+        return
+    for corpus in _tables_of_corpora(data):
+        if corpus.get("format") == "generated":  # its columns have names of their own
+            continue
+        source, target = corpus.get("source", "none"), corpus.get("target", "none")
+        is_text = corpus.get("format", "text") == "text" and "path" not in corpus
+        if source in (None, "none") and target not in (None, "none") and "source" in corpus:
+            corpus["source"] = target
+        elif source not in (None, "none") and target in (None, "none") and ("target" in corpus or is_text):
+            corpus["target"] = source
+
+
+def _tables_of_corpora(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The tables of a recipe's [data] that name texts."""
+    tests = data.get("tests")
+    parts = [data if "path" in data else None, *(tests.values() if isinstance(tests, dict) else ())]
+    for name in ("train", "valid"):
+        given = data.get(name)
+        parts += given if isinstance(given, list) else [given]
+    yield from (part for part in parts if isinstance(part, dict))
 
 
 def check_sources(task: str, data: DataConfig) -> None:

@@ -103,14 +103,14 @@ def tokenize(
                 data.languages,
             )
             tokenizers = _learn_tokenizers(
-                trainers, tokenizers, _corpus_texts(splits.train, data), config.min_frequency, reporter
+                trainers, tokenizers, _corpus_texts(splits.train, data, config.shared), config.min_frequency, reporter
             )
         side = next(iter(tokenizers))
         if data.target_languages and not tokenizers[side].names_texts:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(_report_trainers(trainers, reporter))
-        measures = _measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data), reporter)
+        measures = _measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
         _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
@@ -169,11 +169,14 @@ def _trained_sides(config: TokenizerConfig, data: DataConfig | None = None) -> t
     return ("shared",) if config.shared else ("source", "target")
 
 
-def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig) -> Iterator[Texts]:
-    """The texts of each corpus, row by row: source and target, or, of images, a caption or label alone."""
+def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> Iterator[Texts]:
+    """The texts of each corpus, row by row: source and target; of images a caption or label alone; one of the two where
+    they are the same text and learned from together.
+    """
     for corpus in split_portions(corpora) if data.target_languages else corpora:
         found = read_pairs(corpus, online=data.online)
-        yield (found if data.images is None else ((caption,) for _, caption in found)), corpus.languages or (None, None)
+        is_alone = data.images is not None or (shared and corpus.is_one_text)
+        yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
 
 
 def _learn_tokenizers(
@@ -228,7 +231,9 @@ def _described_without(config: TokenizerConfig) -> set[str]:
         without |= {"grow"}
     elif config.shared:
         without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
-    without |= {"criterion", "min_score"} if config.criterion == "frequency" else set()
+    without |= {"criterion"} if config.criterion == "frequency" else set()
+    without |= {"min_score"} if config.criterion != "ratio" else set()
+    without |= {"min_gain"} if config.criterion != "likelihood" else set()
     without |= set() if config.sentinels else {"sentinels"}
     without |= {name for name in (*SOURCE_KEYS, *TARGET_KEYS) if getattr(config, name) is None}
     without |= {name for name in FOREIGN_KEYS if getattr(config, name) is None}

@@ -26,6 +26,8 @@ KEYS_UNUSED_IN_VALIDATION = (
     *("forbidden", "forced"),
 )
 
+LATER_KEYS = ("residual",)
+"""Keys of [model] that models of an earlier time lack, which are made as by the defaults."""
 METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "bleu": ("bleu_tokenize", "lowercase"),
     **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),
@@ -88,8 +90,11 @@ def plan(
 
 
 def _keys_without_effect(model: ModelConfig) -> set[str]:
-    """Return the keys of [model] that have no effect on the training: the place of vectors, and keys of other tasks."""
-    return set(VECTORS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
+    """Return the keys of [model] that have no effect on the training: the place of vectors, keys of other tasks, and
+    later keys at their default, so that models of the time before them stay fresh.
+    """
+    later = {name for name in LATER_KEYS if getattr(model, name) == ModelConfig.model_fields[name].default}
+    return later | set(VECTORS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
 
 
 def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:

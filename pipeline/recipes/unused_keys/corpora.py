@@ -14,7 +14,7 @@ def _reads_files(corpus: Any) -> bool:
 TEXT = (
     Unused(
         {"tokenizer.kind": none_of("wordpiece"), "tokenizer.target_kind": none_of("wordpiece")},
-        ("tokenizer.criterion", "tokenizer.min_score"),
+        ("tokenizer.criterion", "tokenizer.min_score", "tokenizer.min_gain"),
         'they are for kind = "wordpiece"',
     ),
     Unused({"tokenizer.kind": none_of("unigram")}, ("tokenizer.clusters",), 'it is for kind = "unigram"'),
@@ -28,8 +28,9 @@ TEXT = (
         ("tokenizer.vocab_size", "tokenizer.min_frequency"),
         "characters are numbered by Unicode: nothing is learned",
     ),
+    Unused({"tokenizer.criterion": none_of("ratio")}, ("tokenizer.min_score",), 'it is for criterion = "ratio"'),
     Unused(
-        {"tokenizer.criterion": one_of("frequency")}, ("tokenizer.min_score",), 'it is for criterion = "likelihood"'
+        {"tokenizer.criterion": none_of("likelihood")}, ("tokenizer.min_gain",), 'it is for criterion = "likelihood"'
     ),
     Unused(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": one_of("label", "tags")},

@@ -7,7 +7,7 @@ NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
 EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
 SEQUENCE_KEYS = ("mixing", "window", "positions", "positions_join")
-LAYER_KEYS = ("activation", "dropout.residual", "dropout.feed_forward", "dropout.depth")
+LAYER_KEYS = ("activation", "residual", "dropout.residual", "dropout.feed_forward", "dropout.depth")
 RECURRENT = {"model.architecture": one_of("recurrent")}
 PIECES_TEST = {"model.canine": one_of(None)}
 TEXT_TEST = {"model.vision": one_of(None), **PIECES_TEST}
@@ -27,7 +27,7 @@ MODEL = (
     Unused(
         {**RECURRENT, **TEXT_TEST},
         (
-            *("model.norm", "model.activation", "model.encoder.feed_forward_dim"),
+            *("model.norm", "model.residual", "model.activation", "model.encoder.feed_forward_dim"),
             *("model.dropout.feed_forward", "model.dropout.depth"),
         ),
         "it has no norms or feed-forward layers, as the other architectures have",
@@ -39,7 +39,7 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **PIECES_TEST},
-        ("model.positions",),
+        ("model.positions", "model.positions_join", "model.rotary"),
         "its decoder has no positions, as the other architectures have",
     ),
     Unused(
@@ -94,7 +94,7 @@ MODEL = (
     ),
     Unused(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
-        ("model.activation", "model.dropout.feed_forward", "model.dropout.depth", "model.qk_norm"),
+        ("model.activation", "model.residual", "model.dropout.feed_forward", "model.dropout.depth", "model.qk_norm"),
         "the encoder has no layers after its convolution",
     ),
     Unused(
@@ -126,7 +126,10 @@ MODEL = (
         WORD_VECTORS,
         (
             *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
-            *(f"model.{name}" for name in ("activation", "score", "qk_norm", "tie", "scale_embedding", "dropout")),
+            *(
+                f"model.{name}"
+                for name in ("activation", "residual", "score", "qk_norm", "tie", "scale_embedding", "dropout")
+            ),
             *("model.norm_eps", "model.output_bias", "model.embedding_norm"),
             *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
             "model.decoder",
@@ -152,6 +155,16 @@ MODEL = (
         {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
         (*(f"model.decoder.{name}" for name in HEADS), *NO_ATTENTION),
         'there is no attention without mixing = "attention"',
+    ),
+    Unused(
+        {"model.normalization": one_of("none")},
+        ("model.norm", "model.embedding_norm"),
+        "there is no norm that could stand here or there",
+    ),
+    Unused(
+        {"model.normalization": one_of("none"), "model.qk_norm": one_of(False)},
+        ("model.norm_eps",),
+        "there is no norm",
     ),
     Unused(
         {"model.task": LABELS},

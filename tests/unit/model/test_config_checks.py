@@ -74,7 +74,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},
         "halves encoder.dim, and 7 is odd",
     ),
-    "recurrent_positions_problem": ({"architecture": "recurrent", "positions": "learned"}, "it reads in order"),
+    "recurrent_positions_problem": (
+        {"architecture": "recurrent", **SPELLS, "positions": "learned"},
+        "it reads in order",
+    ),
+    "residual_depth_problem": (
+        {"residual": "none", "dropout": {"depth": 0.1}},
+        "leaves nothing of a row where dropout.depth = 0.1",
+    ),
     "word_vectors_table_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
     "word_vectors_adaptive_problem": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},

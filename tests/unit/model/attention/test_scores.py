@@ -23,6 +23,7 @@ EQUATIONS: dict[str, Callable[[Any, int, Tensor, Tensor], Tensor]] = {
     "additive": lambda score, h, q, k: (
         score.weight[h, :, 0] @ torch.tanh(score.for_query[h].T @ q + score.for_key[h].T @ k)
     ),
+    "distance": lambda score, h, q, k: 1 / torch.sqrt(((q - k) ** 2).sum() + 1e-6),
     "linear_additive": lambda score, h, q, k: score.for_query[h, :, 0] @ q + score.for_key[h, :, 0] @ k,
 }
 

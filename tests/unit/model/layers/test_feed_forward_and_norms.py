@@ -15,13 +15,14 @@ from tfm.model.layers import linear
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import NORMS, StochasticDepth
+from tfm.model.layers.residual import NORMS, RESIDUALS, StochasticDepth
 
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),
     "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
     "gelu_tanh": lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "tanh": math.tanh,
+    "none": lambda x: x,
     "silu": lambda x: x / (1 + math.exp(-x)),
 }
 GATES: dict[str, Callable[[float, float], float]] = {
@@ -180,6 +181,19 @@ def test_norms_stand_before_or_after(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NORMALIZATIONS)
+def test_without_a_residual_nothing_is_added(name: str) -> None:
+    torch.manual_seed(0)
+    norm, x, rest = NORMALIZATIONS[name](6), torch.randn(5, 6), (none(), StochasticDepth(0.0, DropoutRng()))
+    assert torch.equal(RESIDUALS["none"]["pre"](norm, *rest)(x, torch.sin), norm(x).sin())
+    assert torch.equal(RESIDUALS["none"]["post"](norm, *rest)(x, torch.sin), norm(x.sin()))
+
+
+def test_no_norm_leaves_rows_as_they_are() -> None:
+    x = torch.randn(5, 6)
+    assert torch.equal(NORMALIZATIONS["none"](6)(x), x)
+
+
+@pytest.mark.parametrize("name", [name for name in NORMALIZATIONS if name != "none"])
 @pytest.mark.parametrize(("placement", "ends"), [("pre", True), ("post", False)])
 def test_a_stack_ends_with_a_norm_where_its_layers_do_not(name: str, placement: str, ends: bool) -> None:
     stack = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=4)

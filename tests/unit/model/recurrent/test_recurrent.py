@@ -16,7 +16,7 @@ from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent
+from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent, Tanh
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates, RecurrentEncoderDecoder
 from tfm.model.recurrent.steps import TimeMajorPacking
@@ -35,6 +35,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"cell": "gru", "attention": "luong"},
     {"cell": "gru", "attention": "bahdanau", "bidirectional": True},
     {"cell": "lstm", "attention": "bahdanau", "reverse_source": True},
+    {"cell": "tanh", "bidirectional": True},
+    {"cell": "tanh", "attention": "luong"},
 ]
 variants = pytest.mark.parametrize("variant", VARIANTS, ids=lambda each: " ".join(map(str, each.values())))
 
@@ -79,9 +81,11 @@ def close(ours: Tensor, theirs: Tensor, atol: float = 1e-10) -> None:
 # The layers
 
 
-def torchs(ours: Recurrent, reverse: Recurrent | None = None) -> nn.LSTM | nn.GRU:
+def torchs(ours: Recurrent, reverse: Recurrent | None = None) -> nn.RNNBase:
     """torch's own layer with these weights; `reverse` reads from the end."""
-    kind, order = (nn.LSTM, (1, 2, 3, 0)) if isinstance(ours, Lstm) else (nn.GRU, (0, 1, 2))
+    kinds: dict[type, tuple[type[nn.RNNBase], tuple[int, ...]]]
+    kinds = {Lstm: (nn.LSTM, (1, 2, 3, 0)), Gru: (nn.GRU, (0, 1, 2)), Tanh: (nn.RNN, (0,))}
+    kind, order = kinds[type(ours)]
     in_dim = ours.input.weight.shape[1]
     theirs = kind(in_dim, ours.dim, batch_first=True, bidirectional=reverse is not None, dtype=F64)
     with torch.no_grad():
@@ -135,7 +139,7 @@ def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
         strict=True,
     ):
         close(a, b)
-    order = (1, 2, 3, 0) if cell == "lstm" else (0, 1, 2)
+    order = {"lstm": (1, 2, 3, 0), "gru": (0, 1, 2), "tanh": (0,)}[cell]
     assert ours.input.bias is not None
     weights = [ours.input.weight, ours.recurrent.weight, ours.input.bias]
     for a, b in zip(
@@ -218,6 +222,8 @@ def by_hand(cell: Recurrent, gates: Tensor, states: tuple[Tensor, ...]) -> tuple
         o, i, f = (sigmoid(x[part] + h[part]) for part in range(3))
         c = f * states[1] + i * (x[3] + h[3]).tanh()
         return o * c.tanh(), c
+    if isinstance(cell, Tanh):
+        return ((x[0] + h[0]).tanh(),)
     assert isinstance(cell, Gru)
     r, z = (sigmoid(x[part] + h[part]) for part in range(2))
     return ((1 - z) * (x[2] + r * h[2]).tanh() + z * states[0],)
@@ -254,6 +260,7 @@ def score_by_hand(mix: ExplicitAttention, name: Score, query: Tensor, key: Tenso
     return {
         "scaled_dot": lambda: query @ key / width.sqrt(),
         "dot": lambda: query @ key,
+        "distance": lambda: 1 / ((query - key).square().sum() + 1e-6).sqrt(),
         "general": lambda: query @ p["weight"] @ key,
         "additive": lambda: (query @ p["for_query"] + key @ p["for_key"]).tanh() @ p["weight"].squeeze(1),
         "linear_additive": lambda: (query @ p["for_query"] + key @ p["for_key"]).squeeze(),
@@ -542,7 +549,6 @@ def test_a_network_is_built_without_memory_for_it() -> None:
     [
         ({"recurrent": {"bidirectional": True, "reverse_source": True}}, "reads in both directions"),
         ({"recurrent": {"bidirectional": True}, "encoder": {"dim": 7, "heads": 1}, "tie": "none"}, "7 is odd"),
-        ({"positions": "rotary"}, "it reads in order"),
         ({"task": "tagging"}, "translation"),
         ({"recurrent": {"cell": "rnn"}}, "lstm"),
         ({"architecture": "transformer", "recurrent": {"cell": "gru"}}, 'architecture = "recurrent"'),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,3 +146,14 @@ def test_words_of_a_model() -> None:
     words = WordVectors.from_model(loaded, "source")
     assert len(words.vectors) == loaded.source_tokenizer.vocab_size
     assert words["sea"] == pytest.approx(words.vectors[words.rows["sea"]])
+
+
+@pytest.mark.parametrize("architecture", ["skip_gram", "cbow"])
+def test_word_vectors_have_two_vectors_of_each_word(architecture: str) -> None:
+    """The probability of a word beside another is the softmax of u_o . v_c, by the two that are given."""
+    loaded = tiny_model(architecture=architecture, task="word_vectors")
+    usual, predicting, predicted = (WordVectors.from_model(loaded, side) for side in (None, "source", "target"))
+    assert np.array_equal(usual.vectors, predicting.vectors)
+    assert not np.array_equal(usual.vectors, predicted.vectors)
+    rows = loaded.model.table(torch.tensor([usual.rows["sea"]]))
+    assert predicted.vectors @ usual["sea"] == pytest.approx(loaded.model.output(rows)[0].detach().numpy(), abs=1e-6)

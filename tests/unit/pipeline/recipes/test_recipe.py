@@ -1,6 +1,7 @@
 """Recipes: precedence, inheritance, and errors that say what would be right."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import shapes_of
 from tfm.pipeline.recipes.recipe import Recipe, from_flags, load_recipe, run_folder, schema
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -61,6 +63,42 @@ def test_extends_merges_tables_and_takes_no_name(tmp_path: Path) -> None:
     recipe = load_recipe(middle)
     assert (recipe.name, recipe.training.max_steps, recipe.training.log_every) == ("middle", 20, 7)
     assert recipe.data.limits.max_length == 9
+
+
+@pytest.mark.parametrize(
+    "positions",
+    ['positions = "rotary"\nrotary.base = 500.0', 'positions = "learned"\npositions_join = "concatenate"']
+    + [f'positions = "{name}"' for name in ("none", "alibi", "shaw", "fairseq")],
+)
+def test_a_recurrent_model_leaves_the_positions_aside_of_a_recipe_that_it_extends(
+    tmp_path: Path, positions: str
+) -> None:
+    write(tmp_path, f"{SMALL}[model]\n{positions}\n", "base.toml")
+    child = write(tmp_path, 'extends = "base.toml"\n[model]\narchitecture = "recurrent"\n', "child.toml")
+    assert load_recipe(child).model.architecture == "recurrent"
+    both = write(tmp_path, f'{SMALL}[model]\narchitecture = "recurrent"\n{positions}\n', "both.toml")
+    assert "has no effect with model.architecture" in problem(tmp_path, both.read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "width", "inner", "heads", "millions"),
+    [("transformer-base", 6, 512, 2048, 8, 65), ("transformer-big", 6, 1024, 4096, 16, 213)],
+)
+def test_the_models_of_the_paper_have_its_sizes(
+    name: str, layers: int, width: int, inner: int, heads: int, millions: int
+) -> None:
+    """Vaswani et al. 2017, table 3, last column: counted from the equations, and in the network that is built."""
+    recipe = load_recipe(RECIPES / f"{name}.toml")
+    model, vocab = recipe.model, recipe.tokenizer.vocab_size
+    for stack in (model.encoder, model.decoder):
+        assert (stack.layers, stack.dim, stack.feed_forward_dim, stack.heads) == (layers, width, inner, heads)
+    attention, norm = 4 * (width**2 + width), 2 * width
+    feed_forward = 2 * width * inner + inner + width
+    per_layer = (attention + feed_forward + 2 * norm) + (2 * attention + feed_forward + 3 * norm)
+    by_hand = vocab * width + layers * per_layer
+    shapes = shapes_of(model, source_vocab=vocab, target_vocab=vocab)
+    assert sum(map(math.prod, shapes.values())) == by_hand
+    assert by_hand / 1e6 == pytest.approx(millions, rel=0.03)
 
 
 def test_a_circle_of_extends_is_refused(tmp_path: Path) -> None:

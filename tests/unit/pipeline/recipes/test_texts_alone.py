@@ -35,11 +35,33 @@ def recipe(folder: Path, task: str, corpora: str, more: str = "") -> Path:
 @pytest.mark.parametrize("task", ABILITIES)
 def test_a_task_that_reads_sources_is_refused_where_there_are_none(task: str, where: str, tmp_path: Path) -> None:
     file = recipe(tmp_path, task, CORPORA[where])
-    if ABILITIES[task].reads == "target":
+    if ABILITIES[task].reads == "target" or (ABILITIES[task].hides_pieces and where != "data"):
         assert load_recipe(file).model.task == task
         return
     with pytest.raises(RecipeError, match=f'model.task = "{task}" reads sources, and {where} has source = "none"'):
         load_recipe(file)
+
+
+@pytest.mark.parametrize(
+    "corpora",
+    [
+        'train = { source = "none", target = "a" }\nvalid = { source = "a" }',
+        'train = [{ source = "a", target = "none" }]\nvalid = [{ source = "a", target = "a" }]',
+        'train = { source = "a" }\nvalid = { source = "a", target = "none" }\ntests.main = { source = "a" }',
+        'path = "corpus"\nsource = "none"\ntarget = "a"',
+        'path = "corpus"\nsource = "a"\ntarget = "none"',
+    ],
+)
+def test_a_masked_language_model_reads_a_text_that_is_named_on_either_side(corpora: str, tmp_path: Path) -> None:
+    data = load_recipe(recipe(tmp_path, "masked_language_model", corpora)).data
+    named = [data] if data.path else list(data.named.values())
+    assert {(corpus.source, corpus.target) for corpus in named} == {("a", "a")}
+
+
+def test_a_text_and_its_tags_stay_what_they_are(tmp_path: Path) -> None:
+    corpora = 'train = { format = "conllu", path = "a" }\nvalid = { source = "a", target = "b" }'
+    data = load_recipe(recipe(tmp_path, "masked_language_model", corpora)).data
+    assert [(corpus.source, corpus.target) for corpus in data.named.values()] == [("source", "target"), ("a", "b")]
 
 
 def test_the_default_task_is_refused_too(tmp_path: Path) -> None:

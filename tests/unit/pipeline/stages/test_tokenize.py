@@ -74,13 +74,25 @@ def tokenize_files(files: Sequence[Path], out: Path, config: TokenizerConfig = C
 def test_the_criterion_is_described_only_where_it_was_chosen(data: DataConfig, tmp_path: Path) -> None:
     """A tokenizer that was made before there was a choice stays up to date."""
     tokenize(data, tmp_path / "tokenizer")
-    assert {"criterion", "min_score"}.isdisjoint(open_artifact(tmp_path / "tokenizer").config["tokenizer"])
-    chosen = TokenizerConfig(kind="wordpiece", vocab_size=60, criterion="likelihood", min_score=0.001)
+    assert {"criterion", "min_score", "min_gain"}.isdisjoint(open_artifact(tmp_path / "tokenizer").config["tokenizer"])
+    chosen = TokenizerConfig(kind="wordpiece", vocab_size=60, criterion="ratio", min_score=0.001)
     tokenize(data, tmp_path / "other", chosen)
     described = open_artifact(tmp_path / "other").config["tokenizer"]
-    assert (described["criterion"], described["min_score"]) == ("likelihood", 0.001)
+    assert (described["criterion"], described["min_score"]) == ("ratio", 0.001)
     assert "up to date" in tokenize(data, tmp_path / "other", chosen).lines[0]
     assert "min_score" in tokenize(data, tmp_path / "other", chosen.model_copy(update={"min_score": 0.5})).lines[0]
+
+
+def test_a_tokenizer_by_the_ratio_that_was_called_likelihood_is_made_again(data: DataConfig, tmp_path: Path) -> None:
+    """Until the ratio had a name of its own, `likelihood` was described with min_score, and now it is with min_gain."""
+    chosen = TokenizerConfig(kind="wordpiece", vocab_size=60, criterion="likelihood")
+    tokenize(data, tmp_path / "tokenizer", chosen)
+    described = open_artifact(tmp_path / "tokenizer").config["tokenizer"]
+    assert (described["criterion"], described["min_gain"], "min_score" in described) == ("likelihood", 0.0, False)
+    assert "up to date" in tokenize(data, tmp_path / "tokenizer", chosen).lines[0]
+    manifest = tmp_path / "tokenizer" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"min_gain"', '"min_score"'))
+    assert "up to date" not in tokenize(data, tmp_path / "tokenizer", chosen).lines[0]
 
 
 def test_one_shared_vocabulary(data: DataConfig, tmp_path: Path) -> None:
@@ -203,7 +215,7 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     tokenize(data, tmp_path / "tokenizer")
     document = json.loads((tmp_path / "tokenizer" / "manifest.json").read_text("utf-8"))
-    without = {"source_from", "file", "grow", "criterion", "min_score", "clusters", "sentinels"}
+    without = {"source_from", "file", "grow", "criterion", "min_score", "min_gain", "clusters", "sentinels"}
     without |= {*SOURCE_KEYS, *TARGET_KEYS, *FOREIGN_KEYS}
     assert document["config"]["tokenizer"] == CONFIG.model_dump(mode="json", exclude=without)
     assert document["command"] == COMMAND
