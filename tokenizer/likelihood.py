@@ -15,7 +15,7 @@ from math import fsum, log, log1p
 
 from tfm.tokenizer.piece_counts import Pair, PieceCounts, best_merges, merged_piece
 
-LEAST_GAIN = 5e-324  # nats; the least number above 0: a join that gains nothing is none
+MIN_GAIN = 5e-324  # nats; the least number above 0: a join that gains nothing is none
 
 
 def ratio(counts: PieceCounts, pair: Pair) -> float:
@@ -64,7 +64,7 @@ def best_joins_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: 
         min_frequency: the least number of occurrences of a pair.
         min_gain: the least gain in nats.
     """
-    return _best_joins(counts, likelihood_gain, min_frequency, max(min_gain, LEAST_GAIN))
+    return _best_joins(counts, likelihood_gain, min_frequency, max(min_gain, MIN_GAIN))
 
 
 def _best_joins(
