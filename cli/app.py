@@ -59,7 +59,7 @@ class ErrorHandler:
         """The command, with its errors handled here."""
 
         @functools.wraps(command)
-        def handled(*args: object, **kwargs: object) -> None:
+        def run_handled(*args: object, **kwargs: object) -> None:
             try:
                 if not is_idle_rank(command.__name__):
                     command(*args, **kwargs)
@@ -92,7 +92,7 @@ class ErrorHandler:
                     raise
                 self._exit_with_error(f"its tokenizer fails on this text ({error!s:.200}): is it whole?", 65, error)
 
-        return handled
+        return run_handled
 
     def _exit_with_error(self, text: str, exit_code: int, error: BaseException) -> NoReturn:
         with suppress(OSError):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tfm.data.live_input import LiveLineReader
     from tfm.pipeline.runtime.progress import Reporter
 
-PROMPT = "one text per line; Ctrl-D ends"
+STDIN_PROMPT = "one text per line; Ctrl-D ends"
 
 
 def open_live_stdin(reporter: "Reporter") -> "LiveLineReader | None":
@@ -29,7 +29,7 @@ def open_live_stdin(reporter: "Reporter") -> "LiveLineReader | None":
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
     if sys.stdin.isatty():
-        reporter.line(PROMPT)
+        reporter.line(STDIN_PROMPT)
     return LiveLineReader(descriptor, sys.stdout.flush)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.attention_page.head_statistics import HeadReport
     from tfm.pipeline.attention_page.picture import View
 
-PAGE = Path("attention.html")
+PAGE_FILE = Path("attention.html")
 
 
 def attend(
@@ -89,7 +89,7 @@ def attend(
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if out is None and sentence is not None and png is None and not as_json:
-        out = PAGE
+        out = PAGE_FILE
     for file in filter(None, (out, png)):
         check_folder_of(file)
     reporter = make_reporter(tables_on_stdout=True)

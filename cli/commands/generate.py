@@ -22,7 +22,7 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
 )
-from tfm.cli.streams import PROMPT, print_data, print_json, print_message
+from tfm.cli.streams import STDIN_PROMPT, print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _read_prompts(prompt: str | None) -> Iterable[str]:
     from tfm.data.lines import stream_lines
 
     if sys.stdin.isatty():
-        print_message(PROMPT)
+        print_message(STDIN_PROMPT)
     return stream_lines(sys.stdin.buffer, "stdin")
 
 

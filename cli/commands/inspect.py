@@ -12,7 +12,7 @@ from tfm.cli.streams import print_data, print_json
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 
 SHOWN_OF_FINGERPRINT = 12
-MAX_SHOWN = 60
+MAX_CHARACTERS_SHOWN = 60
 
 
 def inspect(
@@ -46,13 +46,13 @@ def _inspect_run(folder: Path, as_json: bool) -> None:
     if as_json:
         _print_json(report)
     else:
-        _print_lines(_lines_of_run(report))
+        _print_lines(_describe_run(report))
     damaged = [each.name for each in parts if each.kind == run_folder.DAMAGED_STATUS]
     if damaged:
         raise DataError(f"damaged: {', '.join(damaged)}; make them again", file=folder)
 
 
-def _lines_of_run(report: Mapping[str, Any]) -> Iterator[str]:
+def _describe_run(report: Mapping[str, Any]) -> Iterator[str]:
     """A run as text: one row for each folder, with its problem or the process that is writing it."""
     from tfm.cli.console import table_lines
 
@@ -127,4 +127,4 @@ def _source_text(fingerprint: str) -> str:
     """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
         return f"sha256 {fingerprint[:SHOWN_OF_FINGERPRINT]}"
-    return fingerprint if len(fingerprint) <= MAX_SHOWN else f"{fingerprint[:MAX_SHOWN]}…"
+    return fingerprint if len(fingerprint) <= MAX_CHARACTERS_SHOWN else f"{fingerprint[:MAX_CHARACTERS_SHOWN]}…"

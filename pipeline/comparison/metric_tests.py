@@ -21,7 +21,7 @@ MISSING_SEEDS_REASON = "not tested: not all of its seeds have this score"
 BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
 ONE_SEGMENT = "not tested: there is one segment alone"
-ONE_SEED = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
+ONE_SEED_REASON = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
 
 HOLDS_ZERO = "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
 
@@ -184,7 +184,7 @@ def _estimate_rows(
                 measured[row.name] = ScoreEstimate.from_seeds(result)
         few = len(next(iter(known.values()))) < MIN_SEGMENTS
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
-        why = {name: ONE_SEED if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
+        why = {name: ONE_SEED_REASON if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
         remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
     return _correct_p_values({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
 

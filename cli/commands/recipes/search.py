@@ -94,7 +94,7 @@ def search(
     else:
         columns, rows = trials_table(results)
         num = len(results.trials)
-        reporter.table(f"{found.config.name}: {num} trials, the best {order_words(num)}", columns, rows)
+        reporter.table(f"{found.config.name}: {num} trials, the best {describe_order(num)}", columns, rows)
 
 
 def _worker_command(arguments: list[str]) -> list[str]:
@@ -110,7 +110,7 @@ def _worker_command(arguments: list[str]) -> list[str]:
     return kept
 
 
-def order_words(num_trials: int) -> str:
+def describe_order(num_trials: int) -> str:
     """The words after "the best" in the table's title, which say where trials are left out."""
     return "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
 

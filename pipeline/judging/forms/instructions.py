@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tfm.pipeline.judging.campaign import SCALES, Kind
 
-STEPS: Mapping[str, Sequence[str]] = {
+SCALE_STEPS: Mapping[str, Sequence[str]] = {
     "adequacy": (
         "1: none of the meaning of the source",
         "2: little of it",
@@ -80,6 +80,6 @@ _TABLE: Mapping[Kind, str] = {
 
 def as_text(kind: Kind) -> str:
     """The instructions for those who fill in a table."""
-    scales = [f"{name} {step}" for name in SCALES[kind] for step in STEPS[name]]
+    scales = [f"{name} {step}" for name in SCALES[kind] for step in SCALE_STEPS[name]]
     after = "Change nothing else, and save the table as CSV in UTF-8."
     return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE[kind], after))

@@ -7,7 +7,7 @@ from html import escape
 
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Judge
 from tfm.pipeline.judging.forms.controls_script import CONTROLS
-from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYS, STEPS
+from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYS, SCALE_STEPS
 from tfm.pipeline.judging.forms.marking_script import MARKING
 from tfm.pipeline.judging.forms.session_script import SESSION
 from tfm.pipeline.page_frame import frame_page, script_json
@@ -76,7 +76,7 @@ def page(campaign: Campaign, judge: Judge) -> str:
         "campaign": campaign.fingerprint,
         "judge": judge.name,
         "kind": campaign.kind,
-        "scales": {name: [*ends, *STEPS[name]] for name, ends in SCALES[campaign.kind].items()},
+        "scales": {name: [*ends, *SCALE_STEPS[name]] for name, ends in SCALES[campaign.kind].items()},
         "items": [_blind_item(campaign, name) for name in judge.items],
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])

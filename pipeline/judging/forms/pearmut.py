@@ -16,7 +16,7 @@ from typing import Any
 from tfm.data.json_documents import parse_json
 from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, quote_value
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
-from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, STEPS
+from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, SCALE_STEPS
 
 RESET_EVENT = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
 BEST_QUESTION = "best"
@@ -42,7 +42,7 @@ def format_pearmut(campaign: Campaign) -> str:
 def _campaign_info(campaign: Campaign) -> dict[str, object]:
     scales = SCALES[campaign.kind] or {BEST_QUESTION: (0, 1)}
     told = [*INSTRUCTIONS[campaign.kind], *([] if SCALES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
-    told += [f"{name}: {step}" for name in scales for step in STEPS.get(name, ())]
+    told += [f"{name}: {step}" for name in scales for step in SCALE_STEPS.get(name, ())]
     info: dict[str, object] = {
         "assignment": "task-based",
         "protocol": "ESA" if campaign.kind == "esa" else "DA",
