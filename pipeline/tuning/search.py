@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -145,7 +145,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     field = field_at(Recipe, tuple(each for each in parts if not each.isdecimal()))  # an item of a list: a number
     if field is None:
         raise RecipeError(f"{place} is not a key of recipes")
-    if not parts[-1].isdecimal() and model_of(field.annotation) is None:
+    if not parts[-1].isdecimal():
         _check_values(parameter, field, f"{file}: search.space")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
@@ -173,14 +173,16 @@ def _check_folds(data: DataConfig, num_folds: int) -> None:
 def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
     """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
     of: TypeAdapter[Any] = TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]
-    remedy = ""
     values: Sequence[Value] = parameter.values or ()
+    remedy = ""
+    if (table := model_of(field.annotation)) is not None:
+        remedy = f'; vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
     if parameter.values is None:
         values = [parameter.low + share * (parameter.high - parameter.low) for share in (0.31, 0.71)]
-        remedy = "; without step or factor any number in between is drawn"
+        remedy = remedy or "; without step or factor any number in between is drawn"
     problem = None
     for value in values:
-        if value == "none":  # takes a value away
+        if value == "none" and (table is None or type(None) in get_args(field.annotation)):  # takes a value away
             return
         try:
             of.validate_json(json.dumps(value), strict=True)

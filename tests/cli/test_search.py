@@ -151,6 +151,12 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("space", "problem"),
     [
+        (
+            '"training" = { values = [1, 2] }',
+            'training = 1 must be a table of keys; vary a key of it, such as "training.max_steps"',
+        ),
+        ('"model.encoder" = { values = [1, 2] }', 'vary a key of it, such as "model.encoder.layers"'),
+        ('"model.dropout" = { low = 0.0, high = 0.3 }', "must be a table of keys; vary a key of it"),
         ('"model.headz" = { values = [1] }', 'search.space."model.headz" is not a key of recipes'),
         ('"training.optimizer.beta.1" = { values = [0.9] }', '"training.optimizer.beta.1" is not a key of recipes'),
         (
