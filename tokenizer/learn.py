@@ -15,8 +15,8 @@ from tokenizers.models import Model
 from tokenizers.trainers import Trainer
 
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.likelihood import best_joins_by_likelihood, best_joins_by_ratio
-from tfm.tokenizer.piece_counts import PieceCounts
+from tfm.tokenizer.merges.likelihood import best_joins_by_likelihood, best_joins_by_ratio
+from tfm.tokenizer.merges.piece_counts import PieceCounts
 from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK, UNK_ID
 
 MAX_PIECE_CHARACTERS = 16

@@ -54,7 +54,7 @@ def embed(
         Side | None,
         typer.Option(
             "--side",
-            help="Which embedding of a model with two: source or target (target). Of skip-gram and CBOW: source, the "
+            help="Which embedding of a model with two: source or target (target). With skip-gram and CBOW: source, the "
             "vectors that predict (the default), or target, those that are predicted.",
         ),
     ] = None,

@@ -272,7 +272,7 @@ class Model:
     def embed(self, words: str | Iterable[str], *, side: Side | None = None) -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
 
-        side: of a model with two embeddings; None: the target's. Of skip-gram and CBOW: "source", the vectors that
+        side: of a model with two embeddings; None: the target's; for skip-gram and CBOW: "source", the vectors that
         predict, which are the default, or "target", those that are predicted. Raises RecipeError, with words like it,
         for a word that has no vector.
         """

@@ -22,6 +22,7 @@ from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.pretrained_vectors import vectors_of
 from tfm.pipeline.model_io.vector_files import Matrix
+from tfm.pipeline.tasks.abilities import ABILITIES
 
 MAX_WORDS_IN_PLOT = 100
 PICTURE_SUFFIXES = (".png", ".svg")
@@ -51,7 +52,7 @@ class WordVectors:
         is predicted. None: the target's embedding, and v.
         """
         rows, vectors = vectors_of(loaded, side or "target")
-        if side == "target" and loaded.config.task == "word_vectors":
+        if side == "target" and ABILITIES[loaded.config.task].within_window:
             vectors = loaded.model.output.weight.detach().float().cpu().numpy()
         if not rows:
             raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)

@@ -16,7 +16,7 @@ import tokenizers
 from tfm.tokenizer.foreign.renumbered import document_pieces
 from tfm.tokenizer.growth.extension import Document, append_pieces
 from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, most_frequent_names, unigram_pieces
-from tfm.tokenizer.piece_counts import Pair, PieceCounts, best_merges, merged_piece
+from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges, merged_piece
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
 
 BYTE_PIECE = r"<0x[0-9A-F]{2}>"

@@ -170,10 +170,10 @@ def test_one_seed_beside_several_is_not_tested_and_that_is_said(tmp_path: Path) 
     found = outcome(runs)
     assert versus_of(found.rows["exact_match"]) == {}
     assert found.rows["exact_match"]["b"].spread is not None
-    assert found.notes == [f"b, c: exact_match: {metric_tests.ONE_SEED}"]
+    assert found.notes == [f"b, c: exact_match: {metric_tests.ONE_SEED_REASON}"]
     beside_one = outcome([runs[2], *runs[:2], runs[3]])
     assert list(versus_of(beside_one.rows["exact_match"])) == ["c"]
-    assert beside_one.notes == [f"a: exact_match: {metric_tests.ONE_SEED}"]
+    assert beside_one.notes == [f"a: exact_match: {metric_tests.ONE_SEED_REASON}"]
 
 
 @pytest.mark.parametrize("lacking", ["a-2", "a-1"])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.learn import learn_wordpiece
-from tfm.tokenizer.likelihood import best_joins_by_likelihood, best_joins_by_ratio, likelihood_gain
-from tfm.tokenizer.piece_counts import Pair, PieceCounts, best_merges
+from tfm.tokenizer.merges.likelihood import best_joins_by_likelihood, best_joins_by_ratio, likelihood_gain
+from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train

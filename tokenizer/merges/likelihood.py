@@ -13,7 +13,7 @@ Face's course (chapter 6): rare pieces that are only found together come first.
 from collections.abc import Callable, Iterator
 from math import fsum, log, log1p
 
-from tfm.tokenizer.piece_counts import Pair, PieceCounts, best_merges, merged_piece
+from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges, merged_piece
 
 MIN_GAIN = 5e-324  # nats; the least number above 0: a join that gains nothing is none
 
@@ -25,7 +25,7 @@ def ratio(counts: PieceCounts, pair: Pair) -> float:
 
 
 def likelihood_gain(counts: PieceCounts, pair: Pair) -> float:
-    """What the text's log L gains by a join, in nats: the exact difference of log L after it and before it."""
+    """Return the gain of the text's log L by a join, in nats: the exact difference of log L after and before it."""
     left, right = pair
     union, places = counts.union(left, right), counts.num_joins(pair)
     falls = {left: 2 * places} if left == right else {left: places, right: places}
