@@ -163,9 +163,9 @@ SHOWN: dict[str, str] = {
     "name": "tests/unit/pipeline/recipes/test_recipe.py",
     "seed": "tests/unit/pipeline/training/test_loop.py",
     "tokenizer": "tests/unit/tokenizer/test_train.py",
-    "tokenizer.criterion": "tests/unit/tokenizer/test_likelihood.py",
-    "tokenizer.min_score": "tests/unit/tokenizer/test_likelihood.py",
-    "tokenizer.min_gain": "tests/unit/tokenizer/test_likelihood.py",
+    "tokenizer.criterion": "tests/unit/tokenizer/merges/test_likelihood.py",
+    "tokenizer.min_score": "tests/unit/tokenizer/merges/test_likelihood.py",
+    "tokenizer.min_gain": "tests/unit/tokenizer/merges/test_likelihood.py",
     "tokenizer.clusters": "tests/unit/tokenizer/test_clusters.py",
     "tokenizer.file": "tests/unit/pipeline/stages/test_tokenize.py",
     **dict.fromkeys(
