@@ -23,7 +23,7 @@ DEFAULTS = {"mixing": "attention", "window": None, "adaptive": None, "vision": N
 
 
 def text_model_size(work: Workload) -> dict[str, Any]:
-    """What a peer is told of the model. Raises RecipeError for a model that peers do not have."""
+    """Return the sizes of the model that a peer builds. Raises RecipeError for a model that peers do not have."""
     model = work.model
     architecture = "decoder_only" if model.task == "language_model" else "encoder_only"
     for name, wanted in {"architecture": architecture, **DEFAULTS}.items():

@@ -55,11 +55,7 @@ def concatenated_positions_problem(config: ModelFields) -> str | None:
 def sinusoidal_dim_problem(config: ModelFields) -> str | None:
     halves = {} if _reads_in_order(config) else {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
-        if (
-            getattr(config, name) == half
-            and not _reads_in_order(config)
-            and min(config.encoder.dim, config.decoder.dim) < 2
-        ):
+        if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
             return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
     if config.vision is not None and config.vision.positions == "sinusoidal" and config.encoder.dim < 2:
         return 'vision.positions = "sinusoidal" splits rows into two halves: encoder.dim must be 2 or more'
