@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -145,7 +145,9 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     field = field_at(Recipe, tuple(each for each in parts if not each.isdecimal()))  # an item of a list: a number
     if field is None:
         raise RecipeError(f"{place} is not a key of recipes")
-    if not parts[-1].isdecimal():
+    if parts[-1].isdecimal():
+        _check_item(parameter, field, place)
+    else:
         _check_values(parameter, field, f"{file}: search.space")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
@@ -168,6 +170,15 @@ def _check_folds(data: DataConfig, num_folds: int) -> None:
         problem = empty_fold_problem(data, num_folds)
     if problem is not None:
         raise DataError(problem)
+
+
+def _check_item(parameter: Parameter, field: FieldInfo, place: str) -> None:
+    """Raise RecipeError if a key that ends in a number names no item of a list, or one that is a table."""
+    if not any(get_origin(each) is tuple for each in (field.annotation, *get_args(field.annotation))):
+        raise RecipeError(f"{place} is not a key of recipes: no list has an item there")
+    if (table := model_of(field.annotation)) is not None:
+        remedy = f'vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
+        raise RecipeError(f"{place} must be a table of keys; {remedy}")
 
 
 def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:

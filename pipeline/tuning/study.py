@@ -233,9 +233,16 @@ def open_trials(
             "name, or move that folder away",
             file=folder,
         )
+    parameters = _in_order_of(before.get("space"), parameters)
     trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
     trials.all()
     return trials
+
+
+def _in_order_of(space: object, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """The keys in the order in which a study began with them, of which its samplers' draws are a function."""
+    places = {key: place for place, key in enumerate(space)} if isinstance(space, Mapping) else {}
+    return tuple(sorted(parameters, key=lambda each: places.get(each.key, 0)))
 
 
 def check_folder(folder: Path) -> None:
