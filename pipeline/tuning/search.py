@@ -12,14 +12,13 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from tfm.data.config import DataConfig
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.cross_validation import empty_fold_problem
+from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
 from tfm.pipeline.recipes.error_messages import field_at, model_of, recipe_error
 from tfm.pipeline.recipes.final_evaluation import check_unused, score_tests_once
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -127,7 +126,7 @@ def open_search(
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: remove one")
     _refuse_run(root / config.name)
     if create and config.folds is not None:
-        _check_folds(recipe.data, config.folds)
+        _check_folds(recipe, config)
     about = {
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
@@ -163,11 +162,16 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
 
 
-def _check_folds(data: DataConfig, num_folds: int) -> None:
-    """Raise DataError where a fold would be empty; texts that cannot be read are left to the stage that reads them."""
+def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
+    """Raise DataError where a fold would be empty, or BLEU without a mean over folds; texts that cannot be read are
+    left to the stage that reads them.
+    """
     problem = None
+    assert config.folds is not None
     with suppress(DataError, OSError):
-        problem = empty_fold_problem(data, num_folds)
+        problem = empty_fold_problem(recipe.data, config.folds)
+        if problem is None and config.metric == "bleu":
+            problem = bleu_tokenizers_problem(recipe, config.folds)
     if problem is not None:
         raise DataError(problem)
 
