@@ -22,7 +22,7 @@ from tfm.data.arrays import Ints
 from tfm.data.dataset.curriculum import read_turns
 from tfm.data.dataset.directions import Directions, read_directions
 from tfm.data.dataset.split import Column, Dataset, Ids, Split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.formats.arrow_stream import read_stream
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
@@ -154,7 +154,9 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
     def seen(split: Split, name: str) -> Split:
         store = load_images(folder / name / IMAGES_FOLDER)
         if len(store) != len(split) or store.shape != preparation.shape:
-            problem = f"has {len(store)} rows of images for {len(split)} of texts, or images of another shape"
+            problem = (
+                f"has {format_count(len(store), 'row')} of images for {len(split)} of texts, or images of another shape"
+            )
             raise DataError(f"{problem}: make the dataset again", file=folder / name)
         return replace(split, images=RowImages(store, preparation))
 

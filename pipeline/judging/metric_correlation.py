@@ -86,7 +86,8 @@ def add_correlations(
         on_done(metric)
     num = len(findings.campaign.systems)
     if found and num < MIN_SYSTEMS:
-        notes.append(f"correlations by system are of {num} systems: with fewer than {MIN_SYSTEMS} they mean little")
+        few = format_count(num, "system")
+        notes.append(f"correlations by system are of {few}: with fewer than {MIN_SYSTEMS} they mean little")
     return replace(findings, correlations=found, notes=notes)
 
 

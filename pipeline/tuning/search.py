@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.artifacts.files import raise_cannot_write
@@ -286,7 +287,9 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
-    reason = f"{search.config.metric} {best.value:.4g} of validation, the best of {len(found.ranked)} trials"
+    reason = (
+        f"{search.config.metric} {best.value:.4g} of validation, the best of {format_count(len(found.ranked), 'trial')}"
+    )
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")

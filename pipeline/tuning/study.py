@@ -18,7 +18,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from tfm.data.errors import format_names
+from tfm.data.errors import format_count, format_names
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
@@ -94,11 +94,11 @@ class Trials:
         seconds, updates = sum(each.seconds for each in attributes), sum(each.updates for each in attributes)
         if config.trials is not None and len(begun) >= config.trials:
             lowered = "" if len(begun) == config.trials else f" (search.trials is {config.trials:,})"
-            return f"{len(begun):,} trials{lowered}"
+            return f"{format_count(len(begun), 'trial')}{lowered}"
         if config.hours is not None and seconds >= 3600 * config.hours:
-            return f"{config.hours:g} hours"
+            return f"{config.hours:g} {'hour' if config.hours == 1 else 'hours'}"
         if config.updates is not None and updates >= config.updates:
-            return f"{config.updates:,} updates"
+            return f"{format_count(config.updates, 'update')}"
         if config.method == "grid":
             return "every configuration" if len(begun) == len(trials) else None
         last = [each for each in begun if each.state.is_finished()][-MAX_IDLE_TRIALS:]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from optuna.trial import TrialState
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
@@ -150,7 +151,7 @@ def _run_configuration(
             values.append(value)
             signatures[one.name] = signature_definition(signature)
         except _TrialPruned:
-            return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
+            return Outcome(PRUNED, f"behind the others after {format_count(account.updates, 'update')}", None)
         except RecipeError as error:  # what is seen only when the model is built
             return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
         except DataError as error:

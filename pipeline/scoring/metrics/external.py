@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from tfm.data.credentials import mask_credentials
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.errors import printable
@@ -254,12 +255,16 @@ class _NumberParser:
         if self._rest:
             self._add_number(self._rest)
         if len(self._found) != self._count:
-            raise ExternalMetricError(f"printed {len(self._found):,} numbers for {self._count:,} segments")
+            raise ExternalMetricError(
+                f"printed {format_count(len(self._found), 'number')} for {format_count(self._count, 'segment')}"
+            )
         return self._found
 
     def _add_number(self, line: bytes) -> None:
         if len(self._found) == self._count:
-            raise ExternalMetricError(f"printed more lines than the {self._count:,} segments that it was given")
+            raise ExternalMetricError(
+                f"printed more lines than the {format_count(self._count, 'segment')} that it was given"
+            )
         text = line.strip()
         number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(number):

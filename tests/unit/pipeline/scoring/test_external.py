@@ -95,7 +95,7 @@ def test_large_inputs_and_outputs_fill_no_pipe() -> None:
 
 
 def test_too_few_or_too_many_numbers() -> None:
-    assert failure("print(1)") == "printed 1 numbers for 7 segments"
+    assert failure("print(1)") == "printed 1 number for 7 segments"
     assert failure("pass") == "printed 0 numbers for 7 segments"
     assert failure("print('1\\n' * 7)") == "printed more lines than the 7 segments that it was given"
     assert failure("while True: print(1)") == "printed more lines than the 7 segments that it was given"

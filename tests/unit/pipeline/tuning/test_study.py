@@ -72,7 +72,7 @@ def test_limits_count_all_workers(tmp_path: Path) -> None:
     mine.trial.set_user_attr("seconds", 3599.0)
     assert found.stop_reason() is None
     mine.trial.set_user_attr("seconds", 3600.0)
-    assert found.stop_reason() == "1 hours"
+    assert found.stop_reason() == "1 hour"
 
 
 def test_samplers_and_pruners_are_told_which_figure_is_the_better(tmp_path: Path) -> None:
