@@ -9,7 +9,7 @@ import typer
 
 from tfm.cli.options import Sets, config_section, reject_flags
 from tfm.cli.streams import print_data, print_json
-from tfm.data.errors import format_count
+from tfm.pipeline.errors import format_count
 
 if TYPE_CHECKING:
     from tfm.pipeline.comparison.metric_tests import Outcome

@@ -9,9 +9,8 @@ import typer
 
 from tfm.cli.options import Sets, command_line
 from tfm.cli.streams import print_json
-from tfm.data.errors import format_count
 from tfm.pipeline.distribution import install_command
-from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.errors import RecipeError, format_count
 
 if TYPE_CHECKING:
     from tfm.pipeline.tuning.results import Results
