@@ -9,7 +9,8 @@ from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.inference.image_files import decoded_images
-from tfm.pipeline.inference.translation import Translation, translate_images, translate_lines
+from tfm.pipeline.inference.translation import translate_images, translate_lines
+from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import one_at_a_time
 from tfm.pipeline.runtime.progress import Reporter

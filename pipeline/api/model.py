@@ -25,7 +25,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
-from tfm.pipeline.inference.translation import Translation
+from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter

@@ -1,4 +1,4 @@
-"""What is due after an update of a training: validation, a checkpoint, the end."""
+"""Validations, checkpoints and the end of a training: which of them is due after an update."""
 
 from dataclasses import dataclass
 
