@@ -73,7 +73,7 @@ def translate_lines(
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
-                yield _label_translations(best)
+                yield label_translations(best)
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
     search = _Search.from_config(loaded, config, prefixes, forced, on_done)
@@ -119,7 +119,7 @@ def translate_images(
     if predicts_labels(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for some in images:
-            yield from map(_label_translations, label_images(loaded, some, on_done, n_best=config.n_best))
+            yield from map(label_translations, label_images(loaded, some, on_done, n_best=config.n_best))
         return
     search = _Search.from_config(loaded, config, prefixes, forced, on_done)
     for some in images:
@@ -141,7 +141,8 @@ def _check_asked_of_labels(
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
-def _label_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+def label_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+    """The labels of a line with their log-probability and number, as translations of it."""
     return [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
 
 
