@@ -17,7 +17,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation import IMAGES, reference_file
+from tfm.pipeline.inference.translation_records import IMAGES, reference_file
 from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores

@@ -9,7 +9,8 @@ from tfm.model.numpy_inference.encoder_only import EncoderOnly
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.label_sources import Source, encode_sources
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import Translation, label_translations
+from tfm.pipeline.inference.translation import label_translations
+from tfm.pipeline.inference.translation_records import Translation
 from tfm.tokenizer.special import EOS_ID, SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer
 

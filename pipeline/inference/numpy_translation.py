@@ -30,7 +30,8 @@ from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.label_sources import has_tags
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller, accepts
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import EMPTY_TRANSLATION, Translation, one_line, translate_lines
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter

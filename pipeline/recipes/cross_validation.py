@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
-from tfm.pipeline.reports.run_summary import further_scores
+from tfm.pipeline.reports.model_figures import further_scores
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
 STAGES = ("tokenize", "preprocess", "train")

@@ -9,7 +9,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
-from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.inference.translation_records import reference_file
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 

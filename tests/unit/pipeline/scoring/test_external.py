@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.external_metric import ExternalMetric, missing_command_warnings
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.metrics.external import external_scores, external_signature, files_of, run_command
+from tfm.pipeline.scoring.metrics.external.command import run_command
+from tfm.pipeline.scoring.metrics.external.scores import external_scores, external_signature, files_of
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 
 # a start of python costs 20 ms without its site packages
