@@ -12,6 +12,7 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
     "score": lambda task: task.writes,
     "classify": lambda task: task.labels == "label",
     "tag": lambda task: task.labels == "tags",
+    "fill": lambda task: task.hides_pieces,
     "embed": lambda task: True,
     "attend": lambda task: not task.within_window,
 }

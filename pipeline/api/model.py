@@ -26,6 +26,7 @@ from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
 from tfm.pipeline.inference.generation import GeneratedText, PromptEncoder, TextGenerator
 from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
@@ -173,6 +174,27 @@ class Model:
         """Find the likeliest tag of each word of each text; words are separated by spaces."""
         check_has(self._loaded, "tag")
         return [found[0].text.split() for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
+
+    @names_parameters
+    def fill(self, text: str, top: int = 5, *, unit: Unit = "piece") -> list[list[Candidate]]:
+        """Find the likeliest texts in place of each `[MASK]` of a text, by a masked language model.
+
+        Args:
+            text: the text.
+            top: the most candidates of each mask.
+            unit: "piece": of each mask, while all are hidden; "word": masks with nothing between them are as many
+                pieces of one word.
+
+        Returns:
+            The candidates of each mask, or word, with their probabilities, the likeliest first.
+
+        Raises:
+            DataError: the text has no mask, or is too long.
+        """
+        check_has(self._loaded, "fill")
+        count, asked = arguments.whole_number(top, "top", 1), arguments.one_of(unit, UNITS, "unit")
+        with one_at_a_time():
+            return fill_masks(self._loaded, arguments.one_text(text, "text"), count, asked)  # type: ignore[arg-type]
 
     @names_parameters
     def generate(
