@@ -2,7 +2,7 @@
 
 In Python, what the commands do with trained models:
 
-    tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, fill, embed, attend
+    tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, fill, embed, encode, attend
     tfm.read_run("runs/demo")     what a training was and became: config, figures, curves as arrays
 
 Nothing heavy is imported before the first of these names is used. The packages stand at the top of the repository; the

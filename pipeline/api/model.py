@@ -26,6 +26,7 @@ from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference import hidden_states
 from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
 from tfm.pipeline.inference.generation import GeneratedText, PromptEncoder, TextGenerator
 from tfm.pipeline.inference.image_files import decoded_images
@@ -301,6 +302,31 @@ class Model:
         known = self._words(side if side is None else arguments.one_of(side, SIDES, "side"))
         rows = [known[word] for word in arguments.as_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
+
+    @names_parameters
+    def encode(
+        self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.Unit = "piece"
+    ) -> list[hidden_states.HiddenStates]:
+        """Compute the hidden states of texts: of a Transformer's encoder, or of the layers of one without.
+
+        Args:
+            texts: the texts, or one.
+            layer: the number of the layer, 0 for the embedding with its positions; None: after the last norm.
+            unit: "piece", "word" or "text": a word or text has the mean of the vectors of its pieces.
+
+        Returns:
+            The tokens and vectors of each text.
+
+        Raises:
+            DataError: a text has no pieces, or is too long.
+            RecipeError: the model has no such layer, or no row for each piece.
+        """
+        check_has(self._loaded, "encode")
+        number = None if layer is None else arguments.whole_number(layer, "layer", 0)
+        arguments.one_of(unit, hidden_states.UNITS, "unit")
+        with one_at_a_time():
+            lines = arguments.as_list(texts)
+            return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
 
     @names_parameters
     def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:

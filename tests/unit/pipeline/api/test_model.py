@@ -24,11 +24,11 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID
 ENCODER = {"architecture": "encoder_only"}
 DECODER = {"architecture": "decoder_only"}
 CAN = {
-    "translation": ({}, "translate(), score(), embed(), attend()"),
-    "language_model": (DECODER, "generate(), score(), embed(), attend()"),
-    "masked_language_model": (ENCODER, "fill(), embed(), attend()"),
-    "classification": (ENCODER, "classify(), embed(), attend()"),
-    "tagging": (ENCODER, "tag(), embed(), attend()"),
+    "translation": ({}, "translate(), score(), embed(), encode(), attend()"),
+    "language_model": (DECODER, "generate(), score(), embed(), encode(), attend()"),
+    "masked_language_model": (ENCODER, "fill(), embed(), encode(), attend()"),
+    "classification": (ENCODER, "classify(), embed(), encode(), attend()"),
+    "tagging": (ENCODER, "tag(), embed(), encode(), attend()"),
     "word_vectors": ({"architecture": "cbow"}, "embed()"),
 }
 
@@ -105,6 +105,8 @@ def test_settings_that_do_not_fit_are_refused(model, settings, problem):
         ("neighbours", {"word": ["a"]}, "word is list: give one str"),
         ("fill", {"text": "a dog", "top": 0}, "top (0) must be at least 1"),
         ("fill", {"text": "a dog", "unit": "letter"}, "unit = 'letter' is not allowed; it may be 'piece' or 'word'"),
+        ("encode", {"texts": "a dog", "layer": -1}, "layer (-1) must be at least 0"),
+        ("encode", {"texts": "a dog", "unit": "row"}, "unit = 'row' is not allowed; it may be 'piece' or 'word'"),
         ("attend", {"source": ["a dog"]}, "source is list: give one str"),
         ("attend", {"source": "a dog", "target": 3}, "target is int: give one str"),
     ],
