@@ -4,6 +4,7 @@ In Python, what the commands do with trained models:
 
     tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, fill, embed, encode, attend
     tfm.read_run("runs/demo")     what a training was and became: config, figures, curves as arrays
+    tfm.attention(q, K, V)        attention on given numbers
 
 Nothing heavy is imported before the first of these names is used. The packages stand at the top of the repository; the
 links beside this file make them `tfm.model`, `tfm.data`, ...
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfm.pipeline.api.attention import Attention
+    from tfm.pipeline.api.attention_function import AttentionOutput, attention
     from tfm.pipeline.api.model import Model, load
     from tfm.pipeline.api.run import Curve, Run, read_run
     from tfm.pipeline.api.text_scores import TextScores
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attention",
+    "AttentionOutput",
     "Curve",
     "DataError",
     "Model",
@@ -28,6 +31,7 @@ __all__ = [
     "Run",
     "TextScores",
     "TfmError",
+    "attention",
     "load",
     "read_run",
 ]
@@ -37,6 +41,7 @@ if not TYPE_CHECKING:  # a type checker finds the names above, and says of anoth
         **dict.fromkeys(("Model", "load"), "model"),
         **dict.fromkeys(("Curve", "Run", "read_run"), "run"),
         "Attention": "attention",
+        **dict.fromkeys(("AttentionOutput", "attention"), "attention_function"),
         "TextScores": "text_scores",
     }
 
