@@ -31,6 +31,14 @@ atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """No test cuts the power: what this process has written need not reach the disk before the next test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _curves_in_outline() -> Iterator[None]:
     """To draw curves takes longer than such short trainings do: what is written in their place says the same."""
     from tfm.pipeline.reports import training_curves

@@ -56,6 +56,19 @@ def test_import_tfm_loads_no_heavy_library() -> None:
     assert (HEAVY | {"pydantic", "typer"}) & set(ast.literal_eval(done.stdout)) == set()
 
 
+def test_scores_of_files_load_what_they_compute_with(tmp_path: Path) -> None:
+    """BLEU, chrF, TER, ROUGE and exact match need no network, no table and no statistics of other libraries."""
+    (tmp_path / "a.txt").write_text("the cat sat on the mat\n", "utf-8")
+    words = ("evaluate", "--hypotheses", str(tmp_path / "a.txt"), "--reference", str(tmp_path / "a.txt"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(words)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    *table, end = done.stdout.splitlines()
+    assert any("ROUGE-L" in line and "100.00" in line for line in table)
+    unneeded = {"torch", "nltk", "sklearn", "pandas", "scipy", "matplotlib", "datasets", "optuna", "numba"}
+    assert unneeded & set(json.loads(end)["modules"]) == set()
+
+
 @pytest.mark.slow
 def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
     """It is a second of modules, which every `tfm translate` would wait for."""

@@ -1,5 +1,6 @@
 """A user at the command line: types commands, has a small corpus and a small recipe."""
 
+import functools
 import os
 import random
 import subprocess
@@ -8,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from typer.testing import CliRunner
+from typer import testing
+from typer.main import get_command
 
 from tfm.cli.app import app
+
+testing._get_command = functools.cache(get_command)  # the runner makes all commands anew for each that is typed
 
 ROOT = Path(__file__).parents[2]
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "fünf": "five", "sechs": "six"}
@@ -74,7 +78,7 @@ class Result:
 
 def tfm(*words: str | Path, stdin: str | bytes | None = None) -> Result:
     """Run a `tfm` command in this process."""
-    done = CliRunner().invoke(app, [str(word) for word in words], input=stdin, prog_name="tfm")
+    done = testing.CliRunner().invoke(app, [str(word) for word in words], input=stdin, prog_name="tfm")
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return Result(done.exit_code, done.stdout, done.stderr)

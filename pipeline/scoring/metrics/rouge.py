@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics.bare_packages import bare_packages
 from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreWords, UnicodeWords
@@ -76,8 +77,9 @@ def _f_measure(triple: tuple[float, float, float]) -> float:
 
 @cache
 def _rouge_scorer(kind: str, tokenizer: tuple[str, bool]) -> Any:
-    # here, not at the top: it loads nltk, which validation during training does not need
-    from rouge_score.rouge_scorer import RougeScorer
+    # here, not at the top: validation during training does not need it
+    with bare_packages("nltk", "nltk.stem"):
+        from rouge_score.rouge_scorer import RougeScorer
 
     name, stems = tokenizer
     words = ROUGE_TOKENIZERS[name]
@@ -88,7 +90,8 @@ class Stems:
     """The tokens of another tokenizer, of each with more than three characters its stem, as rouge-score has it."""
 
     def __init__(self, words: UnicodeWords | RougeScoreWords) -> None:
-        from nltk.stem.porter import PorterStemmer
+        with bare_packages("nltk", "nltk.stem"):
+            from nltk.stem.porter import PorterStemmer
 
         self.words, self.stem = words, PorterStemmer().stem
 
