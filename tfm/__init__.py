@@ -2,8 +2,9 @@
 
 In Python, what the commands do with trained models:
 
-    tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, embed, attend
+    tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, fill, embed, encode, attend
     tfm.read_run("runs/demo")     what a training was and became: config, figures, curves as arrays
+    tfm.attention(q, K, V)        attention on given numbers
 
 Nothing heavy is imported before the first of these names is used. The packages stand at the top of the repository; the
 links beside this file make them `tfm.model`, `tfm.data`, ...
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfm.pipeline.api.attention import Attention
+    from tfm.pipeline.api.attention_function import AttentionOutput, attention
     from tfm.pipeline.api.loading import load
     from tfm.pipeline.api.model import Model
     from tfm.pipeline.api.run import Curve, Run, read_run
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attention",
+    "AttentionOutput",
     "Curve",
     "DataError",
     "Model",
@@ -29,6 +32,7 @@ __all__ = [
     "Run",
     "TextScores",
     "TfmError",
+    "attention",
     "load",
     "read_run",
 ]
@@ -39,6 +43,7 @@ if not TYPE_CHECKING:  # a type checker finds the names above, and says of anoth
         "load": "loading",
         **dict.fromkeys(("Curve", "Run", "read_run"), "run"),
         "Attention": "attention",
+        **dict.fromkeys(("AttentionOutput", "attention"), "attention_function"),
         "TextScores": "text_scores",
     }
 

@@ -70,6 +70,10 @@ class CodePoints(Tokenizer):
         ids, lengths = self.encode_flat(texts)
         return [each.tolist() for each in np.split(ids, np.cumsum(lengths)[:-1])] if len(lengths) else []
 
+    def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
+        """The ids of a normalized text, each with the place of its character and the place after it."""
+        return [(number, place, place + 1) for place, number in enumerate(_code_points(text).tolist())]
+
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's."""
         normalized = [self.normalize(text) for text in texts]

@@ -111,6 +111,12 @@ class Tokenizer:
             found = [replace_unnumbered(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
+    def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
+        """The ids of a normalized text, each with the first character that it stands for and the one after the last."""
+        found = self._whole.encode(text, add_special_tokens=False)
+        ids = found.ids if self._all_numbered else replace_unnumbered(found.ids, self.vocab_size)
+        return [(number, *span) for number, span in zip(ids, found.offsets, strict=True)]
+
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
         if self._by_words is not None and not self._prefix_ids and self._all_numbered:

@@ -28,8 +28,26 @@ def embed(
         tuple[str, str, str] | None,
         typer.Option("--analogy", metavar="A B C", help="Print what is to C as B is to A."),
     ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text",
+            metavar="TEXT",
+            help="Compute the hidden states of a text, and print which are alike: of texts, of one word in several "
+            "texts, or within one; with --json the vectors. Repeatable.",
+        ),
+    ] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option("--layer", metavar="L", min=0, help="Layer of --text; 0: the embedding (the last, and its norm)."),
+    ] = None,
+    unit: Annotated[
+        Literal["piece", "word", "text"] | None,
+        typer.Option("--unit", help="What has a vector in --text: piece, word or text (text of several, word of one)."),
+    ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", metavar="N", min=1, help=f"Number of words to print ({NUM_NEIGHBOURS}).")
+        int | None,
+        typer.Option("--count", metavar="N", min=1, help=f"Number of words, or pairs, to print ({NUM_NEIGHBOURS})."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,
     out: Annotated[
@@ -62,10 +80,17 @@ def embed(
 ) -> None:
     """Show the word vectors of a model.
 
-    The vectors are those of skip-gram or CBOW, or the embedding of any other model.
+    The vectors are those of skip-gram or CBOW, or the embedding of any other model; with --text those that the layers
+    of a Transformer make of a text.
     """
+    if text:
+        others = {"--nearest": nearest, "--analogy": analogy, "--out": out, "--picture": picture, "--side": side}
+        reject_flags(others, "is for word vectors, and not for --text")
+        _print_hidden_states(model, text, layer, unit or ("text" if len(text) > 1 else "word"), count, as_json, device)
+        return
+    reject_flags({"--layer": layer, "--unit": unit}, "it needs --text")
     if not (nearest or analogy or out or picture):
-        raise typer.BadParameter("give --nearest, --analogy, --out or --picture as well", param_hint="MODEL")
+        raise typer.BadParameter("give --nearest, --analogy, --text, --out or --picture as well", param_hint="MODEL")
     if not (nearest or analogy):
         reject_flags({"--count": count, "--json": as_json}, "it needs --nearest or --analogy")
     if picture is None:
@@ -98,6 +123,31 @@ def embed(
 
         if (warning := boxes_warning(picture, [*shown, *shown.values()])) is not None:
             reporter.warn(warning)
+
+
+def _print_hidden_states(
+    model: Path,
+    texts: list[str],
+    layer: int | None,
+    unit: Literal["piece", "word", "text"],
+    count: int | None,
+    as_json: bool,
+    device: Device,
+) -> None:
+    """Print the hidden states of texts, or which are alike."""
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.inference.hidden_states import encode_texts, similar_pairs
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    if as_json:
+        reject_flags({"--count": count}, "has no effect with --json, which prints all vectors")
+    found = encode_texts(load_model(model_folder(model), device or "auto"), texts, layer=layer, unit=unit)
+    if as_json:
+        print_json([{"text": each.text, "tokens": each.tokens, "vectors": each.vectors.tolist()} for each in found])
+        return
+    pairs = similar_pairs(found, unit, count or NUM_NEIGHBOURS)
+    rows = [(each.first, each.in_first, each.second, each.in_second, f"{each.cosine:.3f}") for each in pairs]
+    make_reporter(tables_on_stdout=True).table("hidden states", (unit, "of", "beside", "of", "cosine"), rows)
 
 
 def _neighbor_lists(

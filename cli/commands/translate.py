@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tfm.cli.captions import images_into_folder, named_images, print_captions, print_hypotheses, reads_images
+from tfm.cli.masks import NUM_CANDIDATES, print_candidates
 from tfm.cli.options import (
     Device,
     DrawSeed,
@@ -39,7 +40,7 @@ from tfm.cli.options import (
 from tfm.cli.streams import open_live_stdin
 from tfm.cli.text_argument import STDIN, file_or_text, text_file
 from tfm.cli.typed_options import flags_of
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import fills_masks, model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
@@ -82,7 +83,10 @@ class TranslateOptions:
     n_best: Annotated[
         int | None,
         typer.Option(
-            "--n-best", metavar="N", help="N hypotheses (labels) for each line, as LINE, SCORE, TEXT separated by tabs."
+            "--n-best",
+            metavar="N",
+            help="N hypotheses (labels) for each line, as LINE, SCORE, TEXT separated by tabs; or N texts for each "
+            "[MASK], as LINE, MASK, PROBABILITY, TEXT.",
         ),
     ] = None
     strategy: Annotated[
@@ -116,6 +120,10 @@ class TranslateOptions:
     prefixes: Prefixes = None
     to: TargetLanguage = None
     source_language: SourceLanguage = None
+    unit: Annotated[
+        Literal["piece", "word"] | None,
+        typer.Option("--unit", help="What [MASK] stands for, of a masked language model: piece (default) or word."),
+    ] = None
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False
@@ -150,7 +158,7 @@ class TranslateOptions:
 
 
 def translate(options: TranslateOptions) -> None:
-    """Translate a text, or describe images.
+    """Translate a text, describe images, or predict what [MASK] hides in a text.
 
     The result goes to stdout or, with --out, into a folder.
 
@@ -169,6 +177,7 @@ def translate(options: TranslateOptions) -> None:
     load = partial(_load_model, options)
     with ExitStack() as held:
         if reads_images(first, options.step):
+            reject_flags(flags_of(options, "unit"), "is for a masked language model")
             named = named_images(options.file, options.more, first)
             if options.out is not None:
                 files = options.prefixes, options.forced
@@ -178,6 +187,10 @@ def translate(options: TranslateOptions) -> None:
             return
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
         text = text_file(options.file, first, held)
+        if options.step is None and fills_masks(first):
+            _fill_to_stdout(options, text, decoding)
+            return
+        reject_flags(flags_of(options, "unit"), "is for a masked language model")
         if options.out is not None:
             _translate_into_folder(options, text, decoding, options.out)
             return
@@ -192,7 +205,7 @@ def translate(options: TranslateOptions) -> None:
 
 def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
     """Translate the test sets of a recipe."""
-    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "jsonl")
+    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "unit", "jsonl")
     reject_flags(
         {"MODEL": options.model, "IMAGE": options.more, **flags_of(options, *others)},
         "not allowed with --recipe, which sets the model and the test sets",
@@ -317,6 +330,18 @@ def _translate_to_stdout(
     ready = stream.ready if stream is not None else None
     for number, (found, source) in enumerate(zip(translated(asked, reporter, ready), sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
+
+
+def _fill_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConfig") -> None:
+    """Print what a masked language model predicts of one text, line by line."""
+    from tfm.data.lines import open_lines, stream_lines
+
+    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "out")
+    asked = {f"decoding.{key}": True for key in sorted(config.model_fields_set - {"n_best"})}
+    reject_flags({**flags_of(options, *others), **asked}, "has no effect: this model predicts what [MASK] hides")
+    count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
+    lines = open_lines(file) if file != STDIN else stream_lines(sys.stdin.buffer, "stdin")
+    print_candidates(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)
 
 
 def _prefix_texts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:

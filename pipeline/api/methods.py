@@ -12,7 +12,9 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
     "score": lambda task: task.writes,
     "classify": lambda task: task.labels == "label",
     "tag": lambda task: task.labels == "tags",
+    "fill": lambda task: task.hides_pieces,
     "embed": lambda task: True,
+    "encode": lambda task: not task.within_window,
     "attend": lambda task: not task.within_window,
 }
 """The tasks that have each method, by its name."""

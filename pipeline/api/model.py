@@ -23,6 +23,8 @@ from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.api.text_scores import TextScores, score_texts
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference import hidden_states
+from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
 from tfm.pipeline.inference.generation import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 from tfm.pipeline.inference.translation_records import Translation
@@ -160,6 +162,27 @@ class Model:
         return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
     @names_parameters
+    def fill(self, text: str, top: int = 5, *, unit: Unit = "piece") -> list[list[Candidate]]:
+        """Find the likeliest texts in place of each `[MASK]` of a text, by a masked language model.
+
+        Args:
+            text: the text.
+            top: the most candidates of each mask.
+            unit: "piece": of each mask, while all are hidden; "word": masks with nothing between them are as many
+                pieces of one word.
+
+        Returns:
+            The candidates of each mask, or word, with their probabilities, the likeliest first.
+
+        Raises:
+            DataError: the text has no mask, or is too long.
+        """
+        check_has(self._loaded, "fill")
+        count, asked = arguments.whole_number(top, "top", 1), arguments.one_of(unit, UNITS, "unit")
+        with one_at_a_time():
+            return fill_masks(self._loaded, arguments.one_text(text, "text"), count, asked)  # type: ignore[arg-type]
+
+    @names_parameters
     def generate(
         self,
         prompt: str = "",
@@ -252,6 +275,31 @@ class Model:
         known = self._words(arguments.check_side(side))
         rows = [known[word] for word in arguments.as_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
+
+    @names_parameters
+    def encode(
+        self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.Unit = "piece"
+    ) -> list[hidden_states.HiddenStates]:
+        """Compute the hidden states of texts: of a Transformer's encoder, or of the layers of one without.
+
+        Args:
+            texts: the texts, or one.
+            layer: the number of the layer, 0 for the embedding with its positions; None: after the last norm.
+            unit: "piece", "word" or "text": a word or text has the mean of the vectors of its pieces.
+
+        Returns:
+            The tokens and vectors of each text.
+
+        Raises:
+            DataError: a text has no pieces, or is too long.
+            RecipeError: the model has no such layer, or no row for each piece.
+        """
+        check_has(self._loaded, "encode")
+        number = None if layer is None else arguments.whole_number(layer, "layer", 0)
+        arguments.one_of(unit, hidden_states.UNITS, "unit")
+        with one_at_a_time():
+            lines = arguments.as_list(texts)
+            return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
 
     @names_parameters
     def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:

@@ -14,3 +14,16 @@ def reads_images(model: Path) -> bool:
     from tfm.data.image_config import IMAGES_FILE  # here, as it needs pydantic, which `tfm --help` does without
 
     return (model / IMAGES_FILE).is_file()
+
+
+def fills_masks(model: Path) -> bool:
+    """Whether the model in a folder, or of a run, predicts hidden pieces, so far as can be seen without opening it."""
+    from tfm.data.errors import DataError  # here, for the same reason
+    from tfm.data.json_documents import read_json
+    from tfm.pipeline.tasks.abilities import ABILITIES
+
+    try:
+        task = read_json(model_folder(model) / "config.json").get("task")
+    except (DataError, OSError):
+        return False  # the one who opens the model says what is wrong
+    return isinstance(task, str) and task in ABILITIES and ABILITIES[task].hides_pieces

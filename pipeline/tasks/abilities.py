@@ -106,7 +106,7 @@ ABILITIES: Mapping[str, TaskSpec] = {
         figures=("perplexity", "token_accuracy"),
         hides_pieces=True,
         by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
-        instead="it is for starting other trainings (--init-from)",
+        instead="use `tfm translate MODEL TEXT` with [MASK] in the text, or start another training (--init-from)",
     ),
     "span_corruption": TaskSpec(
         reads="target",

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tfm as in_python
 from tests.cli.user import Stages, tfm, write_lines
 
 
@@ -66,7 +67,7 @@ def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "give --nearest, --analogy, --out or --picture"),
+        ((), 2, "give --nearest, --analogy, --text, --out or --picture"),
         (("--nearest", "einz"), 2, "no vector for 'einz'; it has 'eins'"),
         (("--analogy", "eins", "one", "zwo"), 2, "no vector for 'zwo'"),
         (("--count", "3", "--out", "v.txt"), 2, "--count"),
@@ -98,3 +99,24 @@ def test_no_model_there(tmp_path: Path) -> None:
     result = tfm("embed", tmp_path / "nothing", "--nearest", "eins")
     assert result.code == 65
     assert "nothing" in result.err
+
+
+def test_hidden_states_are_those_of_python_and_alike_texts_come_first(stages: Stages) -> None:
+    texts = ("eins zwei", "drei eins", "eins zwei")
+    words = [word for text in texts for word in ("--text", text)]
+    model = in_python.load(stages.folder, device="cpu")
+    for unit in ("piece", "word", "text"):
+        said = tfm("embed", stages.folder, *words, "--layer", "1", "--unit", unit, "--json", "--device", "cpu")
+        assert said.code == 0, said.err
+        found = model.encode(texts, layer=1, unit=unit)  # type: ignore[arg-type]
+        assert json.loads(said.out) == [
+            {"text": each.text, "tokens": each.tokens, "vectors": each.vectors.tolist()} for each in found
+        ]
+    shown = tfm("embed", stages.folder, *words, "--device", "cpu").out.splitlines()
+    assert shown[1].split() == ["text", "of", "beside", "of", "cosine"]
+    assert shown[3].split() == ["eins", "zwei", "1", "eins", "zwei", "3", "1.000"]
+    assert len(shown) == 3 + 3
+    for flags, problem in ((("--text", "a", "--nearest", "b"), "not for --text"), (("--layer", "1"), "needs --text")):
+        refused = tfm("embed", stages.folder, *flags)
+        assert refused.code == 2
+        assert problem in " ".join(refused.err.split())

@@ -268,10 +268,30 @@ def test_a_decoder_that_learned_texts_goes_on_to_translate() -> None:
 
 
 @pytest.mark.slow
+def asked_of_masks() -> None:
+    """A thing, and its age, are found from their places; the command and Python say the same."""
+    text, model = "the [MASK] is [MASK]", tfm_in_python.load("runs/masked", device="cpu")
+    said = tfm("translate", "runs/masked", "--device", "cpu", "--n-best", "3", stdin=f"{text}\n")
+    assert said.code == 0, said.err
+    rows = [line.split("\t") for line in said.out.splitlines()]
+    assert [row[:2] for row in rows] == [["1", mask] for mask in "111222"]
+    assert {row[3].strip("␣") for row in rows[:3]} <= {*ANIMALS, *TOOLS}
+    assert {row[3].strip("␣") for row in rows[3:5]} == {"old", "new"}
+    for unit in ("piece", "word"):
+        told = tfm("translate", "runs/masked", "--device", "cpu", "--unit", unit, "--jsonl", stdin=f"{text}\n")
+        found = model.fill(text, unit=unit)  # type: ignore[arg-type]
+        assert json.loads(told.out) == {"source": text, "masks": [[vars(each) for each in mask] for mask in found]}
+    for flags in (("--beam", "3"), ("--out", "there"), ("--prefix", "the")):
+        refused = tfm("translate", "runs/masked", "--device", "cpu", *flags, stdin=f"{text}\n")
+        assert (refused.code, refused.out) == (2, "")
+        assert "this model predicts what [MASK] hides" in " ".join(refused.err.split())
+
+
 def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     masked = run("masked", (*MASKED, "tokenizer.target_kind=word"))
     assert masked.code == 0, masked.err
     assert scores("masked")["token_accuracy"] > 30
+    asked_of_masks()
     Path("some.txt").write_text("the drill is old\n\nthe red lamp is new\n", encoding="utf-8")
     of_text = tfm("evaluate", "--model", "runs/masked", "--reference", "some.txt", "--device", "cpu", "--json")
     assert of_text.code == 0, of_text.err

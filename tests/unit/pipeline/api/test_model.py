@@ -24,11 +24,11 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID
 ENCODER = {"architecture": "encoder_only"}
 DECODER = {"architecture": "decoder_only"}
 CAN = {
-    "translation": ({}, "translate(), score(), embed(), attend()"),
-    "language_model": (DECODER, "generate(), score(), embed(), attend()"),
-    "masked_language_model": (ENCODER, "embed(), attend()"),
-    "classification": (ENCODER, "classify(), embed(), attend()"),
-    "tagging": (ENCODER, "tag(), embed(), attend()"),
+    "translation": ({}, "translate(), score(), embed(), encode(), attend()"),
+    "language_model": (DECODER, "generate(), score(), embed(), encode(), attend()"),
+    "masked_language_model": (ENCODER, "fill(), embed(), encode(), attend()"),
+    "classification": (ENCODER, "classify(), embed(), encode(), attend()"),
+    "tagging": (ENCODER, "tag(), embed(), encode(), attend()"),
     "word_vectors": ({"architecture": "cbow"}, "embed()"),
 }
 
@@ -49,7 +49,7 @@ def test_what_a_task_cannot_do_is_refused_in_one_line(task):
     for name in METHODS:
         asked = ("a dog", "a dog") if name == "score" and task == "translation" else ("a dog",)
         if name in able:
-            getattr(one, name)(*(("dog",) if name == "embed" else asked))
+            getattr(one, name)(*({"embed": ("dog",), "fill": ("a [MASK]",)}.get(name, asked)))
         else:
             with pytest.raises(DataError) as caught:
                 getattr(one, name)(*asked)
@@ -103,12 +103,17 @@ def test_settings_that_do_not_fit_are_refused(model, settings, problem):
         ("neighbours", {"word": "a", "count": -1}, "count (-1) must be at least 1"),
         ("neighbours", {"word": "a", "count": 1.5}, "count is float: give a whole number"),
         ("neighbours", {"word": ["a"]}, "word is list: give one str"),
+        ("fill", {"text": "a dog", "top": 0}, "top (0) must be at least 1"),
+        ("fill", {"text": "a dog", "unit": "letter"}, "unit = 'letter' is not allowed; it may be 'piece' or 'word'"),
+        ("encode", {"texts": "a dog", "layer": -1}, "layer (-1) must be at least 0"),
+        ("encode", {"texts": "a dog", "unit": "row"}, "unit = 'row' is not allowed; it may be 'piece' or 'word'"),
         ("attend", {"source": ["a dog"]}, "source is list: give one str"),
         ("attend", {"source": "a dog", "target": 3}, "target is int: give one str"),
     ],
     ids=str,
 )
 def test_an_argument_of_another_kind_is_refused_by_its_name(model, name, arguments, problem):
+    model = model_of("masked_language_model") if name == "fill" else model
     with pytest.raises((TypeError, RecipeError)) as caught:
         getattr(model, name)(**arguments)
     assert problem in str(caught.value)

@@ -1,0 +1,41 @@
+"""`tfm translate` of masked language models: what may stand in place of each `[MASK]`."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from tfm.cli.streams import print_data, print_json
+
+if TYPE_CHECKING:
+    from tfm.pipeline.inference.filling import Candidate, Unit
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+NUM_CANDIDATES = 5
+
+
+def print_candidates(
+    load: "Callable[[], LoadedModel]", lines: Iterable[str], count: int, unit: "Unit", jsonl: bool
+) -> None:
+    """Print the candidates of each mask of each line: LINE, MASK, PROBABILITY, TEXT, with tabs between them.
+
+    Args:
+        load: () -> the model.
+        lines: the texts.
+        count: the most candidates of each mask.
+        unit: what each mask stands for, piece or word.
+        jsonl: whether to print a JSON object for each line.
+    """
+    from tfm.pipeline.inference.filling import fill_masks
+
+    loaded = load()
+    for number, line in enumerate(lines, 1):
+        found = fill_masks(loaded, line, count, unit)
+        if jsonl:
+            print_json({"source": line, "masks": [[vars(each) for each in candidates] for candidates in found]})
+        else:
+            print_data("".join(_rows(number, found)), end="")
+
+
+def _rows(number: int, found: "list[list[Candidate]]") -> Iterable[str]:
+    for mask, candidates in enumerate(found, 1):
+        for each in candidates:
+            yield f"{number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"

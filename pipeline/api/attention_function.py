@@ -1,0 +1,115 @@
+"""Attention on given numbers: the equation of the network's attention, without a network.
+
+    e_ts = score(q_t, k_s)      a_ts = exp(e_ts) m_ts / sum_r exp(e_tr) m_tr      o_t = sum_s a_ts v_s
+
+m_ts is 1 where query t may attend to key s, and 0 elsewhere; E * M + c M - c for c to infinity says the same of all
+scores E before the softmax: they stay where M is 1, and are -infinity elsewhere.
+Legend: T queries · S keys · K width of queries and keys · V width of values.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from tfm.model.attention.explicit_attention import softmax
+from tfm.model.attention.scores import SCORES
+from tfm.model.masks import Mask
+from tfm.pipeline.api.arguments import one_of
+from tfm.pipeline.errors import DataError
+
+Floats = NDArray[np.float64]
+Score = Callable[[Floats, Floats], ArrayLike]
+WITHOUT_WEIGHTS = ("scaled_dot", "dot", "distance")
+"""The scores that have no weights of their own to learn."""
+
+
+class AttentionOutput(NamedTuple):
+    """The result of attention.
+
+    Args:
+        values: (T, V) the mixture that each query gets.
+        weights: (T, S) the share of each key in it; each row sums to 1.
+    """
+
+    values: Floats
+    weights: Floats
+
+
+def attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    score: Literal["scaled_dot", "dot", "distance"] | Score = "scaled_dot",
+    mask: ArrayLike | Literal["causal"] | None = None,
+) -> AttentionOutput:
+    """Mix the values by how well their keys match each query.
+
+    Three weather stations stand at 0, 10 and 30 km of a road. How warm is it at 9 km? The nearest tells most:
+
+    >>> found = attention([[9.0]], [[0.0], [10.0], [30.0]], [[12.0], [14.0], [20.0]], score="distance")
+    >>> found.weights.round(3).tolist()
+    [[0.229, 0.557, 0.215]]
+    >>> found.values.round(2).tolist()
+    [[14.83]]
+
+    Args:
+        query: (T, K), or (K,) of one query, whose results have no T either.
+        key: (S, K).
+        value: (S, V), or (S,), whose mixtures have no V either.
+        score: "scaled_dot" (q . k / sqrt(K)), "dot" (q . k), "distance" (1 / |q - k|), or a function of queries (T, K)
+            and keys (S, K) that returns (T, S).
+        mask: (T, S), true where a query may attend to a key; "causal": query t to keys 0 to t; None: all to all.
+
+    Returns:
+        The mixtures, and the weights.
+
+    Raises:
+        DataError: shapes do not fit, or a query may attend to no key.
+        RecipeError: there is no score of that name without weights.
+    """
+    given = np.asarray(query, np.float64)
+    queries, keys, values = np.atleast_2d(given), np.asarray(key, np.float64), np.asarray(value, np.float64)
+    if keys.ndim != 2 or queries.ndim != 2 or queries.shape[1] != keys.shape[1] or len(keys) != len(values):
+        shapes = f"query {given.shape}, key {keys.shape}, value {values.shape}"
+        raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
+    logits = _scores(queries, keys, score)
+    if logits.shape != (len(queries), len(keys)):
+        raise DataError(f"attention: the score returned {logits.shape}: return {(len(queries), len(keys))}")
+    bias = _mask_of(mask, given, logits.shape).bias(*logits.shape, torch.from_numpy(logits))
+    biased = (
+        torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
+    )
+    weights: Floats = softmax(biased).numpy()
+    one_query = given.ndim == 1
+    mixed: Floats = weights @ values
+    return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
+
+
+def _scores(queries: Floats, keys: Floats, score: str | Score) -> Floats:
+    """The scores (T, S) before the softmax."""
+    if callable(score):
+        return np.asarray(score(queries, keys), np.float64)
+    module = SCORES[one_of(score, WITHOUT_WEIGHTS, "score")](1, keys.shape[1])
+    found: Floats = module(torch.from_numpy(queries)[None, None], torch.from_numpy(keys)[None, None])[0, 0].numpy()
+    return found
+
+
+def _mask_of(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...]) -> Mask:
+    """The mask in the form of the network's."""
+    if mask is None:
+        return Mask()
+    if isinstance(mask, str):
+        one_of(mask, ("causal",), "mask")
+        return Mask(causal=True)
+    allowed = np.asarray(mask).astype(np.bool_)
+    allowed = allowed[None] if query.ndim == 1 and allowed.ndim == 1 else allowed
+    if allowed.shape != shape:
+        raise DataError(f"attention: the mask has the shape {allowed.shape}: give {shape}")
+    if not allowed.any(1).all():
+        nothing = int(np.flatnonzero(~allowed.any(1))[0])
+        raise DataError(f"attention: query {nothing} may attend to no key: set one of its row of the mask to True")
+    return Mask(allowed=torch.from_numpy(cast("NDArray[np.bool_]", allowed))[None, None])

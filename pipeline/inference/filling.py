@@ -1,0 +1,142 @@
+"""Masks of a text to the pieces or words that a masked language model (Devlin et al. 2019) finds likely there.
+
+    piece:  p(w | text)                                       of each mask by itself, while all are hidden
+    word:   p(w_1 ... w_n | text) = prod_i p(w_i | text with w_1 ... w_{i-1} in their places)     of n masks in a row
+
+Legend: n masks · R readings at a time · V vocabulary.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from tfm.data.errors import DataError
+from tfm.model.layers.log_probs import log_softmax
+from tfm.model.layout import Layout
+from tfm.pipeline.inference.masked_text import MaskedText, encode_masked
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.special import EOS_ID, SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+Unit = Literal["piece", "word"]
+UNITS = get_args(Unit)
+MIN_BEAM = 32
+"""The least number of beginnings of a word that are kept after each of its pieces."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A piece or word that may stand in place of a mask.
+
+    Args:
+        text: the piece with the space that it brings, or the word without.
+        probability: by the model.
+    """
+
+    text: str
+    probability: float
+
+
+def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[list[Candidate]]:
+    """Find the likeliest texts in place of each mask of a text, the likeliest first.
+
+    By word, masks with nothing between them are one word of as many pieces, which has a letter or digit; a beam finds
+    its pieces from left to right, while the other words stay hidden. Control tokens are no candidates, and keep their
+    share of the probability.
+
+    Args:
+        loaded: a masked language model.
+        text: the text, with `[MASK]` in place of each piece to find.
+        count: the most candidates of each.
+        unit: piece or word.
+
+    Returns:
+        The candidates of each mask or, by word, of each run of masks, in their order.
+
+    Raises:
+        DataError: the text has no mask, or is longer than the model reads.
+    """
+    if not ABILITIES[loaded.config.task].hides_pieces:
+        raise DataError(f"was trained for {loaded.config.task}: it fills no masks", file=loaded.folder)
+    tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
+    masked = encode_masked(tokenizer, text)
+    if len(masked.ids) > limit:
+        raise DataError(f"a text has {len(masked.ids)} pieces and the model reads at most {limit}: {text[:40]!r}...")
+    loaded.model.eval()
+    with torch.inference_mode():
+        if unit == "word":
+            return [_words_of_run(loaded, masked, number, count) for number in range(len(masked.runs))]
+        places = [place for run in masked.runs for place in run]
+        found = _log_probs(loaded, [masked.ids], places)
+    spelled = _allowed_pieces(tokenizer).to(found.device)
+    best = found.masked_fill(~spelled, -math.inf).topk(min(count, int(spelled.sum())))
+    return [
+        [Candidate(_piece_text(tokenizer, piece), math.exp(log_prob)) for piece, log_prob in zip(*row, strict=True)]
+        for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]
+
+
+def _words_of_run(loaded: LoadedModel, masked: MaskedText, number: int, count: int) -> list[Candidate]:
+    """The likeliest words in place of one run of masks, by a beam."""
+    places, begins, tokenizer = masked.runs[number], masked.begins[number], loaded.source_tokenizer
+    beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+    for turn, place in enumerate(places):
+        readings = [_put(masked.ids, places, pieces) for pieces, _ in beam]
+        allowed = _word_pieces(tokenizer, begins if turn == 0 else False)
+        if not allowed.any():
+            return []
+        log_probs = _log_probs(loaded, readings, [place])
+        totals = log_probs + log_probs.new_tensor([total for _, total in beam]).unsqueeze(1)
+        totals = totals.masked_fill(~allowed.to(totals.device), -math.inf).flatten()
+        best = totals.topk(min(max(count, MIN_BEAM), len(beam) * int(allowed.sum())))
+        vocab = log_probs.shape[1]
+        beam = [
+            ((*beam[place // vocab][0], place % vocab), total)
+            for place, total in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+    return [Candidate(tokenizer.decode(pieces).strip(), math.exp(total)) for pieces, total in beam[:count]]
+
+
+def _put(ids: Sequence[int], places: Sequence[int], pieces: Sequence[int]) -> list[int]:
+    """The ids with these pieces in the first of these places."""
+    found = list(ids)
+    for place, piece in zip(places, pieces, strict=False):
+        found[place] = piece
+    return found
+
+
+def _log_probs(loaded: LoadedModel, readings: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
+    """log p (R * places, V) at these places of some readings of one length, reading after reading."""
+    model: Any = loaded.model
+    device, length = next(model.parameters()).device, len(readings[0]) + 1
+    ids = torch.tensor([[*each, EOS_ID] for each in readings], device=device).flatten()
+    hidden = model(ids, Layout.from_lengths(torch.full((len(readings),), length), device))
+    rows = torch.tensor([row * length + place for row in range(len(readings)) for place in places], device=device)
+    return log_softmax(model.output(hidden.index_select(0, rows)).double())
+
+
+@lru_cache(maxsize=4)
+def _allowed_pieces(tokenizer: Tokenizer) -> Tensor:
+    """Which ids (V,) are pieces of texts, and no control tokens."""
+    control = {*range(len(SPECIALS)), *tokenizer.languages.values(), *tokenizer.sentinels}
+    return torch.tensor([number not in control for number in range(tokenizer.vocab_size)])
+
+
+@lru_cache(maxsize=8)
+def _word_pieces(tokenizer: Tokenizer, begins: bool) -> Tensor:
+    """Which ids (V,) are pieces of words. begins: with a space before them, or without."""
+    spelled = torch.tensor([any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)])
+    starts = torch.tensor(tokenizer.begins_word())
+    return spelled & _allowed_pieces(tokenizer) & (starts if begins else ~starts)
+
+
+def _piece_text(tokenizer: Tokenizer, number: int) -> str:
+    """The text of a piece; of bytes that are no character by themselves, their name in the vocabulary."""
+    text = tokenizer.surface(number)
+    return text if text and "\N{REPLACEMENT CHARACTER}" not in text else tokenizer.piece(number)

@@ -1,0 +1,203 @@
+"""Hidden states: the vectors that the layers of a Transformer make of a text, by piece, by word, or of the whole text.
+
+    layer 0: the embedding with its positions      layer l: the output of layer l      by default: after the last norm
+
+Legend: n pieces, words or texts · N rows · D width.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from tfm.data.errors import DataError
+from tfm.model.layout import Layout
+from tfm.model.transformer.language_prefix import LanguagePrefixModel
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.labels import split_words
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+Unit = Literal["piece", "word", "text"]
+UNITS = get_args(Unit)
+TEXTS_PER_BATCH = 32
+
+
+@dataclass(frozen=True)
+class HiddenStates:
+    """The vectors of a text.
+
+    Args:
+        text: the text.
+        tokens: its n pieces, as they stand inside of a text, or its words; or the text itself.
+        vectors: (n, D), of each; that of a word, or of a text, is the mean of those of its pieces.
+    """
+
+    text: str
+    tokens: list[str]
+    vectors: NDArray[np.float32]
+
+
+def encode_texts(loaded: LoadedModel, texts: Sequence[str], *, layer: int | None, unit: Unit) -> list[HiddenStates]:
+    """Compute the hidden states of texts in the encoder of a model, or in the layers of one that has a decoder alone.
+
+    Tokens that stand before and after each text are read, and left out of the result.
+
+    Args:
+        loaded: a Transformer that reads text.
+        texts: the texts.
+        layer: the number of the layer, 0 for the embedding; None: after the last norm.
+        unit: what has a vector: piece, word between spaces, or text.
+
+    Raises:
+        DataError: a text has no pieces, or is longer than the model reads.
+        RecipeError: the model has no such layer, or no row for each piece.
+    """
+    _check_has_rows(loaded)
+    layers, norm = _stack_of(loaded)
+    if layer is not None and layer > len(layers):
+        raise RecipeError(f"layer ({layer}) is too large: this model has {len(layers)}")
+    words = [_encode_words(loaded, text, unit) for text in texts]
+    loaded.model.eval()
+    found: list[HiddenStates] = []
+    with torch.inference_mode(), _keep_rows(layers, norm, layer) as kept:
+        for first in range(0, len(texts), TEXTS_PER_BATCH):
+            some = words[first : first + TEXTS_PER_BATCH]
+            rows = _read_rows(loaded, [list(chain(*each)) for each in some], kept)
+            for text, each, own in zip(texts[first:], some, rows, strict=False):
+                found.append(_pool_rows(loaded, text, each, own, unit))
+    return found
+
+
+def _check_has_rows(loaded: LoadedModel) -> None:
+    """Raise RecipeError for a model that has no stack of layers with a row for each piece."""
+    loaded.check_reads_text("hidden states are of texts")
+    config = loaded.config
+    if config.architecture not in ("transformer", "encoder_only", "decoder_only"):
+        raise RecipeError(
+            f"{loaded.folder}: hidden states are those of a Transformer, and this is {config.architecture}"
+        )
+    if config.canine is not None or isinstance(loaded.model, LanguagePrefixModel):
+        what = "reads several characters as one row" if config.canine is not None else "reads tokens of languages"
+        raise RecipeError(f"{loaded.folder}: this model {what}: it has no row for each piece of a text alone")
+
+
+def _stack_of(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
+    """The layers, and the norm after the last one."""
+    model: Any = loaded.model
+    if loaded.config.architecture == "decoder_only":
+        return list(model.layers), model.norm
+    return list(model.encoder), model.encoder_norm
+
+
+def _encode_words(loaded: LoadedModel, text: str, unit: Unit) -> list[list[int]]:
+    """The ids of each word, or of the whole text as one."""
+    reads = ABILITIES[loaded.config.task].reads
+    tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
+    words = tokenizer.encode_words([text])[0] if unit == "word" else [tokenizer.encode(text)]
+    count, limit = sum(map(len, words)), loaded.model.max_length - 1
+    if not count:
+        raise DataError(f"the text {text[:40]!r} has no pieces: it has no vectors")
+    if count > limit:
+        raise DataError(f"a text has {count} pieces and the model reads at most {limit}: {text[:40]!r}...")
+    return words
+
+
+@contextmanager
+def _keep_rows(layers: Sequence[nn.Module], norm: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
+    """Keep the rows (N, D) of a layer in a list while the body runs; the last are those of the last reading."""
+    kept: list[Tensor] = []
+
+    def keep_output(_: nn.Module, __: object, output: Tensor) -> None:
+        kept.append(output)
+
+    def keep_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        kept.append(inputs[0])
+
+    if layer == 0:
+        handle = (layers[0] if layers else norm).register_forward_pre_hook(keep_input)
+    else:
+        handle = (norm if layer is None else layers[layer - 1]).register_forward_hook(keep_output)
+    try:
+        yield kept
+    finally:
+        handle.remove()
+
+
+def _read_rows(loaded: LoadedModel, texts: Sequence[Sequence[int]], kept: list[Tensor]) -> list[Tensor]:
+    """The rows (n, D) of the pieces of some texts, from one reading of all."""
+    model: Any = loaded.model
+    device = next(model.parameters()).device
+    causal = loaded.config.architecture == "decoder_only"
+    begins = causal and ABILITIES[loaded.config.task].generates  # a source of one that translates ends, and begins not
+    shown = [[BOS_ID, *each] if begins else [*each, EOS_ID] for each in texts]
+    lengths = torch.tensor([len(each) for each in shown])
+    ids = torch.tensor(list(chain(*shown)), device=device)
+    layout = Layout.from_lengths(lengths, device)
+    kept.clear()
+    (model.read if causal else model.encode)(ids, layout)
+    lead = int(begins or loaded.config.begin_token)
+    ends = (lengths + (lead and not begins)).tolist()
+    return [rows[lead : lead + len(each)] for rows, each in zip(torch.split(kept[-1], ends), texts, strict=True)]
+
+
+def _pool_rows(
+    loaded: LoadedModel, text: str, words: Sequence[Sequence[int]], rows: Tensor, unit: Unit
+) -> HiddenStates:
+    """The vectors of a text by unit, from those of its pieces (n, D)."""
+    if unit == "piece":
+        reads = ABILITIES[loaded.config.task].reads
+        tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
+        return HiddenStates(text, [tokenizer.surface(piece) for piece in words[0]], _to_array(rows))
+    means = torch.stack([each.double().mean(0) for each in torch.split(rows, [len(word) for word in words])])
+    return HiddenStates(text, split_words(text) if unit == "word" else [text], _to_array(means))
+
+
+def _to_array(rows: Tensor) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = rows.float().cpu().numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class SimilarPair:
+    """Two pieces, words or texts, and the cosine between their vectors.
+
+    Args:
+        first: a token or text.
+        second: another.
+        in_first: the number of the text of the first, from 1.
+        in_second: that of the second.
+        cosine: between their vectors.
+    """
+
+    first: str
+    second: str
+    in_first: int
+    in_second: int
+    cosine: float
+
+
+def similar_pairs(found: Sequence[HiddenStates], unit: Unit, count: int) -> list[SimilarPair]:
+    """Find the pairs with the largest cosine: of texts; of one word, or piece, in two texts; or within one text.
+
+    Args:
+        found: the hidden states of texts.
+        unit: what has a vector.
+        count: the most pairs.
+    """
+    tokens = [(number, token) for number, each in enumerate(found, 1) for token in each.tokens]
+    vectors = np.concatenate([each.vectors for each in found]).astype(np.float64)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    pairs = []
+    for (one, (number, token)), (other, (number_too, token_too)) in combinations(enumerate(tokens), 2):
+        same_token_elsewhere = number != number_too and token == token_too
+        if unit == "text" or len(found) == 1 or same_token_elsewhere:
+            pairs.append(SimilarPair(token, token_too, number, number_too, float(vectors[one] @ vectors[other])))
+    return sorted(pairs, key=lambda each: -each.cosine)[:count]

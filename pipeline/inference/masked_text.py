@@ -1,0 +1,90 @@
+"""Texts with masks to ids: each `[MASK]` hides one piece, as the training of a masked language model hides them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+from tfm.data.errors import DataError, printable
+from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID
+from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+MASK = "[MASK]"
+RARE_LETTERS = "ꙮꔀ𒐫𐎀"  # one that the text has not stands for a mask while the text is cut into pieces
+MAX_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class MaskedText:
+    """A text as the model reads it, without its end token.
+
+    Args:
+        ids: of its pieces; a mask has the id of a hidden one.
+        runs: the places of the masks among the ids, those with nothing between them together.
+        begins: of each run, whether its first piece is one with a space before it.
+    """
+
+    ids: list[int]
+    runs: list[list[int]]
+    begins: list[bool]
+
+
+def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
+    """Cut a text with masks into pieces. A space before a mask is part of it where pieces bring their space with them.
+
+    Raises DataError for a text without a mask, and for a mask within a word that the tokenizer does not cut.
+    """
+    letter = next((each for each in RARE_LETTERS if each not in text), None)
+    if MASK not in text or letter is None:
+        raise DataError(f"the text {_shorten(text)} has no {MASK}: write {MASK} in place of each piece to predict")
+    shown = tokenizer.normalize(text.replace(MASK, letter))
+    joins_space, at_start = _space_habits(tokenizer)
+    ids: list[int] = []
+    masks: list[tuple[int, int]] = []  # (place in the text, place among the ids)
+    for number, first, end in tokenizer.encode_spans(shown):
+        beside = shown[first:end].replace(letter, "").strip()
+        if letter not in shown[first:end]:
+            ids.append(number)
+            continue
+        if beside:
+            raise DataError(
+                f'{MASK} is part of "{printable(beside[:MAX_SHOWN])}", which the model reads as one piece: put a space '
+                "between them"
+            )
+        if joins_space and _is_space(tokenizer, ids, masks):
+            ids.pop()
+        new = [place for place in range(first, end) if shown[place] == letter and (not masks or place > masks[-1][0])]
+        for place in new:
+            masks.append((place, len(ids)))
+            ids.append(HIDDEN_ID)
+    runs = [list(run) for run in _runs(masks)]
+    begins = [joins_space and (shown[run[0][0] - 1].isspace() if run[0][0] else at_start) for run in runs]
+    return MaskedText(ids, [[place for _, place in run] for run in runs], begins)
+
+
+@lru_cache(maxsize=4)
+def _space_habits(tokenizer: Tokenizer) -> tuple[bool, bool]:
+    """Whether pieces of words bring the space before them, which is then no piece of its own; and also at the beginning
+    of a text."""
+    pieces = tokenizer.longest_pieces(tokenizer.vocab_size)
+    word = next((each.strip() for each in pieces if each.startswith(" ") and each.strip()), None)
+    return word is not None, word is not None and tokenizer.surface(tokenizer.encode(word)[0]).startswith(" ")
+
+
+def _is_space(tokenizer: Tokenizer, ids: list[int], masks: list[tuple[int, int]]) -> bool:
+    """Whether the last id is a space alone, and no mask."""
+    if not ids or (masks and masks[-1][1] == len(ids) - 1) or ids[-1] < len(SPECIALS):
+        return False
+    return tokenizer.surface(ids[-1]) == " "
+
+
+def _runs(masks: list[tuple[int, int]]) -> Iterator[Iterator[tuple[int, int]]]:
+    """The masks with nothing between them in the text, together."""
+    numbered = enumerate(masks)
+    for _, run in groupby(numbered, key=lambda each: each[1][0] - each[0]):
+        yield (mask for _, mask in run)
+
+
+def _shorten(text: str) -> str:
+    return f'"{printable(text[:MAX_SHOWN])}"'
