@@ -31,7 +31,22 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 
-ODD_TEXTS = ["", " ", "\0", "a\0b", "\ud800", "a\nb", "a\tb", "\u2028", "🐕", "كلب", "x" * 300, "a dog " * 40]
+ODD_TEXTS = [
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "\ud800",
+    "a\nb",
+    "a\tb",
+    "\u2028",
+    "🐕",
+    "كلب",
+    "x" * 300,
+    "a dog " * 40,
+    "[MASK]",
+    "a [MASK][MASK]",
+]
 TEXTS = st.sampled_from(["a dog", "dog", *ODD_TEXTS, "de", "source", "cross", "search", "sample", "--to", "/", ".."])
 NUMBERS = st.one_of(
     st.booleans(),
@@ -97,7 +112,11 @@ def names_of(method: str) -> list[str]:
 def asked(draw: st.DrawFn, method: str) -> tuple[list[object], dict[str, object]]:
     """Arguments of a method: a text, or anything; and up to two keywords."""
     first = draw(st.one_of(TEXTS, st.lists(TEXTS, max_size=3), ANYTHING))
-    more = draw(st.lists(st.one_of(TEXTS, ANYTHING), max_size=1)) if method in ("score", "neighbours", "attend") else []
+    more = (
+        draw(st.lists(st.one_of(TEXTS, ANYTHING), max_size=1))
+        if method in ("score", "neighbours", "attend", "fill")
+        else []
+    )
     keywords = draw(st.dictionaries(st.sampled_from([*names_of(method), "unknown"]), ANYTHING, max_size=2))
     return [first, *more], keywords
 
@@ -121,6 +140,9 @@ ABLE = [
     ("classification", "probabilities"),
     ("tagging", "tag"),
     ("masked_language_model", "attend"),
+    ("masked_language_model", "fill"),
+    ("masked_language_model", "encode"),
+    ("translation", "encode"),
 ]
 
 

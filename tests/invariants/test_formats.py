@@ -154,7 +154,9 @@ def test_a_row_of_more_or_fewer_cells_than_the_header_is_refused(kind: str, is_p
             with pytest.raises(DataError) as error:
                 list(read_pairs(CorpusConfig.model_validate(corpus)))
             has = len(row.split(mark))
-            assert str(error.value).startswith(f"{file}, line 3: has {has} columns, but the first row has 2: ")
+            assert str(error.value).startswith(
+                f"{file}, line 3: has {has} column{'s' * (has != 1)}, but the first row has 2: "
+            )
 
 
 def test_a_stray_tab_of_a_table_without_a_header_is_refused(tmp_path: Path) -> None:
