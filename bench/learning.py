@@ -114,7 +114,7 @@ def learn_huggingface(
     from bench.processes import run
     from bench.workload import venv_python
     from tfm.data.artifact_tokenizers import load_pair
-    from tfm.pipeline.inference.translation import one_line
+    from tfm.pipeline.inference.translation_records import one_line
     from tfm.pipeline.scoring.metrics.registry import bleu
 
     write_pieces(work.data.train, work.vocab, folder / "train")

@@ -11,7 +11,7 @@ from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.translation import Translation
+    from tfm.pipeline.inference.translation_records import Translation
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 
@@ -115,7 +115,7 @@ def print_hypotheses(
         config: the [decoding] part of a recipe.
         jsonl: whether to print a JSON line.
     """
-    from tfm.pipeline.inference.translation import as_json
+    from tfm.pipeline.inference.translation_records import as_json
 
     if jsonl:
         print_json(as_json(source, found))

@@ -65,6 +65,17 @@ def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 
 
+def format_count(number: int, singular: str, plural: str = "") -> str:
+    """A number of things as a message has it: "1 line", "1,200 lines".
+
+    Args:
+        number: how many there are.
+        singular: the word for one.
+        plural: the word for several; without it the singular and s.
+    """
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+
+
 def validation_problem(error: "ValidationError") -> str:
     """The first problem of a pydantic model: its place, with dots, and the message."""
     first = error.errors(include_url=False, include_input=False)[0]

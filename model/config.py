@@ -48,6 +48,7 @@ from tfm.model.config_tables import (
 )
 
 __all__ = [
+    "BOS_ID",
     "CHARACTER_TASKS",
     "CONVOLUTION_WINDOW",
     "EMBEDDED_SIDES",
@@ -84,6 +85,9 @@ __all__ = [
     "VisionEncoder",
     "WordVectorsConfig",
 ]
+
+BOS_ID = 2
+"""The id of the token that begins a text, `<s>`."""
 
 
 class ModelConfig(ModelFields):

@@ -12,11 +12,11 @@ import os
 from typing import TypeVar
 
 from tfm.data.credentials import MASK, mask_command
-from tfm.data.errors import DataError, TfmError, as_message, control_characters, printable, spell_controls
+from tfm.data.errors import DataError, TfmError, as_message, control_characters, format_count, printable, spell_controls
 
 __all__ = [
     "MASK", "CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "as_message", "control_characters",
-    "is_told_here", "mask_command", "printable", "spell_controls", "told_here",
+    "format_count", "is_told_here", "mask_command", "printable", "spell_controls", "told_here",
 ]  # fmt: skip
 
 _TOLD_HERE = "this process alone has this error"

@@ -69,7 +69,9 @@ MOMENTS = {
     "while writing a checkpoint": Moment(
         Checkpoints, "_write_file", 6, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
     ),
-    "when a checkpoint has its name": Moment(checkpoint, "sync", 2, when=lambda folder: folder.name == "checkpoints"),
+    "when a checkpoint has its name": Moment(
+        checkpoint, "sync_folder", 2, when=lambda folder: folder.name == "checkpoints"
+    ),
     "while removing a checkpoint": Moment(
         checkpoint, "remove_below", 1, when=lambda _, path: path.name.startswith(".dropped") and path.exists()
     ),

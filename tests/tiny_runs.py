@@ -8,7 +8,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.inference.translation_records import reference_file
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation

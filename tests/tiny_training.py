@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from tfm.data.batching.resegmentation import Resegmentation
-from tfm.data.dataset.store import load_dataset, write_metadata, write_split
+from tfm.data.dataset.metadata import write_metadata
+from tfm.data.dataset.store import load_dataset, write_split
 from tfm.data.errors import TfmError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tfm.pipeline.api.attention import Attention
     from tfm.pipeline.api.attention_function import AttentionOutput, attention
-    from tfm.pipeline.api.model import Model, load
+    from tfm.pipeline.api.loading import load
+    from tfm.pipeline.api.model import Model
     from tfm.pipeline.api.run import Curve, Run, read_run
     from tfm.pipeline.api.text_scores import TextScores
     from tfm.pipeline.errors import DataError, RecipeError, TfmError
@@ -38,7 +39,8 @@ __all__ = [
 
 if not TYPE_CHECKING:  # a type checker finds the names above, and says of another that it is none
     _PLACES = {
-        **dict.fromkeys(("Model", "load"), "model"),
+        "Model": "model",
+        "load": "loading",
         **dict.fromkeys(("Curve", "Run", "read_run"), "run"),
         "Attention": "attention",
         **dict.fromkeys(("AttentionOutput", "attention"), "attention_function"),

@@ -206,3 +206,25 @@ class TokenizerConfig(BaseModel):
     def names(self) -> LabelKind | None:
         """The kind of names that the target's own vocabulary is of, if it is one of names."""
         return next((kind for kind in get_args(LabelKind) if kind == self.target_kind), None)
+
+    @property
+    def learns_nothing(self) -> bool:
+        """Whether the tokenizer is taken as it is."""
+        return self.file is not None and self.shared and self.grow is None
+
+    @property
+    def keys_without_effect(self) -> set[str]:
+        """The keys that do not change what is made: paths, settings of learning where a tokenizer is taken, and
+        defaults that are not used.
+        """
+        keys = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if self.learns_nothing else ())}
+        if self.grow is None:
+            keys |= {"grow"}
+        elif self.shared:
+            keys |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
+        keys |= {"criterion"} if self.criterion == "frequency" else set()
+        keys |= {"min_score"} if self.criterion != "ratio" else set()
+        keys |= {"min_gain"} if self.criterion != "likelihood" else set()
+        keys |= set() if self.sentinels else {"sentinels"}
+        keys |= {name for name in (*SOURCE_KEYS, *TARGET_KEYS, *FOREIGN_KEYS) if getattr(self, name) is None}
+        return keys | ({"clusters"} if self.clusters is None else set())

@@ -9,6 +9,7 @@ import typer
 
 from tfm.cli.options import Sets, config_section, reject_flags
 from tfm.cli.streams import print_data, print_json
+from tfm.pipeline.errors import format_count
 
 if TYPE_CHECKING:
     from tfm.pipeline.comparison.metric_tests import Outcome
@@ -183,7 +184,9 @@ def _print_comparison(found: "Comparison", tested: "Outcome", metrics: Sequence[
     columns = comparison_columns(found, tested, metrics, duration=duration)
     tables = {f"{num_rows} {'row' if len(found.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
     if tests := difference_columns(found, tested, metrics):
-        tables[f"{tested.test}: {tested.num_segments:,} segments, differences from {found.baseline.name}"] = tests
+        tables[
+            f"{tested.test}: {format_count(tested.num_segments, 'segment')}, differences from {found.baseline.name}"
+        ] = tests
     for number, (title, each) in enumerate(tables.items()):
         if markdown:
             print_data("\n".join([""] * (number > 0) + markdown_lines(each)))

@@ -44,7 +44,7 @@ from tfm.pipeline.model_io.model_folder import fills_masks, model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.translation import Translation
+    from tfm.pipeline.inference.translation_records import Translation
     from tfm.pipeline.model_io.loaded_model import LoadedModel
     from tfm.pipeline.runtime.progress import Reporter
 

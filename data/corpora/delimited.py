@@ -17,7 +17,7 @@ from tfm.data.corpora.dialects import (
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import column_names
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, format_names
+from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.lines import join_lines
 
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
@@ -88,7 +88,7 @@ def _check_even(
     for line, row in rows:
         num_cells = num_cells or len(row)
         if len(row) != num_cells:
-            problem = f"has {len(row)} columns, but the first row has {num_cells}: {remedy}"
+            problem = f"has {format_count(len(row), 'column')}, but the first row has {num_cells}: {remedy}"
             raise DataError(problem, file=path, line=line)
         yield line, row
 
@@ -101,7 +101,7 @@ def _select_cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int
             first = "" if source < 0 else join_lines(row[source])
             yield first, join_lines(row[target]), *[join_lines(row[each]) for each in more]
         except IndexError:
-            problem = f"has {len(row)} columns, but column {max(sides) + 1} is needed"
+            problem = f"has {format_count(len(row), 'column')}, but column {max(sides) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.lines import normalize_whitespace, open_lines
 
 Row: TypeAlias = tuple[str, ...]  # source, target and any further references
@@ -37,6 +37,6 @@ def read_further_references(folder: Path, num_rows: int) -> list[list[str]]:
     while (file := folder / f"reference.{len(found) + 2}.txt").exists():
         found.append(list(open_lines(file)))
         if len(found[-1]) != num_rows:
-            problem = f"has {len(found[-1])} lines for {num_rows} segments: make the dataset again"
-            raise DataError(problem, file=file)
+            has = f"has {format_count(len(found[-1]), 'line')} for {format_count(num_rows, 'segment')}"
+            raise DataError(f"{has}: make the dataset again", file=file)
     return found

@@ -19,7 +19,7 @@ from tfm.data.corpora.remarks import remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_columns
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.class_labels import Names
@@ -155,7 +155,7 @@ def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
     """The error of aligned files that are not aligned, the source first."""
     source, num_sources = next(iter(counts.items()))
     other, count = next((file, count) for file, count in counts.items() if count != num_sources)
-    problem = f"has {num_sources} lines, but {other} has {count}: "
+    problem = f"has {format_count(num_sources, 'line')}, but {other} has {count}: "
     return DataError(f"{problem}line i of one must be the translation of line i of the other", file=source)
 
 

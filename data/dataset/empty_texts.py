@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe_corpus
 from tfm.data.dataset.examples import Chunk
+from tfm.data.errors import format_count
 
 
 @dataclass
@@ -47,8 +48,8 @@ class EmptyTexts:
             return None
         wrong = "; what a model writes for an empty target counts as wrong" if self.targets else ""
         return (
-            f"the {split} split has {' and '.join(found)} among {self.rows:,} pairs, the first in {self.first}{wrong}: "
-            "remove these pairs, or fill in their texts"
+            f"the {split} split has {' and '.join(found)} among {format_count(self.rows, 'pair')}, the first in "
+            f"{self.first}{wrong}: remove these pairs, or fill in their texts"
         )
 
 

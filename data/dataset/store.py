@@ -6,11 +6,9 @@ word of the source.
 """
 
 import hashlib
-import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +18,20 @@ from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
 from tfm.data.dataset.curriculum import read_turns
-from tfm.data.dataset.directions import Directions, read_directions
+from tfm.data.dataset.directions import read_directions
+from tfm.data.dataset.metadata import DATASET_FILE, read_metadata, write_json
 from tfm.data.dataset.split import Column, Dataset, Ids, Split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.formats.arrow_stream import read_stream
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import read_preparation
 from tfm.data.images.row_images import RowImages
 from tfm.data.images.store import load_images
-from tfm.data.json_documents import read_json
 
 ARROW_FILE = "data-00000-of-00001.arrow"
-DATASET_FILE = "dataset.json"
 TOKENIZER_FOLDER = "tokenizer"
 IMAGES_FOLDER = "images"  # within a split
-TEST_NAME = r"(?!(train|valid|tokenizer)$)\w[\w .-]*"
 
 
 class SplitWriter:
@@ -89,8 +85,8 @@ def write_split(folder: Path, *, texts: bool, words: bool = False) -> Iterator[S
     with open(folder / ARROW_FILE, "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
         writer = SplitWriter(stream, schema)
         yield writer
-    _write_json(folder / "dataset_info.json", _dataset_info(schema))
-    _write_json(folder / "state.json", _make_state(writer.fingerprint))
+    write_json(folder / "dataset_info.json", _dataset_info(schema))
+    write_json(folder / "state.json", _make_state(writer.fingerprint))
 
 
 def load_split(folder: Path, *, texts: bool | None = None) -> Split:
@@ -154,7 +150,9 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
     def seen(split: Split, name: str) -> Split:
         store = load_images(folder / name / IMAGES_FOLDER)
         if len(store) != len(split) or store.shape != preparation.shape:
-            problem = f"has {len(store)} rows of images for {len(split)} of texts, or images of another shape"
+            problem = (
+                f"has {format_count(len(store), 'row')} of images for {len(split)} of texts, or images of another shape"
+            )
             raise DataError(f"{problem}: make the dataset again", file=folder / name)
         return replace(split, images=RowImages(store, preparation))
 
@@ -201,60 +199,6 @@ def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
         if not split.has_valid_ids(source_vocab, target_vocab):
             problem = "it contains token ids that its tokenizer does not have: make the dataset again"
             raise DataError(problem, file=data.tokenizer_folder.parent / name)
-
-
-def read_metadata(folder: Path) -> dict[str, Any]:
-    """dataset.json: splits, tests in order, batch_tokens, and of each training corpus rows, weight and, where it does
-    not take part in all, epochs."""
-    try:
-        about = read_json(folder / DATASET_FILE)
-    except FileNotFoundError:
-        raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
-    tests, batch_tokens = about.get("tests"), about.get("batch_tokens")
-    if not isinstance(tests, list) or not all(
-        isinstance(each, str) and re.fullmatch(TEST_NAME, each) for each in tests
-    ):
-        raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
-    if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
-        raise DataError("has no valid `batch_tokens`", file=folder / DATASET_FILE)
-    corpora = about.get("train_corpora")
-    if not isinstance(corpora, list) or not all(isinstance(each, dict) for each in corpora):
-        raise DataError("has no valid `train_corpora`", file=folder / DATASET_FILE)
-    return about
-
-
-def write_metadata(
-    folder: Path,
-    *,
-    tests: Sequence[str],
-    batch_tokens: int,
-    train_corpora: Sequence[dict[str, Any]],
-    directions: Directions | None = None,
-    augmentation: Augmentation | None = None,
-) -> None:
-    """Write dataset.json, which `load_dataset` reads.
-
-    Args:
-        folder: of the dataset.
-        tests: the names of the test sets, the main one first.
-        batch_tokens: the budget of a batch.
-        train_corpora: rows, weight and epochs of each training corpus.
-        directions: of each split, where the dataset has languages.
-        augmentation: variation of images in training.
-    """
-    about = {
-        "splits": ["train", "valid", *tests],
-        "tests": list(tests),
-        "batch_tokens": batch_tokens,
-        "train_corpora": list(train_corpora),
-    }
-    if directions:
-        about["directions"] = {
-            split: [[each.source, each.target, each.rows] for each in some] for split, some in directions.items()
-        }
-    if augmentation is not None:
-        about["augmentation"] = asdict(augmentation)
-    _write_json(folder / DATASET_FILE, about)
 
 
 def _make_schema(*, texts: bool, words: bool) -> pa.Schema:
@@ -313,7 +257,3 @@ def _make_state(fingerprint: str) -> dict[str, Any]:
         "_output_all_columns": False,
         "_split": None,
     }
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

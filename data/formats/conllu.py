@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 NUM_COLUMNS = 10
@@ -59,7 +59,7 @@ def _word(line: str, columns: Sequence[str], within: str, path: Path, number: in
     """The values of the one word of a line; none of a line that is no word."""
     cells = line.split("\t")
     if len(cells) != NUM_COLUMNS:
-        problem = f"has {len(cells)} columns; CoNLL-U has {NUM_COLUMNS}, with a tab between them"
+        problem = f"has {format_count(len(cells), 'column')}; CoNLL-U has {NUM_COLUMNS}, with a tab between them"
         raise DataError(problem, file=path, line=number)
     if re.fullmatch(r"[0-9]+[-.][0-9]+", cells[0]):
         return []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import MAX_PIXELS
 from tfm.data.lines import check_is_file, open_maybe_compressed
@@ -33,7 +33,9 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
     images, labels = check_is_file(images), check_is_file(labels)
     (count, height, width), (num_labels,) = _read_dimensions(images, 3), _read_dimensions(labels, 1)
     if count != num_labels:
-        raise DataError(f"holds {num_labels:,} labels, but {images} holds {count:,} images", file=labels)
+        raise DataError(
+            f"holds {format_count(num_labels, 'label')}, but {images} holds {format_count(count, 'image')}", file=labels
+        )
     if not 0 < height * width <= MAX_PIXELS:
         raise DataError(f"its images are of {height} x {width} pixels", file=images)
     of_images, of_labels = _read_items(images, 3, count, height * width), _read_items(labels, 1, count, 1)
@@ -72,7 +74,9 @@ def _read_items(path: Path, dimensions: int, count: int, size: int) -> Iterator[
             block = file.read(wanted)
             if len(block) < wanted:
                 num_read = begin + len(block) // size
-                raise DataError(f"is cut off: its header says {count:,} items, and it holds {num_read:,}", file=path)
+                raise DataError(
+                    f"is cut off: its header says {format_count(count, 'item')}, and it holds {num_read:,}", file=path
+                )
             yield from (block[start : start + size] for start in range(0, wanted, size))
         if file.read(1):
-            raise DataError(f"holds more than the {count:,} items that its header says", file=path)
+            raise DataError(f"holds more than the {format_count(count, 'item')} that its header says", file=path)

@@ -39,6 +39,7 @@ class ImageWriter:
         self.rows: Ints | None = None
         self._stream = stream
         self._count = 0
+        self._converted: dict[int, tuple[str, tuple[str, ...]]] = {}  # by the pixels' id: title, conversions
 
     def write(self, pixels: Pixels) -> int:
         """Append an image (height, width, channels); its number, from 0."""
@@ -46,6 +47,7 @@ class ImageWriter:
             raise ValueError(f"{pixels.dtype} {pixels.shape} is not of {self.shape}")
         self._stream.write(np.ascontiguousarray(pixels).tobytes())
         self.statistics += ChannelStatistics.from_pixels(pixels)
+        self.report.add(*self._converted.pop(id(pixels), ("", ())))
         self._count += 1
         return self._count - 1
 
@@ -53,7 +55,7 @@ class ImageWriter:
         """The pixels of images, none of them appended yet.
 
         drop: whether those that are refused are left out and reported, as of training data; otherwise the first ends
-        all with a DataError, since a test set must not shrink unseen.
+        all with a DataError, since a test set must not shrink unseen. Conversions are reported of those appended.
         """
         for image in images:
             try:
@@ -63,7 +65,10 @@ class ImageWriter:
                     raise
                 self.report.add_rejected(str(error), len(image.captions))
                 continue
-            self.report.add(image.title, found.conversions)
+            if found.conversions:
+                self._converted[id(found.pixels)] = image.title, found.conversions
+            else:
+                self._converted.pop(id(found.pixels), None)  # of an image that was dropped
             yield image, found.pixels
 
     @property

@@ -1,12 +1,13 @@
-"""Builder of a network in numpy from a model's configuration and weights, if `transformer.py` has all its parts."""
+"""Builder of a network in numpy from a model's configuration and weights, if all its parts are here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import numpy as np
 
-from tfm.model.config import ModelConfig, RotaryConfig, StackConfig
+from tfm.model.config import BOS_ID, ModelConfig, RotaryConfig, StackConfig
 from tfm.model.numpy_inference.attention import CrossAttention, Heads, Rotary, SelfAttention, identity
+from tfm.model.numpy_inference.encoder_only import POOLINGS, EncoderOnly, SentenceHead
 from tfm.model.numpy_inference.layers import (
     Array,
     Embedding,
@@ -27,6 +28,8 @@ SUPPORTED_KEYS = (
     *("max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
 )
 """The keys that may be other than by default: they are implemented here, or count in training alone."""
+LABEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")
+"""These keys of models that give labels."""
 SUPPORTED_POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post": PostNorm}
 
@@ -57,14 +60,40 @@ def build_network(
     return network
 
 
+def build_label_network(
+    config: ModelConfig, weights: Mapping[str, Array], *, source_vocab: int, target_vocab: int
+) -> EncoderOnly:
+    """Return the network of a classifier or tagger in numpy; the rest as `build_network`."""
+    if not gives_labels(config):
+        raise UnsupportedModelError
+    parts = _NetworkBuilder(config, dict(weights))
+    network = parts.label_network(source_vocab, target_vocab)
+    parts.check_no_unused_weights()
+    return network
+
+
 def is_supported(config: ModelConfig) -> bool:
-    """Return whether all parts of a model are here."""
-    others = ModelConfig.model_fields.keys() - set(SUPPORTED_KEYS)
+    """Return whether all parts of an encoder-decoder are here."""
+    return _has_known_parts(config, SUPPORTED_KEYS) and config.encoder.dim == config.decoder.dim
+
+
+def gives_labels(config: ModelConfig) -> bool:
+    """Return whether a model is a classifier or tagger all parts of which are here."""
+    return (
+        _has_known_parts(config, LABEL_KEYS)
+        and config.architecture == "encoder_only"
+        and config.task in ("classification", "tagging")
+        and config.shared_vocabulary_reason is None
+    )
+
+
+def _has_known_parts(config: ModelConfig, known_keys: Collection[str]) -> bool:
+    """Whether the keys that are other than by default are these, with values that are implemented here."""
+    others = ModelConfig.model_fields.keys() - set(known_keys)
     return (
         all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
         and config.positions in SUPPORTED_POSITIONS
         and config.rotary == RotaryConfig(base=config.rotary.base)
-        and config.encoder.dim == config.decoder.dim
         and config.encoder.layers > 0
     )
 
@@ -86,16 +115,37 @@ class _NetworkBuilder:
         return Transformer(
             source_embedding=self._embedding("source_embedding", source_table),
             encoder=[self._encoder_layer(f"encoder.{number}") for number in range(config.encoder.layers)],
-            encoder_norm=self._final_norm("encoder_norm"),
+            encoder_norm=self._final_norm("encoder_norm", config.encoder),
             target_embedding=self._embedding("target_embedding", target_table),
             decoder=[self._decoder_layer(f"decoder.{number}") for number in range(config.decoder.layers)],
-            decoder_norm=self._final_norm("decoder_norm"),
+            decoder_norm=self._final_norm("decoder_norm", config.decoder),
             output=Linear(to_pieces, bias),
             max_length=config.max_length,
         )
 
+    def label_network(self, source_vocab: int, num_labels: int) -> EncoderOnly:
+        """Devlin et al. 2019, figure 1."""
+        config, stack = self._config, self._config.encoder
+        table = self._pop_weight("embedding.table.weight", source_vocab, stack.dim)
+        to_labels = self._pop_weight("output.weight", num_labels, stack.dim)
+        bias = self._pop_weight("output.bias", num_labels) if config.output_bias else np.zeros(1, to_labels.dtype)
+        begin = (BOS_ID,) if config.begin_token else ()
+        if config.task == "classification":
+            head: Sublayer = SentenceHead(POOLINGS[config.pooling], self._linear("head.inner", stack.dim, stack.dim))
+        else:
+            head = (lambda rows: rows[1:]) if config.begin_token else (lambda rows: rows)
+        return EncoderOnly(
+            begin=begin,
+            embedding=self._embedding("embedding", table, len(begin)),
+            encoder=[self._encoder_layer(f"encoder.{number}") for number in range(stack.layers)],
+            encoder_norm=self._final_norm("encoder_norm", stack),
+            head=head,
+            output=Linear(to_labels, bias),
+            max_length=config.max_length,
+        )
+
     def check_no_unused_weights(self) -> None:
-        """Raise UnknownModelError where weights are left that no part has taken."""
+        """Raise UnsupportedModelError where weights are left that no part has taken."""
         if self._left:
             raise UnsupportedModelError
 
@@ -105,13 +155,14 @@ class _NetworkBuilder:
             raise UnsupportedModelError
         return found
 
-    def _embedding(self, name: str, table: Array) -> Embedding:
+    def _embedding(self, name: str, table: Array, num_begin: int = 0) -> Embedding:
+        """num_begin: of the tokens that are read before a text of the most pieces."""
         config, dim = self._config, table.shape[1]
         added: Callable[[Array], Array] = zero_positions
         if config.positions == "sinusoidal":
             added = partial(sinusoids, dim)
         elif config.positions == "learned":
-            added = self._pop_weight(f"{name}.positions.table.weight", config.max_length, dim).__getitem__
+            added = self._pop_weight(f"{name}.positions.table.weight", config.max_length + num_begin, dim).__getitem__
         return Embedding(table, dim**0.5 if config.scale_embedding else 1.0, added)
 
     def _encoder_layer(self, name: str) -> EncoderLayer:
@@ -162,9 +213,9 @@ class _NetworkBuilder:
     def _residual(self, name: str, stack: StackConfig) -> Residual:
         return RESIDUALS[self._config.norm](self._norm(f"{name}.norm", stack.dim))
 
-    def _final_norm(self, name: str) -> Sublayer:
+    def _final_norm(self, name: str, stack: StackConfig) -> Sublayer:
         """Return the norm that ends a stack: one more after norms that stand before sublayers, else the identity."""
-        return self._norm(name, self._config.decoder.dim) if self._config.norm == "pre" else lambda x: x
+        return self._norm(name, stack.dim) if self._config.norm == "pre" else lambda x: x
 
     def _norm(self, name: str, dim: int) -> LayerNorm:
         return LayerNorm(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from tfm.model.config import BOS_ID
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import SourceEmbedding
@@ -15,9 +16,6 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
-
-BOS_ID = 2
-"""The id of the token that begins a text, `<s>`."""
 
 
 class EncoderOnly(nn.Module):

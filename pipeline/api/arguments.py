@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from operator import index
+from typing import Literal, cast, get_args
 
 import numpy as np
 
 from tfm.pipeline.errors import RecipeError
+
+Side = Literal["source", "target"]
+SIDES = get_args(Side)
 
 
 def as_list(texts: str | Iterable[str], what: str = "text") -> list[str]:
@@ -123,3 +127,8 @@ def one_of(name: object, names: Sequence[str], what: str) -> str:
     if name not in names:
         raise RecipeError(f"{what} = {name!r} is not allowed; it may be {' or '.join(map(repr, names))}")
     return str(name)
+
+
+def check_side(side: Side | None) -> Side | None:
+    """Return the side whose embedding is asked for. Raises RecipeError for a name of none."""
+    return None if side is None else cast(Side, one_of(side, SIDES, "side"))

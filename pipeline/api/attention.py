@@ -11,11 +11,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.pipeline.api import arguments
 from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Kind
+from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import view_of
+from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.forks import one_at_a_time
 
 FRAME_HEIGHT = "40rem"
 
@@ -86,3 +92,23 @@ class Attention:
             which = ", ".join(f"{each} ({KINDS[each]})" for each in there)
             raise RecipeError(f"attention {kind!r}: this model has {which}")
         return kind
+
+
+def record_attention(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> Attention:
+    """Record the attention of a model while it reads a text, or the image in a file.
+
+    Args:
+        loaded: the model.
+        source: the text, or the name of the image file.
+        target: the text that the model is made to say; None: its own.
+        config: the settings by which its own is searched for.
+    """
+    arguments.one_text(source, "source")
+    if target is not None:
+        arguments.one_text(target, "target")
+    with one_at_a_time():
+        if loaded.images is not None:
+            found = attend_to_image(loaded, Path(source), target, config)
+        else:
+            found = attend(loaded, source, target, config)
+    return Attention(f"Attention of {loaded.folder}", found)

@@ -4,44 +4,33 @@ Legend: n texts or words · E width of an embedding.
 """
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.config import DataConfig
 from tfm.pipeline.api import arguments
-from tfm.pipeline.api.attention import Attention
-from tfm.pipeline.api.logged import LoggingReporter
+from tfm.pipeline.api.arguments import Side
+from tfm.pipeline.api.attention import Attention, record_attention
+from tfm.pipeline.api.decoding import decode_texts, text_generator
 from tfm.pipeline.api.messages import names_parameters
 from tfm.pipeline.api.methods import check_has
 from tfm.pipeline.api.model_cache import Address, enter, look_up
 from tfm.pipeline.api.settings import Decoding, decoding_config
-from tfm.pipeline.api.text_scores import TextScores
-from tfm.pipeline.attention_page.image_reading import attend_to_image
-from tfm.pipeline.attention_page.reading import attend
-from tfm.pipeline.config import DecodingConfig, Device
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.api.text_scores import TextScores, score_texts
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference import hidden_states
 from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
-from tfm.pipeline.inference.generation import GeneratedText, PromptEncoder, TextGenerator
-from tfm.pipeline.inference.image_files import decoded_images
+from tfm.pipeline.inference.generation import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
-from tfm.pipeline.inference.translation import Translation, translate_images, translate_lines
-from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_of
-from tfm.pipeline.scoring.perplexity import perplexity
-from tfm.pipeline.tasks.abilities import ABILITIES
-
-Side = Literal["source", "target"]
-SIDES = get_args(Side)
 
 
 class Model:
@@ -146,18 +135,14 @@ class Model:
         """
         check_has(self._loaded, "translate")
         config = decoding_config(beam, decoding)
-        forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
-        if prefixes is not None:
-            prefixes = arguments.require_texts(prefixes, "prefixes", "one for each text")
-        return self._hypotheses(
-            self._loaded.for_languages(*arguments.check_languages(to, source_language)), texts, config, prefixes, forced
-        )
+        loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
+        return decode_texts(loaded, texts, config, self._reporter, prefixes=prefixes, forced_in_each=forced_in_each)
 
     @names_parameters
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty one."""
         check_has(self._loaded, "classify")
-        return [found[0].text for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
+        return [found[0].text for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
     @names_parameters
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
@@ -167,14 +152,14 @@ class Model:
         """
         check_has(self._loaded, "classify")
         asked = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
-        found = self._hypotheses(self._loaded, texts, asked)
+        found = decode_texts(self._loaded, texts, asked, self._reporter)
         return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
 
     @names_parameters
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """Find the likeliest tag of each word of each text; words are separated by spaces."""
         check_has(self._loaded, "tag")
-        return [found[0].text.split() for found in self._hypotheses(self._loaded, texts, DecodingConfig())]
+        return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
     @names_parameters
     def fill(self, text: str, top: int = 5, *, unit: Unit = "piece") -> list[list[Candidate]]:
@@ -220,7 +205,7 @@ class Model:
             The prompt and the text after it.
         """
         with one_at_a_time():
-            writer = self._writer(beam, through_ends, decoding)
+            writer = text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             return writer.prompt_text(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
     @names_parameters
@@ -244,7 +229,8 @@ class Model:
             The `n_best` texts without the prompt, the best first.
         """
         with one_at_a_time():
-            return self._writer(beam, through_ends, decoding).texts(arguments.one_text(prompt, "prompt"))
+            writer = text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
+            return writer.texts(arguments.one_text(prompt, "prompt"))
 
     @names_parameters
     def score(
@@ -276,20 +262,7 @@ class Model:
             RecipeError: targets or a stride do not fit the model's task.
         """
         check_has(self._loaded, "score")
-        lines, reporter = arguments.as_list(sources), self._reporter
-        stride = None if stride is None else arguments.whole_number(stride, "stride", 1)
-        if ABILITIES[self.task].generates:
-            if targets is not None:
-                raise RecipeError("score: a language model reads one text at a time: give no targets")
-            return self._score_texts(lines, stride)
-        if targets is None or stride is not None:
-            raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-        others = arguments.as_list(targets)
-        if len(lines) != len(others):
-            raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
-        with one_at_a_time():
-            loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
-            return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
+        return score_texts(self._loaded, sources, targets, self._reporter, to, source_language, stride)
 
     @names_parameters
     def embed(self, words: str | Iterable[str], *, side: Side | None = None) -> NDArray[np.float32]:
@@ -299,7 +272,7 @@ class Model:
         predict, which are the default, or "target", those that are predicted. Raises RecipeError, with words like it,
         for a word that has no vector.
         """
-        known = self._words(side if side is None else arguments.one_of(side, SIDES, "side"))
+        known = self._words(arguments.check_side(side))
         rows = [known[word] for word in arguments.as_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
@@ -340,7 +313,7 @@ class Model:
         Returns:
             The words, the nearest first.
         """
-        known = self._words(side if side is None else arguments.one_of(side, SIDES, "side"))
+        known = self._words(arguments.check_side(side))
         count = arguments.whole_number(count, "count", 1)
         return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
@@ -367,76 +340,9 @@ class Model:
             The weights and the tokens.
         """
         check_has(self._loaded, "attend")
-        arguments.one_text(source, "source")
-        if target is not None:
-            arguments.one_text(target, "target")
-        loaded, config = (
-            self._loaded.for_languages(*arguments.check_languages(to, source_language)),
-            decoding_config(beam, {}),
-        )
-        with one_at_a_time():
-            if loaded.images is not None:
-                found = attend_to_image(loaded, Path(source), target, config)
-            else:
-                found = attend(loaded, source, target, config)
-        return Attention(f"Attention of {self.folder}", found)
-
-    def _hypotheses(
-        self,
-        loaded: LoadedModel,
-        texts: str | Iterable[str],
-        config: DecodingConfig,
-        prefixes: Iterable[str] | None = None,
-        forced: Iterable[str] | None = None,
-    ) -> list[list[Translation]]:
-        lines, images = arguments.as_list(texts), loaded.images
-        with one_at_a_time(), self._reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
-            if images is None:
-                found = translate_lines(
-                    loaded,
-                    lines,
-                    config,
-                    reporter=self._reporter,
-                    prefixes=prefixes,
-                    forced=forced,
-                    on_done=bar.advance,
-                )
-            else:
-                shown = decoded_images([Path(line) for line in lines], images)
-                found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
-            return list(found)
-
-    def _writer(self, beam: int | None, through_ends: bool | None, decoding: Decoding) -> TextGenerator:
-        check_has(self._loaded, "generate")
-        usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
-        config = decoding_config(beam, {**usual, **decoding})
-        switch = arguments.one_switch(through_ends, "through_ends")
-        return TextGenerator(PromptEncoder(self._loaded, through_ends=switch), config, self._reporter)
-
-    def _score_texts(self, lines: list[str], stride: int | None) -> TextScores:
-        split = split_of(lines, self._loaded.source_tokenizer, self._loaded.target_tokenizer)
-        with one_at_a_time():
-            found = score_likelihood(
-                self._loaded, "texts", split, DataConfig().batch_tokens, self._reporter, stride=stride
-            )
-        assert found.likelihoods is not None
-        return TextScores.from_likelihoods(found.scores, found.likelihoods)
+        loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
+        return record_attention(loaded, source, target, decoding_config(beam, {}))
 
 
 def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:
     return Model(look_up(address, folder), reporter)
-
-
-@names_parameters
-def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
-    """Load the model in the folder of a run, or in its own, verified.
-
-    Args:
-        folder: of the run or the model.
-        device: cpu, cuda, mps; auto: a GPU where there is one.
-        reporter: receives progress and warnings; None: warnings go to the logger `tfm`, and no progress is shown.
-
-    Raises:
-        DataError: there is no model.
-    """
-    return Model(load_model(model_folder(Path(folder)), device), reporter or LoggingReporter())

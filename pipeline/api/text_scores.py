@@ -1,13 +1,22 @@
 """Probabilities of texts under a model: `tfm.load(...).score(...)`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.config import DataConfig
+from tfm.pipeline.api import arguments
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.forks import one_at_a_time
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_of
 from tfm.pipeline.scoring.metrics.score import Score
+from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.scoring.segment_scores import Likelihoods
+from tfm.pipeline.tasks.abilities import ABILITIES
 
 
 @dataclass(frozen=True)
@@ -33,3 +42,51 @@ class TextScores:
     def from_likelihoods(cls, figures: Mapping[str, Score], found: Likelihoods) -> "TextScores":
         wanted = ("perplexity", "word_perplexity", "bits_per_character")
         return cls(found.log_probs, found.pieces, {name: figures[name] for name in wanted})
+
+
+def score_texts(
+    loaded: LoadedModel,
+    sources: str | Iterable[str],
+    targets: str | Iterable[str] | None,
+    reporter: Reporter,
+    to: str | None,
+    source_language: str | None,
+    stride: int | None,
+) -> TextScores:
+    """Compute the scores of `Model.score`.
+
+    Args:
+        loaded: the model.
+        sources: the texts, or one.
+        targets: their translations, as many; None for a language model.
+        reporter: receives progress and warnings.
+        to: the language of the targets, of a model of several.
+        source_language: the language of the sources, for a model that is told it.
+        stride: tokens between the beginnings of windows of text; None: side by side.
+
+    Raises:
+        DataError: the numbers of texts differ, or none has a probability.
+        RecipeError: targets or a stride do not fit the model's task.
+    """
+    lines = arguments.as_list(sources)
+    stride = None if stride is None else arguments.whole_number(stride, "stride", 1)
+    if ABILITIES[loaded.config.task].generates:
+        if targets is not None:
+            raise RecipeError("score: a language model reads one text at a time: give no targets")
+        return _score_running_text(loaded, lines, reporter, stride)
+    if targets is None or stride is not None:
+        raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
+    others = arguments.as_list(targets)
+    if len(lines) != len(others):
+        raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
+    with one_at_a_time():
+        loaded = loaded.for_languages(*arguments.check_languages(to, source_language))
+        return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
+
+
+def _score_running_text(loaded: LoadedModel, lines: list[str], reporter: Reporter, stride: int | None) -> TextScores:
+    split = split_of(lines, loaded.source_tokenizer, loaded.target_tokenizer)
+    with one_at_a_time():
+        found = score_likelihood(loaded, "texts", split, DataConfig().batch_tokens, reporter, stride=stride)
+    assert found.likelihoods is not None
+    return TextScores.from_likelihoods(found.scores, found.likelihoods)

@@ -82,9 +82,11 @@ def atomic_swap(one: Path, other: Path) -> bool:
 
 
 def check_folder_of(file: Path) -> None:
-    """Raise CannotWrite, before any work, if a file cannot be written: its folder is missing, or it is a link."""
+    """Raise CannotWrite, before any work, if a file cannot be written: it is a folder or a link, or has no folder."""
     with raise_cannot_write(file):
         os.scandir(file.parent).close()
+        if file.is_dir():  # as is the path of an empty text, "."
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
     check_no_symlinks(file.parent, file)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
@@ -99,7 +99,7 @@ class HeadReport:
     def tables(self) -> list[Table]:
         """All heads, and where there are tags, the attention of each by tag."""
         who = ("attention", "layer", "head")
-        title = f"What heads do in {self.sentences:,} sentences: percent of attention, entropy in bits"
+        title = f"What heads do in {format_count(self.sentences, 'sentence')}: percent of attention, entropy in bits"
         columns = (*who, *RELATIVE_PLACES, "separators", "entropy", "% of max")
         tables = [Table(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.pipeline.scoring.metrics.external import ELLIPSIS
+from tfm.pipeline.scoring.metrics.external.scores import ELLIPSIS
 from tfm.pipeline.significance.human_agreement_table import Agreement, agreement_with_people
 
 COMET22 = "wmt22-comet-da"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tfm.data.errors import format_count
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import SegmentFigures, System, text_mismatch
 from tfm.pipeline.errors import TfmError
@@ -141,7 +142,7 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
             return NO_SEGMENT_FIGURES_REASON if segments else NO_FIGURES
     elif not segments or not all(metric in each.external for each in segments):
         return NO_SEGMENT_FIGURES_REASON
-    return f"{len(segments):,} segments, not {num:,}" if num and len(segments) != num else None
+    return f"{format_count(len(segments), 'segment')}, not {num:,}" if num and len(segments) != num else None
 
 
 def _system_statistics(metric: str, systems: Sequence[System], signature: str) -> list[SegmentStatistics]:

@@ -31,7 +31,7 @@ from tfm.pipeline.scoring.ledger import (
     select_texts,
     texts_fingerprint,
 )
-from tfm.pipeline.scoring.metrics.external import external_scores
+from tfm.pipeline.scoring.metrics.external.scores import external_scores
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 

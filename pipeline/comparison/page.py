@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfm.data.errors import format_names
+from tfm.data.errors import format_count, format_names
 from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
 from tfm.pipeline.comparison.differences.html import as_list, heading_cell, table_box, table_cell, test_section
 from tfm.pipeline.comparison.differences.overview import Differences, find_differences
@@ -67,7 +67,7 @@ def page(
     """
     tables = {"Figures": figures}
     if interval := score_columns(found, tested, metrics):
-        tables[f"Scores on {tested.test}: {tested.num_segments:,} segments"] = interval
+        tables[f"Scores on {tested.test}: {format_count(tested.num_segments, 'segment')}"] = interval
     if tests := difference_columns(found, tested, metrics):
         tables[f"Is the difference from {found.baseline.name} real?"] = tests
     rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]

@@ -6,7 +6,7 @@ Their checksums hold against accidents; a changed folder may have them all in or
 import math
 from collections.abc import Mapping, Sequence
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.comparison.systems import SegmentFigures
 from tfm.pipeline.config import EvaluationConfig
@@ -47,11 +47,15 @@ def check_scores(
     if SEGMENTS_FILE not in made.files:
         raise DataError(f"is missing: {REMEDY}", file=made.path / SEGMENTS_FILE)
     if lines != {scored.name: num}:
-        counts = " and ".join(f"{count} lines of {name!r:.80}" for name, count in lines.items()) or "no lines"
+        counts = (
+            " and ".join(f"{format_count(count, 'line')} of {name!r:.80}" for name, count in lines.items())
+            or "no lines"
+        )
         problem = f"has {counts}, but the folder has {num} hypotheses of {scored.name!r:.80}: {REMEDY}"
         raise DataError(problem, file=made.path / SEGMENTS_FILE)
     if scored.num_segments != num:
-        problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {num} hypotheses: {REMEDY}"
+        there = format_count(num, "hypothesis", "hypotheses")
+        problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {REMEDY}"
         raise DataError(problem, file=made.path / SCORES_FILE)
     if scored.texts is not None and not are_same_texts(scored.texts, texts_fingerprint(segments.references[0])):
         raise DataError(f"is of other references than reference.txt: {REMEDY}", file=made.path / SCORES_FILE)

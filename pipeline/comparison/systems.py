@@ -12,11 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tfm.data.errors import format_count
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation import IMAGES, reference_file
+from tfm.pipeline.inference.translation_records import IMAGES, reference_file
 from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
@@ -114,10 +115,8 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
             notes.append(OTHER_VERSION)
     for each, segment_figures in figures.items():
         if each in tests and len(segment_figures) != len(tests[each].hypotheses):
-            problem = (
-                f"has {len(segment_figures)} lines of {each}, which has {len(tests[each].hypotheses)}: evaluate again"
-            )
-            raise DataError(problem, file=scores / SEGMENTS_FILE)
+            has = f"has {format_count(len(segment_figures), 'line')} of {each}, which has {len(tests[each].hypotheses)}"
+            raise DataError(f"{has}: evaluate again", file=scores / SEGMENTS_FILE)
     main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
     test_fingerprint = None if main is None else known.get(main)
     if test_fingerprint is None and main in tests:
@@ -131,9 +130,9 @@ def text_mismatch(one: Segments, other: Segments) -> str | None:
     The reason begins with the name of the test set.
     """
     if len(one.hypotheses) != len(other.hypotheses):
-        return f"{one.name}: {len(one.hypotheses):,} segments, not {len(other.hypotheses):,}"
+        return f"{one.name}: {format_count(len(one.hypotheses), 'segment')}, not {len(other.hypotheses):,}"
     if len(one.references) != len(other.references):
-        return f"{one.name}: {len(one.references)} references a segment, not {len(other.references)}"
+        return f"{one.name}: {format_count(len(one.references), 'reference')} a segment, not {len(other.references)}"
     columns = [("reference", *pair) for pair in zip(one.references, other.references, strict=True)]
     if one.sources is not None and other.sources is not None:
         columns.append(("source", one.sources, other.sources))

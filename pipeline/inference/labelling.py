@@ -1,8 +1,6 @@
 """Lines of text to labels by a trained model: one for each line (classification) or each word (tagging)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import count_unseen_names, unseen_labels_message
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.label_sources import Source, encode_sources, has_tags
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
@@ -48,22 +47,6 @@ def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], rep
             reporter.warn(unseen_labels_message(found, "the references"))
 
 
-@dataclass(frozen=True)
-class Source:
-    """The ids that a model reads of a line (without end token), and the number of ids of each word, if needed."""
-
-    ids: list[int]
-    sizes: list[int] | None = None
-
-    def truncate(self, limit: int) -> "Source":
-        """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
-        if self.sizes is None:
-            return Source(self.ids[:limit])
-        starts = accumulate(self.sizes, initial=0)
-        sizes = [min(size, limit - start) for start, size in zip(starts, self.sizes, strict=False) if start < limit]
-        return Source(self.ids[:limit], sizes)
-
-
 def label(
     loaded: LoadedModel,
     lines: Sequence[str],
@@ -93,7 +76,9 @@ def label(
     )
     task: Any = task_of(about)  # one that labels, so that it has `predict`
     tell = on_done or (lambda _: None)
-    sources = _encode_sources(loaded, lines, cuts)
+    sources = encode_sources(
+        loaded.source_tokenizer, lines, loaded.model.max_length - 1, cuts, by_word=has_tags(loaded.config.task)
+    )
     found = [[Labels([], 0.0)]] * len(sources)
     filled = [row for row, source in enumerate(sources) if source.ids]
     lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
@@ -141,22 +126,6 @@ def label_images(
             yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
         if on_done is not None:
             on_done(len(pixels))
-
-
-def _encode_sources(loaded: LoadedModel, lines: Sequence[str], cuts: SourceProblems) -> list[Source]:
-    """The lines as the model reads them, those that are too long cut."""
-    tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
-    if ABILITIES[loaded.config.task].labels == "tags":
-        words = tokenizer.encode_words(lines)
-        sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
-    else:
-        sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
-    cuts.count_unknown(tokenizer, lines, [source.ids for source in sources])
-    found = [source.truncate(limit) for source in sources]
-    cuts.lines += len(lines)
-    cuts.cut += sum(len(source.ids) > limit for source in sources)
-    cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))
-    return found
 
 
 def _pad_sources(sources: Sequence[Source]) -> PairBatch:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label_fonts import font_style
@@ -116,7 +116,7 @@ def read_classes(file: Path, words: WordVectors) -> dict[str, str]:
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split()
         if len(fields) > 2:
-            raise DataError(f"has {len(fields)} columns: a word, and its class", file=file, line=number)
+            raise DataError(f"has {format_count(len(fields), 'column')}: a word, and its class", file=file, line=number)
         if fields and fields[0] not in words.rows:
             raise DataError(words.unknown_word_message(fields[0]), file=file, line=number)
         if fields:

@@ -1,4 +1,4 @@
-"""A few lines to translations without torch: it takes longer to load than they take, by a network in numpy."""
+"""A few lines to translations or labels without torch, which takes longer to load than they take: by numpy."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,13 +16,22 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.transformer import Transformer
-from tfm.model.numpy_inference.weights import UnsupportedModelError, build_network, is_supported
+from tfm.model.numpy_inference.weights import (
+    UnsupportedModelError,
+    build_label_network,
+    build_network,
+    gives_labels,
+    is_supported,
+)
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.numpy_beam_search import is_plain, search_one
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.inference.label_sources import has_tags
+from tfm.pipeline.inference.numpy_labels import NumpyLabeller, accepts
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import EMPTY_TRANSLATION, Translation, one_line, translate_lines
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.pipeline.runtime.progress import Reporter
@@ -93,8 +102,8 @@ class NumpyModel:
 
 def small_model(
     folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
-) -> NumpyModel | None:
-    """Load the model in a folder, verified, if it can translate without torch.
+) -> NumpyModel | NumpyLabeller | None:
+    """Load the model in a folder, verified, if it can translate, or label, without torch.
 
     Args:
         folder: of the model.
@@ -109,15 +118,17 @@ def small_model(
         DataError: the folder is no model of tfm, or the model does not have the languages.
     """
     file = folder / "model.safetensors"
-    if not is_plain(config) or not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
+    if not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
         return None
 
-    def read(manifest: Manifest) -> NumpyModel | None:
+    def read(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
             known = ModelConfig.model_validate(
                 read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
             )
-            if not is_supported(known) or not manifest.files.keys() <= MODEL_FILES:
+            labels, tags = gives_labels(known), has_tags(known.task)
+            possible = accepts(config, tags=tags) if labels else is_supported(known) and is_plain(config)
+            if not possible or not manifest.files.keys() <= MODEL_FILES:
                 return None
             source, target = load_pair(manifest.folder)
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
@@ -125,6 +136,8 @@ def small_model(
             weights = load_file(manifest.folder / "model.safetensors")
             if any(each.dtype != np.float32 for each in weights.values()):
                 return None
+            if labels:
+                return NumpyLabeller(build_label_network(known, weights, **sizes), source, target, tags)
             network = build_network(known, weights, **sizes)
         except (ValidationError, OSError, ValueError, TypeError, SafetensorError, UnsupportedModelError):
             return None  # TypeError: numpy does not know bf16
@@ -135,7 +148,7 @@ def small_model(
 
 
 def translate_as_they_come(
-    small: Callable[[], NumpyModel | None],
+    small: Callable[[], NumpyModel | NumpyLabeller | None],
     load: "Callable[[], LoadedModel]",
     lines: Iterable[str],
     config: DecodingConfig,

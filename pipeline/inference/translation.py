@@ -1,17 +1,17 @@
 """Lines of text to translations by a trained model, streamed, in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from tfm.data.errors import DataError
 from tfm.data.lines import chunk_rows
-from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -23,29 +23,6 @@ if TYPE_CHECKING:
 # torch is imported where it is needed: a stage that is fresh says so without it
 
 CHUNK_LINES = 8192
-SENTENCES, IMAGES = "sentences", "images"
-"""Names of the things that were translated, as the figures of translations count them."""
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One translation of a line, itself one line.
-
-    Args:
-        text: the translation.
-        score: log_prob after length normalization.
-        log_prob: sum of the log-probabilities of its tokens (end token included), in nats.
-        num_tokens: the number of tokens.
-    """
-
-    text: str
-    score: float
-    log_prob: float
-    num_tokens: int
-
-
-EMPTY_TRANSLATION = Translation("", 0.0, 0.0, 0)
-"""The translation of an empty line."""
 
 
 def translate_lines(
@@ -96,7 +73,7 @@ def translate_lines(
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
-                yield _label_translations(best)
+                yield label_translations(best)
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
     search = _Search.from_config(loaded, config, prefixes, forced, on_done)
@@ -142,7 +119,7 @@ def translate_images(
     if predicts_labels(loaded):
         _check_asked_of_labels(loaded, config, prefixes, forced)
         for some in images:
-            yield from map(_label_translations, label_images(loaded, some, on_done, n_best=config.n_best))
+            yield from map(label_translations, label_images(loaded, some, on_done, n_best=config.n_best))
         return
     search = _Search.from_config(loaded, config, prefixes, forced, on_done)
     for some in images:
@@ -164,7 +141,8 @@ def _check_asked_of_labels(
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
-def _label_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+def label_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+    """The labels of a line with their log-probability and number, as translations of it."""
     return [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
 
 
@@ -305,18 +283,3 @@ def best_texts(
             loaded, sources, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
         )
         return [translations[0].text for translations in found]
-
-
-def one_line(text: str) -> str:
-    """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
-    return text.replace("\r", " ").replace("\n", " ")
-
-
-def as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]:
-    """One line of a .jsonl of translations: {"source", "translations": [{"text", "score", ...}, ...]}."""
-    return {"source": source, "translations": [asdict(translation) for translation in translations]}
-
-
-def reference_file(test: str, number: int) -> str:
-    """The file of a test set's references; they are numbered from 1."""
-    return f"{test}.reference.txt" if number == 1 else f"{test}.reference.{number}.txt"

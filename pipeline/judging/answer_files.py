@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.errors import DataError
@@ -79,7 +80,8 @@ def _read_page_answers(campaign: Campaign, text: str) -> Iterator[Answer]:
     judge = campaign.judge(content.get("judge"))
     if judge is None:
         raise ValueError(
-            f"{quote_value(content.get('judge'))} is not one of the campaign's {len(campaign.judges)} judges"
+            f"{quote_value(content.get('judge'))} is not one of the campaign's "
+            f"{format_count(len(campaign.judges), 'judge')}"
         )
     seen: set[object] = set()
     for number, each in enumerate(content["answers"], 1):

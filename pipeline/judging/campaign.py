@@ -103,13 +103,15 @@ class Judge(_Part):
 class Campaign(_Part):
     """All items and who is asked which of them; a pure function of the seed and the systems' texts.
 
-    show_reference: whether judges see the first reference beside the source.
+    show_reference: whether judges see the first reference beside the source. num_lines: how many lines the test set
+    has, by which a file of references is known to be of it; None in campaigns of earlier versions.
     """
 
     format: Literal[1] = 1
     kind: Kind
     seed: int
     show_reference: bool = False
+    num_lines: int | None = Field(None, ge=1, le=10**9)
     systems: tuple[Name, ...] = Field(min_length=1, max_length=MAX_SYSTEMS)
     items: tuple[Item, ...]
     judges: tuple[Judge, ...] = Field(min_length=1, max_length=MAX_JUDGES)
@@ -121,8 +123,8 @@ class Campaign(_Part):
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of the campaign, which names it in every file of answers."""
-        return sha256_of_json(self.model_dump(mode="json"))
+        """sha256 of what judges are asked, which names the campaign in every file of answers."""
+        return sha256_of_json(self.model_dump(mode="json", exclude={"num_lines"}))
 
     @cached_property
     def judges_by_name(self) -> Mapping[str, Judge]:

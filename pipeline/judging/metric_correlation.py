@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
+from tfm.data.errors import format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
 from tfm.pipeline.errors import DataError
@@ -44,9 +45,13 @@ def references_from(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
     if len(tests) > 1:
         raise DataError(f"the campaign is of several test sets ({', '.join(tests)}): its lines name none", file=file)
     lines = list(open_lines(file))
+    if campaign.num_lines is not None and len(lines) != campaign.num_lines:
+        has = format_count(len(lines), "line")
+        raise DataError(f"has {has}, but the test set {tests[0]} has {campaign.num_lines:,}", file=file)
     last = max((item.line for item in items), default=0)
     if last > len(lines):
-        raise DataError(f"has {len(lines)} lines, but the campaign has line {last} of {tests[0]}", file=file)
+        has = format_count(len(lines), "line")
+        raise DataError(f"has {has}, but the campaign has line {last} of {tests[0]}", file=file)
     return {segment_of(item): [lines[item.line - 1]] for item in items}
 
 
@@ -81,7 +86,8 @@ def add_correlations(
         on_done(metric)
     num = len(findings.campaign.systems)
     if found and num < MIN_SYSTEMS:
-        notes.append(f"correlations by system are of {num} systems: with fewer than {MIN_SYSTEMS} they mean little")
+        few = format_count(num, "system")
+        notes.append(f"correlations by system are of {few}: with fewer than {MIN_SYSTEMS} they mean little")
     return replace(findings, correlations=found, notes=notes)
 
 

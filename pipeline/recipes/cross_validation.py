@@ -14,7 +14,8 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
-from tfm.pipeline.reports.run_summary import further_scores
+from tfm.pipeline.reports.model_figures import further_scores
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
 STAGES = ("tokenize", "preprocess", "train")
 """The stages of each fold: no test set is scored."""
@@ -151,6 +152,21 @@ def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
         f"{num_folds} folds are too many for {corpora}: {num_folds - len(used)} of them, such as fold {empty}, "
         "would be empty; give fewer folds"
     )
+
+
+def bleu_tokenizers_problem(recipe: Recipe, num_folds: int) -> str | None:
+    """Why the BLEU of a recipe's folds would have no mean: "auto" finds several tokenizers for them."""
+    data = recipe.data
+    train = resolve_splits(data.model_copy(update={"fold": None})).train
+    directions = {corpus.languages for corpus in train}  # each has a tokenizer of its own
+    if recipe.evaluation.bleu_tokenize != "auto" or len(directions) > 1 or not all(each.has_source for each in train):
+        return None
+    targets: dict[int, list[str]] = {}
+    for corpus in train:
+        for source, target in read_pairs(corpus, online=data.online):
+            targets.setdefault(fold_of(source, num_folds, data.split_seed), []).append(target)
+    names = {f"fold {number}": f"tok:{choose_tokenizer([texts]).name}" for number, texts in sorted(targets.items())}
+    return no_mean_reason("bleu", names)
 
 
 def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> CrossValidation:

@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from tfm.data.dataset.store import load_dataset
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.comparison.signatures import comparable_parts
@@ -82,7 +83,7 @@ def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: R
             )
             for metric, each in figures.items()
         ]
-        title = f"{name}, {evaluations[0].name}: mean ± standard deviation of {len(contents)} seeds"
+        title = f"{name}, {evaluations[0].name}: mean ± standard deviation of {format_count(len(contents), 'seed')}"
         reporter.table(title, ["metric", "score", *contents], rows)
     return {"name": name, "tests": found, "runs": dict(contents)}
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import as_html, frame_page, inline_svg, text_as_html
 from tfm.pipeline.reports.evaluation_tables import tables_of
@@ -123,9 +124,10 @@ def _scores_table(evaluation: Evaluation, looks: str) -> str:
         f"<td><code>{as_html(signature)}</code></td></tr>"
         for name, score, signature in score_rows(evaluation)
     )
+    num_segments = format_count(evaluation.num_segments, "segment")
     return (
         f"<h2>Scores on {as_html(evaluation.name)}</h2>\n"
-        f'<p class="note">{evaluation.num_segments:,} segments; ↓ lower is better{looks and "; "}{as_html(looks)}</p>\n'
+        f'<p class="note">{num_segments}; ↓ lower is better{looks and "; "}{as_html(looks)}</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfm.data.errors import format_count
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
@@ -194,7 +195,7 @@ def _training_metrics(training: Path | None) -> list[dict[str, object]]:
 
 def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     for evaluation in evaluations:
-        title = f"{evaluation.name}: {evaluation.num_segments:,} segments"
+        title = f"{evaluation.name}: {format_count(evaluation.num_segments, 'segment')}"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
         for named, columns, rows in tables_of(evaluation, MAX_TERMINAL_COLUMNS):
             reporter.table(f"{evaluation.name}: {named}", columns, rows)

@@ -4,31 +4,34 @@ A figure's signature says with which others it is comparable: for a loss the dat
 the machine.
 """
 
-import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.reports.model_figures import (
+    SHORT,
+    describe_machine,
+    format_parts,
+    get_number,
+    get_table,
+    model_figures,
+    recipe_settings,
+)
 from tfm.pipeline.reports.training_curves import curve_points, read_metrics
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.tasks.abilities import ABILITIES, DEFAULT_TASK
+from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 
 VALID = "valid"  # no test set may have this name
-SHORT = 12  # digits of a fingerprint
-SPEED_FIELDS = ("device", "threads", "parallel", "world_size")
-"""Settings of a training that name the machine and precision by which it was computed."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +100,9 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed_settings(model)
-    config = {**model.config, "seed": model.seed, "settings": _recipe_settings(model), "init_from": None}
+    config = {**model.config, "seed": model.seed, "settings": recipe_settings(model), "init_from": None}
     config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
-    figures, curve = _model_figures(model), None
+    figures, curve = model_figures(model), None
     if run is not None:
         scores, translations = _find_scores(run, model, kept_beside(test), notes)
         notes += [f"has scores by the command: {each}" for each in commands_of(scores.config if scores else {})]
@@ -123,91 +126,6 @@ def name_of(folder: Path) -> str:
     """The name of a run, by its folder or that of its model."""
     whole = Path(os.path.abspath(folder))  # a link's target would be a version of it
     return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
-
-
-def _get_number(content: Mapping[str, Any], name: str) -> float | None:
-    """A figure of a manifest, where there is one; infinity is a text there."""
-    value = content.get(name)
-    if isinstance(value, str):
-        return math.inf if value == "inf" else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return value if abs(value) <= sys.float_info.max else None
-
-
-def _get_table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = content.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _recipe_settings(model: Manifest) -> dict[str, object]:
-    """Settings that the machine decided in training: device, precision, threads, ..."""
-    return {name: value for name, value in _get_table(model.figures, "settings").items() if name != "torch"}
-
-
-def _model_figures(model: Manifest) -> dict[str, Score]:
-    """The figures in the manifest of a model."""
-    config, validation = _get_table(model.config, "model"), _get_table(model.figures, "validation")
-    on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
-    on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
-    on |= _prediction_settings(config)
-    bleu = f"{validation.get('bleu_signature')}|{_format_parts(on)}"
-    found = {
-        "parameters": (_get_number(model.figures, "parameters"), ""),
-        "updates": (_get_number(model.figures, "updates"), ""),
-        "seconds": (_get_number(model.figures, "training_seconds"), _describe_machine(model)),
-        **{
-            f"valid.{name}": (_get_number(validation, name), _format_parts(on))
-            for name in ("loss", "perplexity", "accuracy")
-        },
-        "valid.bleu": (_get_number(validation, "bleu"), bleu),
-    }
-    known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
-    others = further_scores(validation).items()
-    return known | {
-        f"valid.{name}": Score(each.score, f"{each.signature}|{_format_parts(on)}") for name, each in others
-    }
-
-
-def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
-    """The scores beside BLEU among the figures of validation in a manifest."""
-    found = {}
-    for name, entry in _get_table(validation, "scores").items():
-        score = _get_number(entry, "score") if isinstance(entry, Mapping) else None
-        if score is not None:
-            found[name] = Score(score, str(entry.get("signature")))
-    return found
-
-
-def _prediction_settings(config: Mapping[str, Any]) -> dict[str, str]:
-    """The predictions of validation: the hidden share of span corruption; the window of word vectors.
-
-    Texts of word vectors are read whole, as nothing is left out of them.
-    """
-    abilities = ABILITIES.get(str(config.get("task")))
-    if abilities is not None and abilities.hides_spans:
-        spans = _get_table(config, "span_corruption")
-        return {"hidden": f"{spans.get('share')}-in-spans-of-{spans.get('mean_length')}"}
-    if abilities is None or not abilities.within_window:
-        return {}
-    words = _get_table(config, "word_vectors")
-    window = f"1-to-{words.get('window')}" if words.get("shrink") else str(words.get("window"))
-    return {
-        "architecture": str(config.get("architecture")),
-        "window": window,
-        "noise-words": str(words.get("negatives") or "none"),
-    }
-
-
-def _format_parts(parts: Mapping[str, object]) -> str:
-    return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
-
-
-def _describe_machine(model: Manifest) -> str:
-    """The machine on which a model was trained, as far as speed goes."""
-    hardware, versions = (_get_table(model.made, name) for name in ("hardware", "versions"))
-    settings = {name: value for name, value in _recipe_settings(model).items() if name in SPEED_FIELDS}
-    return _format_parts({**hardware, **settings, "torch": versions.get("torch")})
 
 
 def kept_beside(test: str | None) -> str:
@@ -245,7 +163,7 @@ def _test_scores(
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
             return {}
         one = found[next(iter(found)) if test is None else test]
-        about = _format_parts(_text_fingerprints(one.name, scores, translations))
+        about = format_parts(_text_fingerprints(one.name, scores, translations))
         return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in one.scores.items()}
 
 
@@ -258,7 +176,7 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
             kinds[f"reference_{number}"], number = entry, number + 1
         return {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
     if "dataset" in scores.inputs:
-        below = _get_table(scores.inputs["dataset"].lineage, "inputs")
+        below = get_table(scores.inputs["dataset"].lineage, "inputs")
         parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]
         return {"texts": " + ".join(parts)}
     given = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
@@ -293,7 +211,7 @@ def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) 
     if not steps or steps[-1] != model.figures.get("updates"):
         return False
     validated = dict(zip(steps, losses, strict=True))
-    published, loss = model.figures.get("steps"), _get_number(_get_table(model.figures, "validation"), "loss")
+    published, loss = model.figures.get("steps"), get_number(get_table(model.figures, "validation"), "loss")
     if isinstance(published, list) and len(published) == 1 and loss is not None:
         return bool(validated.get(published[0]) == loss)
     return _seconds_agree(lines, model)
@@ -304,7 +222,7 @@ def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bo
     and nothing but updates comes in between."""
     steps, clock = curve_points(lines, "train", "seconds")
     validated, taken = curve_points(lines, "valid", "seconds")
-    total = _get_number(model.figures, "training_seconds")
+    total = get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
     least = clock[-1] + sum(each for at, each in zip(validated, taken, strict=True) if at >= steps[-1])
@@ -315,7 +233,7 @@ def _training_clock(metrics: Sequence[Mapping[str, object]], model: Manifest) ->
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
     steps, seconds = curve_points(metrics, "train", "seconds")
     validated, taken = curve_points(metrics, "valid", "seconds")
-    updates, total = (_get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
+    updates, total = (get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
     end = int(updates)
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
         steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
@@ -337,7 +255,7 @@ def _training_speed(metrics: Sequence[Mapping[str, object]], model: Manifest) ->
     rate = sum(tokens for tokens, _ in counted) / sum(span for _, span in counted)
     return {
         "tokens_per_second": Score(
-            rate, f"task:{_get_table(model.config, 'model').get('task')}|{_describe_machine(model)}"
+            rate, f"task:{get_table(model.config, 'model').get('task')}|{describe_machine(model)}"
         )
     }
 

@@ -1,14 +1,16 @@
 """Statistics of tokenizers on text that they did not learn from, of each side and each language: figures and tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeAlias
 
-from tfm.data.lines import normalize_whitespace
+from tfm.data.lines import chunk_rows, normalize_whitespace
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 NUM_LONGEST = 20
 
@@ -130,3 +132,39 @@ def show_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -
     rows = [(", ".join(languages), f"{pieces:,}") for languages, pieces in clusters.items()]
     reporter.table("clusters of languages", ["languages", "pieces"], rows)
     return {"clusters": [{"languages": [*each], "pieces": pieces} for each, pieces in clusters.items()]}
+
+
+TEXTS_PER_BATCH = 1000
+Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
+Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the language of each column, if it is said
+Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer | GrowthTrainer
+
+
+def show_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
+    """Show the further figures of trainers, and return them as the manifest has them: languages that learned together,
+    new pieces.
+    """
+    figures: dict[str, Any] = {}
+    for trainer in trainers.values():
+        if isinstance(trainer, ClustersTrainer):
+            figures |= show_clusters(trainer.clusters, reporter)
+        if isinstance(trainer, GrowthTrainer):
+            figures["new_pieces"] = trainer.num_new
+            of = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""
+            reporter.line(f"tokenizer: {trainer.num_new:,} pieces {of}beside its {trainer.old.vocab_size:,}")
+    return figures
+
+
+def measure_tokenizers(
+    tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
+) -> dict[str, SideMeasure]:
+    """Measure each side's tokenizer on its texts."""
+    measures = {side: SideMeasure() for side in tokenizers}
+    with reporter.bar("measuring on held-out text", None, "lines") as bar:
+        for rows, languages in corpora:
+            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
+                for column, texts in enumerate(zip(*batch, strict=True)):
+                    side = list(tokenizers)[column % len(tokenizers)]
+                    measures[side].add(texts, tokenizers[side], languages[column])
+                bar.advance(len(batch))
+    return measures

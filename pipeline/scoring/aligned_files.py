@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
-from tfm.pipeline.inference.translation import reference_file
+from tfm.pipeline.inference.translation_records import reference_file
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
@@ -22,7 +22,7 @@ def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
             raise DataError("is empty: there is nothing to score", file=file)
         if len(lines[name]) != len(lines[last]):
             raise DataError(
-                f"has {len(lines[name])} lines, but {files[last]} has {len(lines[last])}: "
+                f"has {format_count(len(lines[name]), 'line')}, but {files[last]} has {len(lines[last])}: "
                 "line n of one must belong to line n of the other",
                 file=file,
             )

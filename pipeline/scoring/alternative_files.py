@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tfm.data.errors import DataError, format_names
+from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.lines import open_lines
 from tfm.data.synthetic import registry
 
@@ -117,7 +117,7 @@ def _read_items(file: Path, kind: Kind) -> Iterator[Item]:
 def _parse_question(row: Row) -> tuple[str, tuple[str, ...], int]:
     context, choices = _get_text(row, "context"), _get_texts(row, "choices")
     if len(choices) < 2:
-        raise _InvalidItemError(f'"choices" has {len(choices)} texts: give two or more')
+        raise _InvalidItemError(f'"choices" has {format_count(len(choices), "text")}: give two or more')
     answer = _get_value(row, "answer")
     if isinstance(answer, bool) or not isinstance(answer, int) or not 0 <= answer < len(choices):
         raise _InvalidItemError(

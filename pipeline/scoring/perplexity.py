@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfm.data.dataset.directions import Direction
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.decoding.teacher_forcing import forced_log_probs_by_steps, target_log_probs
 from tfm.pipeline.model_io.ensemble import Ensemble
@@ -213,4 +213,7 @@ def _warn_of_lengths(num_empty: int, num_long: int, limit: int, reporter: Report
     if num_empty:
         reporter.warn(f"{num_empty} empty references are omitted from the perplexity")
     if num_long:
-        reporter.warn(f"{num_long} references of more than {limit} pieces are omitted from the perplexity")
+        verb = "is" if num_long == 1 else "are"
+        reporter.warn(
+            f"{format_count(num_long, 'reference')} of more than {limit} pieces {verb} omitted from the perplexity"
+        )

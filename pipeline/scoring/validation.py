@@ -17,7 +17,7 @@ from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.inference.translation import one_line
+from tfm.pipeline.inference.translation_records import one_line
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer, tokenizer_of

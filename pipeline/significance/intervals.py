@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tfm.data.errors import format_count
 from tfm.pipeline.scoring.alternative_scores import share_interval
 from tfm.pipeline.significance.resampling import percentile_interval
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
@@ -18,12 +19,12 @@ MIN_SEGMENTS, MIN_APART = 100, 20
 they hold the true figure in fewer than 93 of 100 cases where few segments make most of it."""
 MIN_OF_LABEL = 20
 """Fewest segments with the rarest label of which macro F1 has an interval: a rare label is in some draws not at all."""
-RARE_LABEL = "its rarest label is in {} segments, and it needs {}"
+RARE_LABEL = "its rarest label is in {}, and it needs {}"
 ONE_SEGMENT = "one segment alone: there is nothing to resample"
-TOO_FEW_SEGMENTS_REASON = "{} segments, and it needs {}"
+TOO_FEW_SEGMENTS_REASON = "{}, and it needs {}"
 ALL_ALIKE = "every draw of the segments gives the same"
 INFINITE = "some draws of the segments are infinite"
-TOO_FEW_DIFFERENCES = "the systems differ in {} segments, and it needs {}"
+TOO_FEW_DIFFERENCES = "the systems differ in {}, and it needs {}"
 ROUNDING = 1e-12  # of the scores: what varies by less does not vary
 Interval: TypeAlias = tuple[str | None, float | None, float | None]
 """The reason why there is no interval, or None; its ends, or None."""
@@ -36,11 +37,11 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
     if system.is_share:
         right, count = (int(each) for each in system.rows.sum(0))
         if count < MIN_SHARED:
-            return TOO_FEW_SEGMENTS_REASON.format(count, MIN_SHARED), None, None
+            return TOO_FEW_SEGMENTS_REASON.format(format_count(count, "segment"), MIN_SHARED), None, None
         low, high = share_interval(right, count)
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_OF_LABEL:
-        return RARE_LABEL.format(system.rarest, MIN_OF_LABEL), None, None
+        return RARE_LABEL.format(format_count(system.rarest, "segment"), MIN_OF_LABEL), None, None
     return _percentile_interval(len(system), drawn)
 
 
@@ -58,7 +59,7 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
     if baseline.is_share and system.is_share and (baseline.rows[:, 1] == system.rows[:, 1]).all():
         return _interval_of_shares(baseline, system)
     if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_APART:
-        return TOO_FEW_DIFFERENCES.format(int(apart.sum()), MIN_APART), None, None
+        return TOO_FEW_DIFFERENCES.format(format_count(int(apart.sum()), "segment"), MIN_APART), None, None
     return _percentile_interval(len(system), drawn)
 
 
@@ -66,14 +67,14 @@ def _interval_of_shares(baseline: SegmentStatistics, system: SegmentStatistics) 
     counted = system.rows[:, 1] > 0
     one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
     if len(one) < MIN_SHARED:
-        return TOO_FEW_SEGMENTS_REASON.format(len(one), MIN_SHARED), None, None
+        return TOO_FEW_SEGMENTS_REASON.format(format_count(len(one), "segment"), MIN_SHARED), None, None
     low, high = newcombe(*(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other)))
     return None, 100 * low, 100 * high
 
 
 def _percentile_interval(num_segments: int, drawn: Array) -> Interval:
     if num_segments < MIN_SEGMENTS:
-        return TOO_FEW_SEGMENTS_REASON.format(num_segments, MIN_SEGMENTS), None, None
+        return TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), MIN_SEGMENTS), None, None
     if not np.isfinite(drawn).all():
         return INFINITE, None, None
     if np.ptp(drawn) <= ROUNDING * np.abs(drawn).max():

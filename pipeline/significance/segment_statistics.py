@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.cider import (
     cider_d_of_segments,
@@ -83,7 +83,10 @@ def segment_statistics(
     """
     for lines in (*references, *systems):
         if not lines or len(lines) != len(references[0]):
-            raise DataError(f"{len(lines)} lines beside a reference of {len(references[0])}: give one for each segment")
+            raise DataError(
+                f"{format_count(len(lines), 'line')} beside a reference of {len(references[0])}: "
+                "give one for each segment"
+            )
     if metric in SACREBLEU:
         return [_sacrebleu_statistics(metric, hypotheses, references, config) for hypotheses in systems]
     if metric == "macro_f1":

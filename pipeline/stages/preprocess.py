@@ -22,8 +22,9 @@ from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.empty_texts import EmptyTexts
 from tfm.data.dataset.examples import Chunk, PairFilter, encode_rows
 from tfm.data.dataset.image_examples import encode_images
+from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split_files import write_files
-from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split, write_metadata
+from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split
 from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
 from tfm.data.dataset.unwritable import Unwritable
 from tfm.data.errors import DataError

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
@@ -19,9 +18,18 @@ from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publis
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.tokenizer_report import SideMeasure, figures_of, show_clusters, show_measures
+from tfm.pipeline.reports.tokenizer_report import (
+    TEXTS_PER_BATCH,
+    SideMeasure,
+    Texts,
+    Trainer,
+    figures_of,
+    measure_tokenizers,
+    show_measures,
+    show_trainers,
+)
 from tfm.pipeline.runtime.progress import Reporter, showing_time
-from tfm.tokenizer.config import FOREIGN_KEYS, GROWTH_KEYS, LEARNING_KEYS, SOURCE_KEYS, TARGET_KEYS, TokenizerConfig
+from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIALS
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
@@ -29,12 +37,7 @@ from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100
-TEXTS_PER_BATCH = 1000
 TOKENIZER_MAKERS = ("tokenize", "train")
-
-Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
-Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the language of each column, if it is said
-Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer | GrowthTrainer
 
 
 def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
@@ -50,7 +53,7 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     """
     splits = resolve_splits(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
-    if not _learns_nothing(config):
+    if not config.learns_nothing:
         used = {"train": splits.train, **used}
     inputs = corpus_inputs(used, online=data.online)
     if config.source_from is not None:
@@ -60,9 +63,9 @@ def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     settings: dict[str, JSON] = {
         name: [_corpus_settings(corpus) for corpus in corpora] for name, corpora in used.items()
     }
-    if _learns_nothing(config) and data.target_languages:  # of a corpus that is not read, its languages get tokens
+    if config.learns_nothing and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
-    described = config.model_dump(mode="json", exclude=_described_without(config))
+    described = config.model_dump(mode="json", exclude=config.keys_without_effect)
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
 
 
@@ -109,8 +112,8 @@ def tokenize(
         if data.target_languages and not tokenizers[side].names_texts:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
-        draft.figures.update(_report_trainers(trainers, reporter))
-        measures = _measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
+        draft.figures.update(show_trainers(trainers, reporter))
+        measures = measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
         _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
@@ -139,7 +142,7 @@ def tokenize_files(
     inputs = {str(file): _file_input(file) for file in files}
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
-    described = config.model_dump(mode="json", exclude=_described_without(config))
+    described = config.model_dump(mode="json", exclude=config.keys_without_effect)
     stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
         return
@@ -150,14 +153,14 @@ def tokenize_files(
             {} if taken else _make_trainers(config, _trained_sides(config)),
         )
         tokenizers = taken or _learn_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
-        draft.figures.update(_report_trainers(trainers, reporter))
+        draft.figures.update(show_trainers(trainers, reporter))
         where = f"every {HELD_OUT_EVERY}th line"
-        measures = _measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
+        measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
         if taken:
             where = "all lines"
         elif not measures["shared"].all.num_words:
             where = f"the training text, as less than {HELD_OUT_EVERY} lines leave none to hold out"
-            measures = _measure_tokenizers(tokenizers, _text_lines(files, held_out=False), reporter)
+            measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=False), reporter)
         _write_tokenizers(draft, tokenizers, measures, where, reporter)
     reporter.line(f"tokenizer: {out}")
 
@@ -217,29 +220,6 @@ def _leave_room_for_languages(config: TokenizerConfig, num_languages: int) -> To
     return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, least)})
 
 
-def _learns_nothing(config: TokenizerConfig) -> bool:
-    """Return whether nothing is learned."""
-    return config.file is not None and config.shared and config.grow is None
-
-
-def _described_without(config: TokenizerConfig) -> set[str]:
-    """Return the keys of the config that are left out of the plan: paths, settings of learning where a tokenizer is
-    taken, and defaults without effect.
-    """
-    without = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if _learns_nothing(config) else ())}
-    if config.grow is None:
-        without |= {"grow"}
-    elif config.shared:
-        without |= {*LEARNING_KEYS} - {*GROWTH_KEYS}
-    without |= {"criterion"} if config.criterion == "frequency" else set()
-    without |= {"min_score"} if config.criterion != "ratio" else set()
-    without |= {"min_gain"} if config.criterion != "likelihood" else set()
-    without |= set() if config.sentinels else {"sentinels"}
-    without |= {name for name in (*SOURCE_KEYS, *TARGET_KEYS) if getattr(config, name) is None}
-    without |= {name for name in FOREIGN_KEYS if getattr(config, name) is None}
-    return without | ({"clusters"} if config.clusters is None else set())
-
-
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
     """The tokenizers that are there already, by side; says what they are."""
     if config.grow is not None:
@@ -278,36 +258,6 @@ def _make_trainer(
     if side == "target" and config.names is not None:
         return NamesTrainer(config.names)
     return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))
-
-
-def _report_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
-    """Show the further figures of trainers, and return them as the manifest has them: languages that learned together,
-    new pieces.
-    """
-    figures: dict[str, Any] = {}
-    for trainer in trainers.values():
-        if isinstance(trainer, ClustersTrainer):
-            figures |= show_clusters(trainer.clusters, reporter)
-        if isinstance(trainer, GrowthTrainer):
-            figures["new_pieces"] = trainer.num_new
-            of = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""
-            reporter.line(f"tokenizer: {trainer.num_new:,} pieces {of}beside its {trainer.old.vocab_size:,}")
-    return figures
-
-
-def _measure_tokenizers(
-    tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
-) -> dict[str, SideMeasure]:
-    """Measure each side's tokenizer on its texts."""
-    measures = {side: SideMeasure() for side in tokenizers}
-    with reporter.bar("measuring on held-out text", None, "lines") as bar:
-        for rows, languages in corpora:
-            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
-                for column, texts in enumerate(zip(*batch, strict=True)):
-                    side = list(tokenizers)[column % len(tokenizers)]
-                    measures[side].add(texts, tokenizers[side], languages[column])
-                bar.advance(len(batch))
-    return measures
 
 
 def _write_tokenizers(

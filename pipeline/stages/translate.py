@@ -1,12 +1,9 @@
 """The translate stage: lines of text to translations by a trained model, streamed, in order."""
 
-import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import islice, tee
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +14,12 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import spell_controls
 from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
-from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, open_artifact, publish, read_artifact
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decoded_images
-from tfm.pipeline.inference.translation import (
-    IMAGES,
-    SENTENCES,
-    Translation,
-    as_json,
-    one_line,
-    reference_file,
-    translate_images,
-    translate_lines,
-)
+from tfm.pipeline.inference.translation import translate_images, translate_lines
+from tfm.pipeline.inference.translation_records import IMAGES, Translation, one_line, reference_file, write_translations
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import splits_scored
 
@@ -102,8 +91,7 @@ def plan_file(
 
 
 def _make_plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
-    decoding = config.model_dump(mode="json")
-    return Plan(stage="translate", folder=out, config={"decoding": decoding}, inputs=inputs, seed=seed)
+    return Plan("translate", out, {"decoding": config.model_dump(mode="json")}, inputs, seed)
 
 
 def translate_tests(
@@ -151,11 +139,11 @@ def translate_tests(
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 if split.images is not None:
                     shown = partial(_translate_images, loaded, split.images, config, bar.advance)
-                    _write_translations(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
+                    write_translations(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
                 directed = partial(_translate_directions, found, loaded, data.directions.get(name, ()))
-                _write_translations(draft, name, f"{name}.source", sources, directed, reporter)
+                write_translations(draft, name, f"{name}.source", sources, directed, reporter)
 
 
 def _translate_images(
@@ -234,7 +222,7 @@ def translate_file(
                 forced=words,
                 on_done=bar.advance,
             )
-            _write_translations(draft, "hypotheses", "source", open_lines(source), found, reporter)
+            write_translations(draft, "hypotheses", "source", open_lines(source), found, reporter)
 
 
 def plan_image_files(
@@ -309,34 +297,4 @@ def translate_image_files(
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
             names = (spell_controls(str(file), keep="") for file in files)
-            _write_translations(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)
-
-
-def _write_translations(
-    draft: Draft,
-    name: str,
-    source_name: str,
-    sources: Iterable[str],
-    translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
-    reporter: Reporter,
-    *,
-    what: str = SENTENCES,
-) -> None:
-    """Write the translations of one text into a draft, and their costs into its figures."""
-    began = time.monotonic()
-    num_lines = num_tokens = 0
-    sources, asked = tee(sources)
-    with ExitStack() as stack:
-        text, records, copy = (
-            stack.enter_context(open(draft.folder / file, "w", encoding="utf-8", newline="\n"))
-            for file in (f"{name}.txt", f"{name}.jsonl", f"{source_name}.txt")
-        )
-        for source, translations in zip(sources, translate(asked), strict=True):
-            text.write(translations[0].text + "\n")
-            records.write(json.dumps(as_json(source, translations), ensure_ascii=False) + "\n")
-            copy.write(one_line(source) + "\n")
-            num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
-    seconds = time.monotonic() - began
-    rate = num_tokens / seconds
-    draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
-    reporter.line(f"{name}: {num_lines:,} {what} in {seconds:.1f} s, {rate:,.0f} tokens a second")
+            write_translations(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.training_config import Metric
 
@@ -113,3 +114,16 @@ def is_exhausted(history: Sequence[Validation], metric: Metric, patience: int | 
         patience: number of validations; None: never exhausted.
     """
     return patience is not None and since_best(history, metric) >= patience
+
+
+class Validator(Protocol):
+    """Interface of validation, as the loop needs it."""
+
+    def figures(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]:
+        """Return the figures of a validation by name.
+
+        Args:
+            model: the network.
+            world: the processes among which the work is divided.
+            check_interrupt: called now and then; raises where the training is to stop.
+        """

@@ -4,19 +4,20 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.pipeline.runtime.stop_signal import Stop
 from tfm.pipeline.tasks.task import Rows
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, recovery_hint
 from tfm.pipeline.training.checkpoints.train_state import RunningSums, TrainState
-from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first, is_exhausted
+from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, Validator, best_first
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_or_skip
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
+from tfm.pipeline.training.timetable import Timetable
 from tfm.pipeline.training.update import Gradients, PendingUpdate, Update
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -26,27 +27,14 @@ ASYNC_DEVICES = ("cuda",)
 SECONDS_BETWEEN_NOTES = 0.5
 
 
-class Validator(Protocol):
-    """Interface of validation, as the loop needs it."""
-
-    def figures(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]:
-        """Return the figures of a validation by name.
-
-        Args:
-            model: the network.
-            world: the processes among which the work is divided.
-            check_interrupt: called now and then; raises where the training is to stop.
-        """
-
-
 @dataclass
 class Trainer:
     """Trainer that takes a model on from its state.
 
     batches(epoch): the batches of an epoch, as arrays of row numbers; a pure function. total_steps: at most. width: D,
-    for the schedule that scales by it. redraw: called after each validation, for the curves. watch: called after each
-    update. heard: called with each validation once it is written down, in the process that writes; an exception that
-    it raises ends the training.
+    for the schedule that scales by it. redraw: called after each validation, for the curves. on_update: called after
+    each update. on_validation: called with each validation once it is written down, in the process that writes; an
+    exception that it raises ends the training.
     """
 
     config: TrainingConfig
@@ -68,6 +56,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
         self._noted = -math.inf
+        self._timetable = Timetable(self.config, self.state)
         self._pending: PendingUpdate | None = None
         self._clock = 0.0
         self._all_stop = False
@@ -79,58 +68,21 @@ class Trainer:
         self.drop_previous_final_checkpoint()
         with self.reporter.bar("training", self.total_steps, "steps", done=self.state.progress.step) as bar:
             while True:
-                if self.should_validate():
+                if self._timetable.should_validate():
                     self.register_checkpoint()
                     self.validate()
-                if self.is_finished():
+                if self._timetable.is_finished():
                     return
                 self.update(bar)
                 self.on_update()
-                if self.should_save():
+                if self._timetable.should_save():
                     self.save()
                 if self.should_stop():
                     self.save_and_stop()
 
-    # What is due
-
-    def is_over(self) -> bool:
-        """Return whether all steps or epochs are done."""
-        progress, config = self.state.progress, self.config
-        return (config.max_steps is not None and progress.step >= config.max_steps) or (
-            config.max_epochs is not None and progress.epoch >= config.max_epochs
-        )
-
-    def is_finished(self) -> bool:
-        """Return whether all is done, or nothing becomes better any more."""
-        stopping = self.config.early_stopping
-        return self.is_over() or is_exhausted(self.state.progress.validations, stopping.metric, stopping.patience)
-
-    def should_validate(self) -> bool:
-        """Return whether the clock says so (or this is the end), and it has not been done."""
-        progress = self.state.progress
-        return progress.step not in (0, progress.validated) and (self.is_validation_step() or self.is_over())
-
-    def is_validation_step(self) -> bool:
-        """Return whether the clock has a validation after this update, wherever the training ends."""
-        progress, config = self.state.progress, self.config.validation
-        if config.every_steps is not None:
-            return progress.step % config.every_steps == 0
-        return progress.batch == 0 and progress.epoch % (config.every_epochs or 1) == 0
-
-    def should_save(self) -> bool:
-        """Return whether to save: before every validation, and as often as asked for besides."""
-        return self.should_validate() or self.is_checkpoint_step()
-
-    def is_checkpoint_step(self) -> bool:
-        """Return whether the clock has a checkpoint after this update, wherever the training ends."""
-        every = self.config.save_every
-        return self.is_validation_step() or (every is not None and self.state.progress.step % every == 0)
-
     def should_stop(self) -> bool:
         """Return whether to stop now: all processes at once, or the only one at its own wish."""
         return self._all_stop or (self.world.size == 1 and bool(self.stop))
-
-    # What is done
 
     def update(self, bar: Bar) -> None:
         """Update the weights once from the next batches.
@@ -210,23 +162,12 @@ class Trainer:
         """
         progress = self.state.progress
         if not self.gradients.can_skip:
-            raise DataError(f"loss is not finite at {begun.in_words()}; {self.recovery_hint()}")
+            raise DataError(f"loss is not finite at {begun.in_words()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE:
             found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
-            raise DataError(f"{found}; {self.recovery_hint()}")
+            raise DataError(f"{found}; {recovery_hint(self.checkpoints)}")
         self.reporter.warn(f"loss or gradient is not finite at {begun.in_words()}: update skipped")
-
-    def recovery_hint(self) -> str:
-        """Advice for a training that cannot continue."""
-        saved = max(self.checkpoints.steps(), default=None)
-        remedy = "To start over, lower training.schedule.peak or raise training.schedule.warmup_steps"
-        if saved is None:
-            return f"there is no checkpoint yet.\n{remedy}"
-        return (
-            f"the checkpoint of step {saved} is intact.\n{remedy}; or publish what there is (training.max_steps = "
-            f"{saved}) and start another training from it (--init-from)"
-        )
 
     def log_update(self, update: Update, begun: PendingUpdate, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due.
@@ -275,7 +216,7 @@ class Trainer:
     def register_checkpoint(self) -> None:
         """Count the checkpoint of this update among the last ones, also that of a training which stopped here and is to
         end here; one of the end alone takes no other's place."""
-        progress, most = self.state.progress, self.config.keep.last + (not self.is_checkpoint_step())
+        progress, most = self.state.progress, self.config.keep.last + (not self._timetable.is_checkpoint_step())
         if progress.step not in progress.saved:
             progress.saved = [*progress.saved, progress.step][-most:]
 
@@ -284,7 +225,9 @@ class Trainer:
         to be as if this end had been set from the beginning.
         """
         progress = self.state.progress
-        if progress.saved[-1:] == [progress.step] and not (self.is_checkpoint_step() or self.is_over()):
+        if progress.saved[-1:] == [progress.step] and not (
+            self._timetable.is_checkpoint_step() or self._timetable.is_over()
+        ):
             progress.saved.pop()
 
     def write_checkpoint(self) -> None:
@@ -302,7 +245,9 @@ class Trainer:
         A validation at the end alone displaces none of the best checkpoints, which a later end may need.
         """
         progress, metric = self.state.progress, self.config.early_stopping.metric
-        on_clock = [each for each in progress.validations if each.step != progress.step or self.is_validation_step()]
+        on_clock = [
+            each for each in progress.validations if each.step != progress.step or self._timetable.is_validation_step()
+        ]
         best = [
             each
             for some in (progress.validations, on_clock)
@@ -328,7 +273,7 @@ class Trainer:
         if self.world.is_main_process:
             self.prune()
             self.redraw()
-            self.on_validation(found, self.is_finished())
+            self.on_validation(found, self._timetable.is_finished())
 
     def check_interrupt(self) -> None:
         """Break off a validation; several processes must agree on it, which they do at the next update."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from tfm.data.errors import format_count
 from tfm.pipeline.training_config import BatchGrowthConfig, ScheduleConfig
 
 PARAMETERS_PER_TOKEN = 1000
@@ -30,8 +31,9 @@ def recipe_warnings(
     warmup, decay, tenth = schedule.warmup_steps, schedule.decay_steps, max(total_steps // 10, 1)
     if warmup > total_steps:
         yield (
-            f"training.schedule.warmup_steps = {warmup:,}, and there are at most {total_steps:,} updates: the learning "
-            f"rate only reaches {total_steps / warmup:.1%} of its peak; set it to {tenth:,}, or train longer"
+            f"training.schedule.warmup_steps = {warmup:,}, and there are at most "
+            f"{format_count(total_steps, 'update')}: the learning rate only reaches {total_steps / warmup:.1%} of its "
+            f"peak; set it to {tenth:,}, or train longer"
         )
     elif schedule.name == "warmup_stable_decay" and warmup + decay > total_steps:
         yield (

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from tfm.data.errors import format_count
 from tfm.pipeline.page_frame import as_html, frame_page
 from tfm.pipeline.tuning import plots
 from tfm.pipeline.tuning.config import SearchConfig
@@ -78,10 +79,10 @@ def _counts_sentence(results: Results, seeds: str) -> str:
     counts = "".join(f", {number} {kind}" for kind, number in sorted(trained.items()))
     ends = f"trained with {seeds}, {finished} finished{counts}"
     if not untrained:
-        return f"Of {len(results.trials)} trials, {ends}"
+        return f"Of {format_count(len(results.trials), 'trial')}, {ends}"
     others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
     rest = len(results.trials) - untrained.total()
-    return f"Of {len(results.trials)} trials, {others}; of the {rest} others, {ends}"
+    return f"Of {format_count(len(results.trials), 'trial')}, {others}; of the {rest} others, {ends}"
 
 
 def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from tfm.data.config import DataConfig
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.cross_validation import empty_fold_problem
+from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
 from tfm.pipeline.recipes.error_messages import field_at, model_of, recipe_error
 from tfm.pipeline.recipes.final_evaluation import check_unused, score_tests_once
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -127,7 +127,7 @@ def open_search(
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: remove one")
     _refuse_run(root / config.name)
     if create and config.folds is not None:
-        _check_folds(recipe.data, config.folds)
+        _check_folds(recipe, config)
     about = {
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
@@ -145,7 +145,9 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
     field = field_at(Recipe, tuple(each for each in parts if not each.isdecimal()))  # an item of a list: a number
     if field is None:
         raise RecipeError(f"{place} is not a key of recipes")
-    if not parts[-1].isdecimal():
+    if parts[-1].isdecimal():
+        _check_item(parameter, field, place)
+    else:
         _check_values(parameter, field, f"{file}: search.space")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
@@ -161,13 +163,27 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
 
 
-def _check_folds(data: DataConfig, num_folds: int) -> None:
-    """Raise DataError where a fold would be empty; texts that cannot be read are left to the stage that reads them."""
+def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
+    """Raise DataError where a fold would be empty, or BLEU without a mean over folds; texts that cannot be read are
+    left to the stage that reads them.
+    """
     problem = None
+    assert config.folds is not None
     with suppress(DataError, OSError):
-        problem = empty_fold_problem(data, num_folds)
+        problem = empty_fold_problem(recipe.data, config.folds)
+        if problem is None and config.metric == "bleu":
+            problem = bleu_tokenizers_problem(recipe, config.folds)
     if problem is not None:
         raise DataError(problem)
+
+
+def _check_item(parameter: Parameter, field: FieldInfo, place: str) -> None:
+    """Raise RecipeError if a key that ends in a number names no item of a list, or one that is a table."""
+    if not any(get_origin(each) is tuple for each in (field.annotation, *get_args(field.annotation))):
+        raise RecipeError(f"{place} is not a key of recipes: no list has an item there")
+    if (table := model_of(field.annotation)) is not None:
+        remedy = f'vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
+        raise RecipeError(f"{place} must be a table of keys; {remedy}")
 
 
 def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
@@ -271,7 +287,9 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
-    reason = f"{search.config.metric} {best.value:.4g} of validation, the best of {len(found.ranked)} trials"
+    reason = (
+        f"{search.config.metric} {best.value:.4g} of validation, the best of {format_count(len(found.ranked), 'trial')}"
+    )
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")

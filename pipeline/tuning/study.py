@@ -18,7 +18,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from tfm.data.errors import format_names
+from tfm.data.errors import format_count, format_names
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
@@ -94,11 +94,11 @@ class Trials:
         seconds, updates = sum(each.seconds for each in attributes), sum(each.updates for each in attributes)
         if config.trials is not None and len(begun) >= config.trials:
             lowered = "" if len(begun) == config.trials else f" (search.trials is {config.trials:,})"
-            return f"{len(begun):,} trials{lowered}"
+            return f"{format_count(len(begun), 'trial')}{lowered}"
         if config.hours is not None and seconds >= 3600 * config.hours:
-            return f"{config.hours:g} hours"
+            return f"{config.hours:g} {'hour' if config.hours == 1 else 'hours'}"
         if config.updates is not None and updates >= config.updates:
-            return f"{config.updates:,} updates"
+            return f"{format_count(config.updates, 'update')}"
         if config.method == "grid":
             return "every configuration" if len(begun) == len(trials) else None
         last = [each for each in begun if each.state.is_finished()][-MAX_IDLE_TRIALS:]
@@ -233,9 +233,16 @@ def open_trials(
             "name, or move that folder away",
             file=folder,
         )
+    parameters = _in_order_of(before.get("space"), parameters)
     trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
     trials.all()
     return trials
+
+
+def _in_order_of(space: object, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """The keys in the order in which a study began with them, of which its samplers' draws are a function."""
+    places = {key: place for place, key in enumerate(space)} if isinstance(space, Mapping) else {}
+    return tuple(sorted(parameters, key=lambda each: places.get(each.key, 0)))
 
 
 def check_folder(folder: Path) -> None:

@@ -7,13 +7,13 @@ memory, or cannot be built at all.
 import math
 import os
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from optuna.trial import TrialState
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
@@ -25,26 +25,19 @@ from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_of
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
-from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning.inputs import check_base, check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, same_as
-from tfm.pipeline.tuning.trial_log import TrialLog
+from tfm.pipeline.tuning.trial_progress import TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF
 
 FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
-PRUNE_ATTR = "behind"
-"""The attribute of a trial that is to be pruned."""
 
 
 TEXT_PARTS = ("nrefs", "count", "labels", "documents", "without-words", "blank")
 """Parts of signatures that say how many texts of which kind there are: they differ between folds, and between outputs,
 and by all of them trials have the same folds."""
-
-
-class _TrialPruned(Exception):
-    """Raised within a training that falls behind the others."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +142,8 @@ def _run_configuration(
             value, signature = _train_trial(trials, one, account, command, log)
             values.append(value)
             signatures[one.name] = signature_definition(signature)
-        except _TrialPruned:
-            return Outcome(PRUNED, f"behind the others after {account.updates:,} updates", None)
+        except TrialPruned:
+            return Outcome(PRUNED, f"behind the others after {format_count(account.updates, 'update')}", None)
         except RecipeError as error:  # what is seen only when the model is built
             return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
         except DataError as error:
@@ -235,67 +228,6 @@ def _train_trial(
     if metric in scores:
         return float(scores[metric]["score"]), str(scores[metric]["signature"])
     return float(validation[metric]), str(validation.get(f"{metric}_signature") or "")  # infinity is a text there
-
-
-class TrialProgress:
-    """The costs and figures of a trial so far, kept in the study as it goes on; and whether it is worth going on."""
-
-    def __init__(self, trials: Trials, claimed: ClaimedTrial) -> None:
-        self._trial, self._metric = claimed.trial, trials.config.metric
-        self._prunes = trials.config.pruning != "none"
-        self._seconds = float(claimed.earlier.get("seconds", 0.0))
-        self._updates: dict[str, int] = dict(claimed.earlier.get("updates_of", {}))
-        self._validated: list[int] = list(claimed.earlier.get("validated", []))
-        self._reported = set(trials.all()[claimed.number].intermediate_values)
-        self._is_behind = bool(claimed.earlier.get(PRUNE_ATTR))
-        self._clock = time.monotonic()
-        self._run, self._is_first = "", True
-
-    @property
-    def updates(self) -> int:
-        """The number of updates of all runs together."""
-        return sum(self._updates.values())
-
-    def begin(self, run: str, *, is_first: bool) -> None:
-        """Turn to a run; validations of the first one are compared with those of other trials."""
-        self._run, self._is_first = run, is_first
-
-    def raise_if_pruned(self) -> None:
-        """Raise _Pruned where this was decided before, and the worker died before it was told."""
-        if self._is_behind:
-            raise _TrialPruned
-
-    def record_cost(self, updates: int) -> None:
-        """Write down that the present run has had so many updates, and the seconds since this was last done."""
-        now = time.monotonic()
-        self._seconds, self._clock = self._seconds + now - self._clock, now
-        self._updates[self._run] = max(updates, self._updates.get(self._run, 0))
-        self._trial.set_user_attr("updates_of", self._updates)
-        self._trial.set_user_attr("updates", self.updates)
-        self._trial.set_user_attr("seconds", round(self._seconds, 3))
-
-    def on_validation(self, found: Validation, is_last: bool) -> None:
-        """Write a validation down. Raises _Pruned where the first run falls behind other trials, and is not done.
-
-        Trials are compared by the number of their validations, which are of one age also where batches differ. After a
-        kill a validation may be heard again.
-        """
-        self.record_cost(found.step)
-        if not self._is_first:
-            return
-        if found.step not in self._validated:
-            self._validated.append(found.step)
-            self._trial.set_user_attr("validated", self._validated)
-        place, value = self._validated.index(found.step) + 1, found.value(self._metric)
-        if value is None or not math.isfinite(value):
-            return
-        if place not in self._reported:
-            self._reported.add(place)
-            self._trial.report(value, place)
-        is_newest = place == len(self._validated)
-        if self._prunes and is_newest and not is_last and self._trial.should_prune():
-            self._trial.set_user_attr(PRUNE_ATTR, True)
-            raise _TrialPruned
 
 
 def link_or_copy(source: Path, target: Path) -> None:

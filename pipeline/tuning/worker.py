@@ -19,7 +19,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
 from tfm.pipeline.tuning.trial import Outcome, prune_artifacts, run_trial
-from tfm.pipeline.tuning.trial_log import TrialLog
+from tfm.pipeline.tuning.trial_progress import TrialLog
 
 SECONDS_BETWEEN_LOOKS = 0.5
 PROGRESS_LABEL = "searching"

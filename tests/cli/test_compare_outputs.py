@@ -116,7 +116,7 @@ def test_an_external_metric_is_computed_and_tested(files: dict[str, list[str]]) 
     [
         (("A=one", "B=nothing", "--reference", "ref"), 65, "nothing: there is no such file"),
         (("A=one", "A=two", "--reference", "ref"), 2, 'two outputs are called "A"'),
-        (("A=one", "B=short", "--reference", "ref"), 65, "short: has 1 lines, but ref has 120"),
+        (("A=one", "B=short", "--reference", "ref"), 65, "short: has 1 line, but ref has 120"),
         (("A=one", "B=two"), 2, "give --reference FILE"),
         (("A=one", "--reference", "ref", "--baseline", "C"), 2, "the outputs are A"),
         (("A=one", "--reference", "ref", "--test", "x"), 2, "outputs have one test set"),

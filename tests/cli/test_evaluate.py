@@ -165,4 +165,4 @@ def test_lines_of_prefixes_are_counted(stages: Stages, corpora: Path, tmp_path: 
     few = write_lines(tmp_path / "few", ["six"])
     refused = tfm("evaluate", "--model", stages.folder, *texts, "--prefixes", few, *CPU)
     assert refused.code == 65
-    assert "has 1 lines" in " ".join(refused.err.split())
+    assert "has 1 line, " in " ".join(refused.err.split())

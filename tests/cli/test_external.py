@@ -10,7 +10,7 @@ import pytest
 from tests.cli.user import ROOT, tfm, write_lines
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.metrics.external import external_scores
+from tfm.pipeline.scoring.metrics.external.scores import external_scores
 
 COMET = ROOT / "docs" / "external" / "comet_scores.py"
 BERT = ROOT / "docs" / "external" / "bert_scores.py"

@@ -11,6 +11,7 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.corpora.portions import fold_of
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.tokenizer.special import UNK_ID
 
 QUICK = tuple(
@@ -183,4 +184,27 @@ def test_more_folds_than_the_corpus_has_texts_are_refused_before_the_first_train
     assert refused.code == 65
     assert refused.err.startswith("300 folds are too many for ")
     assert "would be empty; give fewer folds" in refused.err
+    assert not Path("runs").exists()
+
+
+def test_a_search_by_bleu_whose_folds_have_several_tokenizers_is_refused(recipe: Path) -> None:
+    """Before the first training."""
+    words, signs = ["eine Zeile mit Worten", "das ist lang"], ["我们今天去看电影", "他们很高兴"]
+    seed, sources = load_recipe(recipe).data.split_seed, [f"line {number}" for number in range(40)]
+    folds = [fold_of(source, 2, seed) for source in sources]
+    for split in ("train", "valid"):
+        Path(f"{split}.a").write_text("".join(f"{source}\n" for source in sources), encoding="utf-8")
+        targets = [(words if fold == 1 else signs)[number % 2] for number, fold in enumerate(folds)]
+        Path(f"{split}.b").write_text("".join(f"{target}\n" for target in targets), encoding="utf-8")
+    corpora = "".join(f'[[data.{split}]]\nsource = "{split}.a"\ntarget = "{split}.b"\n' for split in ("train", "valid"))
+    base = f'name = "mixed"\n[training]\nmax_steps = 2\n[training.validation]\nbleu = true\n{corpora}'
+    Path("mixed.toml").write_text(base, encoding="utf-8")
+    Path("s.toml").write_text(
+        SEARCH.format(more="").replace("tiny.toml", "mixed.toml").replace('"loss"', '"bleu"'), encoding="utf-8"
+    )
+    refused = tfm("search", "s.toml")
+    assert refused.code == 65, refused.err
+    assert (
+        "bleu has no mean, as it is tok:13a in fold 1 and tok:zh in fold 2; set evaluation.bleu_tokenize" in refused.err
+    )
     assert not Path("runs").exists()

@@ -45,7 +45,7 @@ def texts_of(tree: ast.Module) -> Iterator[str]:
 def shown(value: ast.expr) -> Iterator[str]:
     """Texts in an expression, if they have words; what is formatted into them is `{…}`."""
     if isinstance(value, ast.JoinedStr):
-        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in value.values)
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else filled_in(part) for part in value.values)
         yield from [" ".join(text.split())] if any(map(str.isalpha, text.replace("{…}", ""))) else []
     elif isinstance(value, ast.Constant) and isinstance(value.value, str):
         yield from [" ".join(value.value.split())] if " " in value.value.strip() else []
@@ -53,6 +53,16 @@ def shown(value: ast.expr) -> Iterator[str]:
         for part in ast.iter_child_nodes(value):
             if isinstance(part, ast.expr):
                 yield from shown(part)
+
+
+def filled_in(part: ast.expr) -> str:
+    """What stands for a formatted value: `{…}`, and the word of what `format_count` counts."""
+    match part:
+        case ast.FormattedValue(
+            value=ast.Call(func=ast.Name(id="format_count"), args=[_, ast.Constant(value=word), *_])
+        ):
+            return f"{{…}} {word}(s)"
+    return "{…}"
 
 
 if __name__ == "__main__":

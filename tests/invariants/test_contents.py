@@ -30,7 +30,7 @@ from tfm.data.dataset.store import load_split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.model_io.pretrained_vectors import vectors_as_inputs
-from tfm.pipeline.scoring.metrics import external
+from tfm.pipeline.scoring.metrics.external import scores as external
 from tfm.pipeline.scoring.metrics.wordnet import fingerprint, open_wordnet
 
 LONG_AGO = 1_500_000_000 * 10**9

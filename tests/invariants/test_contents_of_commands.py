@@ -15,7 +15,7 @@ from tests.cli.user import RECIPE, TINY, Stages, commands_of, tfm, write_corpora
 from tests.invariants.test_contents import age, replace
 from tests.tiny_artifact import signed
 from tfm.pipeline.external_metric import ExternalMetric
-from tfm.pipeline.scoring.metrics import external
+from tfm.pipeline.scoring.metrics.external import scores as external
 
 CPU = ("--device", "cpu")
 

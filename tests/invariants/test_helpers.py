@@ -33,7 +33,8 @@ from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.span_corruption import SpanCorruption
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.tasks.word_vectors import NegativeSampling, WordVectorTask
+from tfm.pipeline.tasks.word_vector_objectives import NegativeSampling
+from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
     MAX_WIDTH,
     MIN_TOKENS,

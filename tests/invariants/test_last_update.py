@@ -18,10 +18,11 @@ from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.task import PairTask
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.tasks.word_vectors import Softmax, WordVectorTask
+from tfm.pipeline.tasks.word_vector_objectives import Softmax
+from tfm.pipeline.tasks.word_vectors import WordVectorTask
+from tfm.pipeline.training.assembly.num_updates import last_step
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.num_updates import last_step
 from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS, SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import Update
 from tfm.pipeline.training_config import ScheduleConfig, TrainingConfig

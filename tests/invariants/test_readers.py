@@ -29,7 +29,8 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.compression.files import COMPRESSIONS
 from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.store import load_split, read_metadata
+from tfm.data.dataset.metadata import read_metadata
+from tfm.data.dataset.store import load_split
 from tfm.data.lines import count_lines, open_lines
 from tfm.pipeline.artifacts.manifest import read_manifest
 from tfm.pipeline.errors import DataError, RecipeError

@@ -115,10 +115,10 @@ def test_figures_of_labels(script: Script, task: str, record_property: Any) -> N
     }
     assert metrics == pytest.approx(mine)
     assert mine["accuracy"] > 60
-    rows = {row[0]: row[1] for row in printed(done.said.err, f"test: {SIZES['test']} segments")}
+    rows = {row[0]: row[1] for row in printed(done.said.out, f"test: {SIZES['test']} segments")}
     assert number(rows["accuracy"]) == pytest.approx(mine["accuracy"], abs=0.005 + 1e-9)
     assert number(rows["macro F1"]) == pytest.approx(mine["macro_f1"], abs=0.005 + 1e-9)
-    check_by_class(found["labels"], done.said.err, given, wanted)
+    check_by_class(found["labels"], done.said.out, given, wanted)
     check_validation(done)
     record_property("figures", 6 + 4 * len({*given, *wanted}))
 

@@ -102,7 +102,7 @@ def test_figures_of_a_language_model(script: Script, record_property: Any) -> No
         assert_near(bits, lambda log_prob: -log_prob / math.log(2) / characters, log_probs)
         assert int(signed(metrics["perplexity"])["unknown"]) == unknown == 2
         assert int(signed(metrics["perplexity"])["count"]) == count
-        rows = {row[0]: row[1] for row in printed(said.err, f"{name}: {len(lines)} segments")}
+        rows = {row[0]: row[1] for row in printed(said.out, f"{name}: {len(lines)} segments")}
         for figure, label in (("perplexity", "perplexity ↓"), ("word_perplexity", "perplexity by word ↓")):
             assert number(rows[label]) == pytest.approx(metrics[figure]["score"], abs=0.005 + 1e-9)
     record_property("figures", 12)

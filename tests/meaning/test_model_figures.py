@@ -59,7 +59,7 @@ def test_perplexity_of_references(case: Case, record_property: Any) -> None:
         "word_perplexity": (lambda log_prob: math.exp(-log_prob / words), words),
         "bits_per_character": (lambda log_prob: -log_prob / math.log(2) / characters, characters),
     }
-    rows = {row[0]: row for row in printed(case.run.said.err, f"test: {len(targets)} segments")}
+    rows = {row[0]: row for row in printed(case.run.said.out, f"test: {len(targets)} segments")}
     names = ("perplexity ↓", "perplexity by word ↓", "bits a character ↓")
     for (name, (of, count)), label in zip(wanted.items(), names, strict=True):
         assert_near(metrics[name]["score"], of, log_probs)

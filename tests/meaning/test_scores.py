@@ -60,7 +60,7 @@ def test_scores_are_those_of_plain_code(case: Case, test: str, record_property: 
     found = case.run.scores[test]
     assert found["num_segments"] == len(references) == len(hypotheses)
     names = {
-        row[0].removesuffix(" ↓"): row for row in printed(case.run.said.err, f"{test}: {len(references)} segments")
+        row[0].removesuffix(" ↓"): row for row in printed(case.run.said.out, f"{test}: {len(references)} segments")
     }
     checked = 0
     for name, score in found["metrics"].items():

@@ -10,7 +10,7 @@ import typer
 from tfm.cli.options import Sets, command_line
 from tfm.cli.streams import print_json
 from tfm.pipeline.distribution import install_command
-from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.errors import RecipeError, format_count
 
 if TYPE_CHECKING:
     from tfm.pipeline.tuning.results import Results
@@ -94,7 +94,9 @@ def search(
     else:
         columns, rows = trials_table(results)
         num = len(results.trials)
-        reporter.table(f"{found.config.name}: {num} trials, the best {describe_order(num)}", columns, rows)
+        reporter.table(
+            f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_order(num)}", columns, rows
+        )
 
 
 def _worker_command(arguments: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ Columns are separated by tabs or spaces, sentences by blank lines. CoNLL-U, whos
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.formats.conll.schemes import SchemeCheck
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
@@ -84,8 +84,8 @@ def _column_index(path: Path, column: str, width: int) -> int:
 
 def _values(cells: Sequence[str], places: Sequence[int], width: int, within: str, path: Path, number: int) -> list[str]:
     if len(cells) != width:
-        problem = f"has {len(cells)} columns, but the first word has {width}: a blank line separates sentences"
-        raise DataError(problem, file=path, line=number)
+        has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
+        raise DataError(f"{has}: a blank line separates sentences", file=path, line=number)
     values = [within.join(cells[place].split()) for place in places]
     if empty := [place for place, value in zip(places, values, strict=True) if not value]:
         raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=number)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfm.data.errors import printable
+from tfm.data.errors import format_count, printable
 from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
@@ -55,7 +55,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
         ),
     ]
     about = f"Scores on {tested.test}" if tested.test else "Scores"
-    size = f" ({tested.num_segments:,} segments)" if tested.num_segments else ""
+    size = f" ({format_count(tested.num_segments, 'segment')})" if tested.num_segments else ""
     sentences = [f"{about}{size}, the best in bold", *legend_sentences(found, tested, metrics, columns)]
     return "\n".join(
         [

@@ -13,6 +13,7 @@ from html import escape
 from types import NoneType
 from typing import Any
 
+from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
 from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, quote_value
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
@@ -117,7 +118,9 @@ def _log_entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[s
 def _parse_answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
     judge = campaign.judge(user)
     if judge is None:
-        raise ValueError(f"user {quote_value(user)} is not one of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(
+            f"user {quote_value(user)} is not one of the campaign's {format_count(len(campaign.judges), 'judge')}"
+        )
     if not isinstance(item, dict) or not isinstance(given, dict):
         raise ValueError("an item or its annotation is no object")
     campaign.check_fingerprint(item.get("campaign"))

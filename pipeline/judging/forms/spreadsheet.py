@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from tfm.data.errors import format_count
 from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quote_value
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
 
@@ -86,7 +87,9 @@ def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
     campaign.check_fingerprint(row["campaign"])
     judge = campaign.judge(row["judge"])
     if judge is None:
-        raise ValueError(f"{quote_value(row['judge'])} is not one of the campaign's {len(campaign.judges)} judges")
+        raise ValueError(
+            f"{quote_value(row['judge'])} is not one of the campaign's {format_count(len(campaign.judges), 'judge')}"
+        )
     if row["item"] not in judge.item_set:
         raise ValueError(f"item {quote_value(row['item'])}: not an item that {judge.name} was asked")
     item = campaign.by_id[row["item"]]
@@ -112,7 +115,7 @@ def _read_rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str,
             cells = [cell.strip() for cell in row]
             if any(cells):
                 if len(cells) != len(names):
-                    raise ValueError(f"line {reader.line_num}: {len(cells)} columns, not {len(names)}")
+                    raise ValueError(f"line {reader.line_num}: {format_count(len(cells), 'column')}, not {len(names)}")
                 yield reader.line_num, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: is no CSV ({error})") from None

@@ -84,6 +84,7 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
         kind=wanted.kind,
         seed=wanted.seed,
         show_reference=wanted.show_reference,
+        num_lines=len(test.hypotheses),
         systems=tuple(system.name for system in systems),
         items=tuple(items),
         judges=tuple(judges),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tfm.data.errors import format_count
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system, text_mismatch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import name_of
@@ -81,7 +82,8 @@ def _read_other_system(first: Segments, file: Path) -> Segments:
     lines = read_aligned_files({"hypotheses": file})["hypotheses"]
     if len(lines) != len(first.hypotheses):
         raise DataError(
-            f"has {len(lines):,} lines, but the test set {first.name} has {len(first.hypotheses):,}", file=file
+            f"has {format_count(len(lines), 'line')}, but the test set {first.name} has {len(first.hypotheses):,}",
+            file=file,
         )
     return replace(first, hypotheses=lines)
 

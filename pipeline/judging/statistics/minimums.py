@@ -7,6 +7,7 @@ texts have no error (`tests/invariants/test_judged_coverage.py`).
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
+from tfm.data.errors import format_count
 from tfm.pipeline.significance.intervals import TOO_FEW_SEGMENTS_REASON
 
 MIN_SEGMENTS = 100
@@ -18,8 +19,8 @@ MIN_DIFFERENCES = 20
 """...of which a difference over the same segments has one: differences are less skewed."""
 MIN_APART = 10
 """Fewest segments that have another value than the commonest; of a strength, that a system won, and that it lost."""
-TOO_ALIKE = "{} segments have another value than the commonest one, and it needs {}"
-TOO_AGREED_REASON = "the judges differ in {} segments, and it needs {}"
+TOO_ALIKE = "another value than the commonest one is in {}, and it needs {}"
+TOO_AGREED_REASON = "the judges differ in {}, and it needs {}"
 ONE_SIDED = "{} won in {} segments and lost in {}, and each system needs {} of both"
 SAME_SHARE = "{} has another share of wins than its commonest one in {} segments, and each system needs {} of these"
 UNDEFINED_REASON = "the figure itself is not defined"
@@ -28,7 +29,8 @@ ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does
 
 def count_problem(num_segments: int, fewest: int) -> str | None:
     """Why so few segments give no interval."""
-    return TOO_FEW_SEGMENTS_REASON.format(num_segments, fewest) if num_segments < fewest else None
+    enough = num_segments >= fewest
+    return None if enough else TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), fewest)
 
 
 def values_problem(values: Sequence[float], fewest: int) -> str | None:
@@ -38,7 +40,7 @@ def values_problem(values: Sequence[float], fewest: int) -> str | None:
 
 def alike_problem(num_apart: int, reason: str = TOO_ALIKE) -> str | None:
     """Why so few segments that differ give no interval."""
-    return reason.format(num_apart, MIN_APART) if num_apart < MIN_APART else None
+    return reason.format(format_count(num_apart, "segment"), MIN_APART) if num_apart < MIN_APART else None
 
 
 def differ_from_mode(values: Sequence[Hashable]) -> list[bool]:

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from tfm.model.config import ModelConfig
+from tfm.model.config import BOS_ID, ModelConfig
 from tfm.model.layers.embedding import Embedding
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
-from tfm.model.transformer.encoder_only import BOS_ID, EncoderOnly, PredictionHeadTransform, SentenceHead
+from tfm.model.transformer.encoder_only import EncoderOnly, PredictionHeadTransform, SentenceHead
 from tfm.pipeline.model_io.onnx.attention import (
     KeysValues,
     PositionsAndMask,

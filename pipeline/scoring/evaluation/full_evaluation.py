@@ -9,7 +9,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.external import external_scores, inputs_of
+from tfm.pipeline.scoring.metrics.external.scores import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_installed
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of

@@ -11,7 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import cider_d
@@ -187,7 +187,8 @@ def score_texts(
     for number, reference in enumerate(references, 1):
         if len(reference) != len(hypotheses):
             raise DataError(
-                f"{len(hypotheses)} hypotheses but {len(reference)} lines in reference {number}: "
+                f"{format_count(len(hypotheses), 'hypothesis', 'hypotheses')} but "
+                f"{format_count(len(reference), 'line')} in reference {number}: "
                 "give one line of each for every segment"
             )
     scores: dict[str, Score] = {}

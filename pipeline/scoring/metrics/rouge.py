@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.bare_packages import bare_packages
+from tfm.pipeline.scoring.bare_packages import bare_packages
 from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreWords, UnicodeWords

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from tfm.data.batching.augmented_images import AugmentImages
+from tfm.data.errors import format_count
 from tfm.model.build import num_parameters
 from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
@@ -62,8 +63,9 @@ def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> N
     if not start.is_new:
         tell.line(resume_message(state.progress))
     tell.line(
-        f"training: {num_parameters(state.model):,} parameters, {len(data.train):,} examples in "
-        f"{course.batches.num_batches(0):,} batches, at most {course.total_steps:,} updates; "
+        f"training: {num_parameters(state.model):,} parameters, {format_count(len(data.train), 'example')} in "
+        f"{format_count(course.batches.num_batches(0), 'batch', 'batches')}, at most "
+        f"{format_count(course.total_steps, 'update')}; "
         f"{state.progress.settings.in_words()}"
     )
     if wants_word2vec(session.model, session.config):

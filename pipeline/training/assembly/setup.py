@@ -7,8 +7,8 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.training.assembly.num_updates import resolve_total_steps
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
-from tfm.pipeline.training.num_updates import resolve_total_steps
 
 NO_RESEGMENTATION_REASON = (
     "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"

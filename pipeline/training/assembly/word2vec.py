@@ -19,7 +19,8 @@ from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.task import Rows
-from tfm.pipeline.tasks.word_vectors import NOISE_POWER, keep_probability
+from tfm.pipeline.tasks.word_vector_objectives import NOISE_POWER
+from tfm.pipeline.tasks.word_vectors import keep_probability
 from tfm.pipeline.training.checkpoints.train_state import Settings
 from tfm.pipeline.training.update import Gradients, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig

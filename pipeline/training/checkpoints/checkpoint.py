@@ -193,3 +193,15 @@ def _read_verified(file: Path, files: Mapping[str, Any]) -> bytes:
     if _file_fingerprint(contents) != wanted:
         raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted!r:.120}", file=file)
     return contents
+
+
+def recovery_hint(checkpoints: Checkpoints) -> str:
+    """Advice for a training that cannot continue."""
+    saved = max(checkpoints.steps(), default=None)
+    remedy = "To start over, lower training.schedule.peak or raise training.schedule.warmup_steps"
+    if saved is None:
+        return f"there is no checkpoint yet.\n{remedy}"
+    return (
+        f"the checkpoint of step {saved} is intact.\n{remedy}; or publish what there is (training.max_steps = "
+        f"{saved}) and start another training from it (--init-from)"
+    )

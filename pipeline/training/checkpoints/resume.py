@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import torch
 
+from tfm.data.errors import format_count
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
@@ -56,7 +57,7 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     folder = checkpoints.folder.parent
     aside = _free_name(folder)
     folder.rename(aside)
-    past = f"; it has done {progress.step:,} updates already" if changes.keys() <= RESUMABLE_KEYS else ""
+    past = f"; it has done {format_count(progress.step, 'update')} already" if changes.keys() <= RESUMABLE_KEYS else ""
     reporter.line(
         f"training: the recipe changed ({words}){past}, so training starts from scratch. The previous one was moved "
         f"to {aside}"

@@ -158,10 +158,10 @@ def test_generated():
             "a.tsv",
             ["a\tb", "c"],
             {"source": "0", "target": "1"},
-            r"a\.tsv, line 2: has 1 columns, but the first row has 2",
+            r"a\.tsv, line 2: has 1 column, but the first row has 2",
         ),
         ("a.tsv", ["en\tde"], {}, r"a\.tsv, line 1: there is no column 'source'; its header names: en, de"),
-        ("a.csv", ["source,target", "a,b", "c"], {}, r"a\.csv, line 3: has 1 columns, but the first row has 2"),
+        ("a.csv", ["source,target", "a,b", "c"], {}, r"a\.csv, line 3: has 1 column, but the first row has 2"),
         ("a.csv", ["source,target", '"a'], {}, r"a\.csv, line 2: not a CSV row"),
         ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], {}, r"a\.jsonl, line 2: not JSON"),
         ("a.jsonl", ['{"source": "a"}'], {}, r"a\.jsonl, line 1: there is no 'target'; it has source"),
@@ -226,7 +226,7 @@ def test_a_missing_column_of_a_corpus_of_texts_is_named(tmp_path):
     with pytest.raises(DataError, match=r"a\.csv, line 1: there is no column 'target'"):
         read(format="csv", path=path, source=None)
     path = write_lines(tmp_path / "a.tsv", ["a\tb", "c"])
-    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 columns, but the first row has 2"):
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: has 1 column, but the first row has 2"):
         read(format="tsv", path=path, source=None, target="1")
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.tiny_training import write_dataset
 from tfm.data.dataset.directions import Direction, rows_by_direction, target_languages
-from tfm.data.dataset.store import DATASET_FILE, load_dataset
+from tfm.data.dataset.metadata import DATASET_FILE
+from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 
 

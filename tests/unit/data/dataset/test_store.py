@@ -4,8 +4,9 @@ import datasets
 import numpy as np
 import pytest
 
+from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split import Column
-from tfm.data.dataset.store import load_dataset, load_split, write_metadata, write_split
+from tfm.data.dataset.store import load_dataset, load_split, write_split
 from tfm.data.errors import DataError
 
 

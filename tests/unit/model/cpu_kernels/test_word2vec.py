@@ -13,7 +13,7 @@ pytest.importorskip("tfm.model.cpu_kernels.word2vec", reason="no numba (extra: f
 from tests.rounding import assert_rounds_like
 from tfm.data.batching.example_keys import keys_as_uniform, token_keys
 from tfm.model.cpu_kernels import word2vec as loops
-from tfm.pipeline.tasks.word_vectors import losses_of
+from tfm.pipeline.tasks.word_vector_objectives import losses_of
 from tfm.tokenizer.sampled import hash_numbers
 
 VOCAB, SPECIALS, MASK = 14, 4, (1 << 64) - 1

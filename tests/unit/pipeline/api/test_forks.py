@@ -22,7 +22,8 @@ import torch
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import StackConfig
-from tfm.pipeline.api.model import Model, load
+from tfm.pipeline.api.loading import load
+from tfm.pipeline.api.model import Model
 from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, save_model

@@ -76,7 +76,7 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
     (run / "translations" / "main.txt").write_text("EINS\n")
     signed(run / "translations")
     shutil.rmtree(run / "scores")  # which would be of others
-    with pytest.raises(DataError, match="lines, but"):
+    with pytest.raises(DataError, match="1 line, but"):
         read_system(run, "run")
 
 
@@ -106,7 +106,7 @@ def test_figures_of_segments_are_checked(tmp_path: Path, changes: dict[str, Any]
         (Segments("main", ["A"], ["x"], [["EINS"]]), "main: 3 segments, not 1"),
         (Segments("main", MAIN.sources, MAIN.hypotheses, [["EINS", "ZWEI", "Drei"]]), "reference of line 3"),
         (Segments("main", ["A", "b", "C"], MAIN.hypotheses, MAIN.references), "source of line 2"),
-        (Segments("main", MAIN.sources, MAIN.hypotheses, [*MAIN.references] * 2), "1 references a segment, not 2"),
+        (Segments("main", MAIN.sources, MAIN.hypotheses, [*MAIN.references] * 2), "1 reference a segment, not 2"),
     ],
 )
 def test_only_the_same_texts_are_compared(other: Segments, said: str | None) -> None:

@@ -222,5 +222,21 @@ def test_references_from_a_file(tmp_path: Path) -> None:
     file.write_text("".join(f"{wanted[f't:{line}'][0]}\n" for line in range(1, 13)), encoding="utf-8")
     assert {name: list(texts) for name, texts in wanted.items()} == references_from(bare.campaign, file)
     file.write_text("one\n", encoding="utf-8")
-    with pytest.raises(DataError, match="references: has 1 lines, but the campaign has line 12 of t"):
-        references_from(bare.campaign, file)
+    old = bare.campaign.model_copy(update={"num_lines": None})
+    with pytest.raises(DataError, match="references: has 1 line, but the campaign has line 12 of t"):
+        references_from(old, file)
+
+
+def test_references_of_another_number_of_lines_than_the_test_set_are_refused(tmp_path: Path) -> None:
+    """Also where they have every line that was drawn: they are shifted, or of another test set."""
+    found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
+    num, last = found.campaign.num_lines, max(item.line for item in found.campaign.items if item.counts)
+    assert num is not None
+    for given in (num - 1, num + 1):
+        (tmp_path / "references").write_text("word\n" * given, encoding="utf-8")
+        with pytest.raises(DataError, match=f"has {given} lines, but the test set t has {num}"):
+            references_from(found.campaign, tmp_path / "references")
+    old = found.campaign.model_copy(update={"num_lines": None})
+    assert old.fingerprint == found.campaign.fingerprint  # answers of campaigns from before stay theirs
+    (tmp_path / "references").write_text("word\n" * last, encoding="utf-8")
+    assert set(references_from(old, tmp_path / "references")) == set(references_of(old))

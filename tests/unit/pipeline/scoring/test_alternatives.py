@@ -362,7 +362,7 @@ WRONG: list[tuple[Kind, object, str]] = [
     ("choices", {**QUESTION, "answer": -1}, '"answer" is -1'),
     ("choices", {**QUESTION, "answer": True}, '"answer" is true'),
     ("choices", {**QUESTION, "answer": "青い"}, '"answer" is "青い"'),
-    ("choices", {**QUESTION, "choices": ["青い"]}, '"choices" has 1 texts: give two or more'),
+    ("choices", {**QUESTION, "choices": ["青い"]}, '"choices" has 1 text: give two or more'),
     ("choices", {**QUESTION, "choices": "青い"}, '"choices" is "青い", not a list of texts'),
     ("choices", {**QUESTION, "choices": ["青い", 3]}, 'text 2 of "choices" is 3, not a text'),
     ("choices", {**QUESTION, "choices": ["a", "b", "a"]}, '"a" comes twice'),

@@ -6,7 +6,7 @@ import sys
 
 PROGRAM = """
 import sys
-from tfm.pipeline.scoring.metrics.bare_packages import bare_packages
+from tfm.pipeline.scoring.bare_packages import bare_packages
 
 with bare_packages("nltk", "nltk.stem"):
     from nltk.stem.porter import PorterStemmer as bare

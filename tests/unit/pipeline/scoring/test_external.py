@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.external_metric import ExternalMetric, missing_command_warnings
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.metrics.external import external_scores, external_signature, files_of, run_command
+from tfm.pipeline.scoring.metrics.external.command import run_command
+from tfm.pipeline.scoring.metrics.external.scores import external_scores, external_signature, files_of
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 
 # a start of python costs 20 ms without its site packages
@@ -95,7 +96,7 @@ def test_large_inputs_and_outputs_fill_no_pipe() -> None:
 
 
 def test_too_few_or_too_many_numbers() -> None:
-    assert failure("print(1)") == "printed 1 numbers for 7 segments"
+    assert failure("print(1)") == "printed 1 number for 7 segments"
     assert failure("pass") == "printed 0 numbers for 7 segments"
     assert failure("print('1\\n' * 7)") == "printed more lines than the 7 segments that it was given"
     assert failure("while True: print(1)") == "printed more lines than the 7 segments that it was given"

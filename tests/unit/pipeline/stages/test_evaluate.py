@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from tests.rounding import assert_rounds_like
+from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split import Column
-from tfm.data.dataset.store import write_metadata, write_split
+from tfm.data.dataset.store import write_split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig

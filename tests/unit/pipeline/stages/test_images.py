@@ -250,6 +250,22 @@ def test_what_cannot_be_read_is_dropped_from_training_and_counted(tmp_path: Path
     assert any("3.png" in warning for warning in told.warnings)
 
 
+def test_conversions_are_counted_of_images_that_are_stored(tmp_path: Path) -> None:
+    """The one whose captions are all dropped is none of them."""
+    data = config(tmp_path, limits={"max_length": 30})
+    for number in (3, 4):
+        Image.new("RGBA", (16, 9), (9, 9, 9, 0)).save(tmp_path / "train" / f"{number}.png")
+    table = tmp_path / "train" / "metadata.jsonl"
+    rows = [json.loads(line) for line in table.read_text("utf-8").splitlines()]
+    for row in rows:
+        row["text"] = ["word " * 40] * 2 if row["file_name"] == "3.png" else row["text"]
+    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    dataset_of(data, tmp_path)
+    found = json.loads((tmp_path / "dataset/report.json").read_text())["splits"]["train"]["images"]
+    assert found["stored"] == 19
+    assert [(each["images"], each["first"]) for each in found["conversions"]] == [(1, "4.png")] * 3
+
+
 def test_in_a_test_set_it_is_an_error(tmp_path: Path) -> None:
     data = config(tmp_path)
     frames = [Image.new("RGB", (8, 8), (number * 99, 0, 0)) for number in range(2)]

@@ -8,14 +8,16 @@ import pytest
 import torch
 
 from tests.rounding import assert_rounds_like
+from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split import Column
-from tfm.data.dataset.store import write_metadata, write_split
+from tfm.data.dataset.store import write_split
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.translation import one_line, translate_lines
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.inference.translation_records import one_line
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.translate import translate_file, translate_tests

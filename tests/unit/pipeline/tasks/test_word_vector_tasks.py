@@ -31,17 +31,11 @@ from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
-from tfm.pipeline.tasks import word_vectors
+from tfm.pipeline.tasks import word_vector_objectives, word_vectors
 from tfm.pipeline.tasks.losses import CHUNK_ROWS
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.tasks.word_vectors import (
-    WordVectorTask,
-    frequencies,
-    keep_probability,
-    losses_of,
-    noise_words,
-    num_words,
-)
+from tfm.pipeline.tasks.word_vector_objectives import losses_of, noise_words
+from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keep_probability, num_words
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import UNK_ID
@@ -112,7 +106,7 @@ def test_the_softmax_is_the_equation_of_the_lecture(architecture: str) -> None:
 def test_negative_sampling_is_equation_4(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task, model, batch = made(config_of(architecture, window=2, negatives=3))
     noise = torch.randint(4, 12, (len(predictions(architecture, model, 2)), 3))
-    monkeypatch.setattr(word_vectors, "noise_words", lambda *_: noise)
+    monkeypatch.setattr(word_vector_objectives, "noise_words", lambda *_: noise)
     monkeypatch.setattr(word_vectors, "neighbour_pairs", in_order_of_words)
     found = task.loss(model, batch)
     total, output = torch.zeros((), dtype=torch.float64), model.output.weight
@@ -255,7 +249,7 @@ def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[flo
         wanted = torch.full((4,), word)
         drawn = noise_words(frequencies, wanted, 50, keys_of(4, key))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(word_vectors, "keys_as_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
+            patch.setattr(word_vector_objectives, "keys_as_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
             drawn = torch.cat([drawn, noise_words(frequencies, wanted, 4, keys_of(4, key))], 1)
         if any(frequencies.pow(0.75).cumsum(0)[-1] > frequencies.pow(0.75)[word] for _ in others):
             assert set(drawn.flatten().tolist()) <= others

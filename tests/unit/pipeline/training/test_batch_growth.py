@@ -15,7 +15,7 @@ from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.task import Rows
-from tfm.pipeline.training.num_updates import last_step
+from tfm.pipeline.training.assembly.num_updates import last_step
 from tfm.pipeline.training.update import Gradients, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig
 

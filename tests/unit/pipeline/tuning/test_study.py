@@ -72,7 +72,7 @@ def test_limits_count_all_workers(tmp_path: Path) -> None:
     mine.trial.set_user_attr("seconds", 3599.0)
     assert found.stop_reason() is None
     mine.trial.set_user_attr("seconds", 3600.0)
-    assert found.stop_reason() == "1 hours"
+    assert found.stop_reason() == "1 hour"
 
 
 def test_samplers_and_pruners_are_told_which_figure_is_the_better(tmp_path: Path) -> None:
@@ -199,6 +199,29 @@ def test_a_key_of_recipes_that_came_later_is_no_difference(tmp_path: Path) -> No
         open_with({"model": {"dim": 3}, "train": [{"path": "b"}]})
     with pytest.raises(DataError, match="differs in folds"):
         open_with({"model": {"dim": 3}, "train": [{"path": "a"}]}, folds=3)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
+@pytest.mark.parametrize("method", ["random", "tpe"])
+def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(which: int, method: str, tmp_path: Path) -> None:
+    """A file whose keys were put in another order meanwhile has the same trials as one that was left alone."""
+    space = {"b": {"low": 0.0, "high": 1.0}, "a": {"values": [*range(9)]}, "c": {"choices": ["x", "y", "z"]}}
+    turned = dict(reversed(space.items()))
+
+    def drawn(folder: Path, spaces: list[dict[str, Any]]) -> list[object]:
+        found: list[object] = []
+        for each in spaces:
+            settings = {"name": "s", "base": "b", "method": method, "trials": 9, "space": each}
+            config, url = SearchConfig.model_validate(settings), [None, f"sqlite:///{folder}.db"][which]
+            about = config.model_dump(mode="json")
+            trials = open_trials(config, about, parameters_of(config.space), folder, url)
+            with trials.claim() as mine:
+                assert mine is not None
+                found.append(suggest_configuration(trials.parameters, mine.trial))
+                trials.study.tell(mine.trial, len(found) * 0.1)
+        return found
+
+    assert drawn(tmp_path / "one", [space, space, space]) == drawn(tmp_path / "other", [space, turned, turned])
 
 
 def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import parameters_of
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials, open_trials
-from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNE_ATTR, PRUNED, TrialProgress, _TrialPruned, prune_artifacts
-from tfm.pipeline.tuning.trial_log import TrialLog
+from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNED, prune_artifacts
+from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import DUPLICATE_OF
 
 LAST = 9  # validations of a training that is not pruned
@@ -50,7 +50,7 @@ def train(trials: Trials, claimed: ClaimedTrial, losses: Sequence[float]) -> str
         account.raise_if_pruned()
         for number, loss in enumerate(losses, 1):
             account.on_validation(validation(number, loss), number == len(losses))
-    except _TrialPruned:
+    except TrialPruned:
         trials.study.tell(claimed.trial, state=optuna.trial.TrialState.PRUNED)
         return PRUNED
     trials.study.tell(claimed.trial, losses[-1])
@@ -132,7 +132,7 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
         account = TrialProgress(trials, claimed)
         account.begin("0", is_first=True)
         account.on_validation(validation(1, 2.0), False)
-        with pytest.raises(_TrialPruned):
+        with pytest.raises(TrialPruned):
             account.on_validation(validation(2, 2.0), False)
     with trials.claim() as again:  # nobody had told the study
         assert again is not None
@@ -196,7 +196,7 @@ def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
         account.begin("0", is_first=True)
         for number in (3, 4):
             account.on_validation(validation(number, 9.0), False)
-        with pytest.raises(_TrialPruned):
+        with pytest.raises(TrialPruned):
             account.on_validation(validation(5, 9.0), False)
 
 

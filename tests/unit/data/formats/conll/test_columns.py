@@ -55,7 +55,7 @@ def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a O\nb\n", "line 2: has 1 columns, but the first word has 2"),
+        ("a O\nb\n", "line 2: has 1 column, but the first word has 2"),
         ("a O\nb B x\n", "line 2: has 3 columns"),
         ("a\tO\nb\t\n", "line 2: its column 1 is empty"),
         ("a O\n\nb O", None),

@@ -44,7 +44,7 @@ def test_the_interval_of_shared_segments_is_student_s() -> None:
     assert (test.low, test.high) == (pytest.approx(1.5 - half, abs=1e-5), pytest.approx(1.5 + half, abs=1e-5))
     (test,) = difference_tests(two_systems([2.0] * 9 + [1.0] * 91, [1.0] * 100), BOTH)
     assert (test.low, test.high) == (None, None)
-    assert test.no_interval_reason == "9 segments have another value than the commonest one, and it needs 10"
+    assert test.no_interval_reason == "another value than the commonest one is in 9 segments, and it needs 10"
 
 
 def test_the_paired_test_takes_shared_segments_and_corrects() -> None:

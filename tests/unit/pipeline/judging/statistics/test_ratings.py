@@ -40,7 +40,7 @@ def test_the_interval_of_a_mean() -> None:
     assert mean_of([1.0, 2.0] * 49).no_interval_reason == "98 segments, and it needs 100"
     assert mean_of([1.0, 2.0] * 50).low is not None
     few = mean_of([1.0] * 91 + [2.0] * 9)
-    assert few.no_interval_reason == "9 segments have another value than the commonest one, and it needs 10"
+    assert few.no_interval_reason == "another value than the commonest one is in 9 segments, and it needs 10"
     assert mean_of([1.0] * 90 + [2.0] * 10).low is not None
 
 

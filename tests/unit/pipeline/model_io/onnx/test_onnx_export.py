@@ -22,7 +22,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
 from tfm.pipeline.inference.labelling import label
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import one_line
+from tfm.pipeline.inference.translation_records import one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx.export import to_onnx
 from tfm.pipeline.runtime.progress import NullReporter

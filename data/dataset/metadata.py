@@ -1,0 +1,74 @@
+"""The metadata of a dataset, dataset.json: its splits, their corpora and languages."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tfm.data.dataset.directions import Directions
+from tfm.data.errors import DataError
+from tfm.data.images.augmentation import Augmentation
+from tfm.data.json_documents import read_json
+
+DATASET_FILE = "dataset.json"
+TEST_NAME = r"(?!(train|valid|tokenizer)$)\w[\w .-]*"
+
+
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """dataset.json: splits, tests in order, batch_tokens, and of each training corpus rows, weight and, where it does
+    not take part in all, epochs."""
+    try:
+        about = read_json(folder / DATASET_FILE)
+    except FileNotFoundError:
+        raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
+    tests, batch_tokens = about.get("tests"), about.get("batch_tokens")
+    if not isinstance(tests, list) or not all(
+        isinstance(each, str) and re.fullmatch(TEST_NAME, each) for each in tests
+    ):
+        raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
+    if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
+        raise DataError("has no valid `batch_tokens`", file=folder / DATASET_FILE)
+    corpora = about.get("train_corpora")
+    if not isinstance(corpora, list) or not all(isinstance(each, dict) for each in corpora):
+        raise DataError("has no valid `train_corpora`", file=folder / DATASET_FILE)
+    return about
+
+
+def write_metadata(
+    folder: Path,
+    *,
+    tests: Sequence[str],
+    batch_tokens: int,
+    train_corpora: Sequence[dict[str, Any]],
+    directions: Directions | None = None,
+    augmentation: Augmentation | None = None,
+) -> None:
+    """Write dataset.json, which `load_dataset` reads.
+
+    Args:
+        folder: of the dataset.
+        tests: the names of the test sets, the main one first.
+        batch_tokens: the budget of a batch.
+        train_corpora: rows, weight and epochs of each training corpus.
+        directions: of each split, where the dataset has languages.
+        augmentation: variation of images in training.
+    """
+    about = {
+        "splits": ["train", "valid", *tests],
+        "tests": list(tests),
+        "batch_tokens": batch_tokens,
+        "train_corpora": list(train_corpora),
+    }
+    if directions:
+        about["directions"] = {
+            split: [[each.source, each.target, each.rows] for each in some] for split, some in directions.items()
+        }
+    if augmentation is not None:
+        about["augmentation"] = asdict(augmentation)
+    write_json(folder / DATASET_FILE, about)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

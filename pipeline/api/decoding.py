@@ -1,0 +1,76 @@
+"""Texts and images decoded by a loaded model, as the methods of `Model` need it."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tfm.pipeline.api import arguments
+from tfm.pipeline.api.methods import check_has
+from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.image_files import decoded_images
+from tfm.pipeline.inference.translation import translate_images, translate_lines
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.forks import one_at_a_time
+from tfm.pipeline.runtime.progress import Reporter
+
+
+def decode_texts(
+    loaded: LoadedModel,
+    texts: str | Iterable[str],
+    config: DecodingConfig,
+    reporter: Reporter,
+    *,
+    prefixes: Sequence[str] | None = None,
+    forced_in_each: Sequence[Sequence[str]] | None = None,
+) -> list[list[Translation]]:
+    """Decode each text or, with a model that reads images, the image in each file.
+
+    Args:
+        loaded: the model.
+        texts: the texts or the names of the files, or one.
+        config: the settings.
+        reporter: receives progress and warnings.
+        prefixes: for each text, the beginning of its hypotheses; None for none.
+        forced_in_each: for each text, words and phrases that its hypotheses contain; None for none.
+
+    Returns:
+        The `n_best` hypotheses of each text, the best first.
+    """
+    forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
+    if prefixes is not None:
+        prefixes = arguments.require_texts(prefixes, "prefixes", "one for each text")
+    lines, images = arguments.as_list(texts), loaded.images
+    with one_at_a_time(), reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
+        if images is None:
+            found = translate_lines(
+                loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
+            )
+        else:
+            shown = decoded_images([Path(line) for line in lines], images)
+            found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
+        return list(found)
+
+
+def text_generator(
+    loaded: LoadedModel, beam: int | None, through_ends: bool | None, decoding: Decoding, reporter: Reporter
+) -> TextGenerator:
+    """Return the generator of a language model's texts.
+
+    Args:
+        loaded: the model.
+        beam: hypotheses kept at each step of a search; None: the texts are drawn.
+        through_ends: whether to go on after the end of a line; None: as trained.
+        decoding: the other settings, by name.
+        reporter: receives progress and warnings.
+
+    Raises:
+        DataError: the model is no language model.
+        RecipeError: settings do not fit.
+    """
+    check_has(loaded, "generate")
+    usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
+    config = decoding_config(beam, {**usual, **decoding})
+    switch = arguments.one_switch(through_ends, "through_ends")
+    return TextGenerator(PromptEncoder(loaded, through_ends=switch), config, reporter)

@@ -1,0 +1,27 @@
+"""Load a trained model: `tfm.load`."""
+
+import os
+from pathlib import Path
+
+from tfm.pipeline.api.logged import LoggingReporter
+from tfm.pipeline.api.messages import names_parameters
+from tfm.pipeline.api.model import Model
+from tfm.pipeline.config import Device
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.runtime.progress import Reporter
+
+
+@names_parameters
+def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
+    """Load the model in the folder of a run, or in its own, verified.
+
+    Args:
+        folder: of the run or the model.
+        device: cpu, cuda, mps; auto: a GPU where there is one.
+        reporter: receives progress and warnings; None: warnings go to the logger `tfm`, and no progress is shown.
+
+    Raises:
+        DataError: there is no model.
+    """
+    return Model(load_model(model_folder(Path(folder)), device), reporter or LoggingReporter())

@@ -1,0 +1,55 @@
+"""The ids that a model which gives labels reads of a line: as a whole, or word by word where each word gets a tag."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+
+from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Source:
+    """The ids that a model reads of a line (without end token), and the number of ids of each word, if needed."""
+
+    ids: list[int]
+    sizes: list[int] | None = None
+
+    def truncate(self, limit: int) -> "Source":
+        """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
+        if self.sizes is None:
+            return Source(self.ids[:limit])
+        starts = accumulate(self.sizes, initial=0)
+        sizes = [min(size, limit - start) for start, size in zip(starts, self.sizes, strict=False) if start < limit]
+        return Source(self.ids[:limit], sizes)
+
+
+def has_tags(task: str) -> bool:
+    """Whether a task gives a label for each word."""
+    return ABILITIES[task].labels == "tags"
+
+
+def encode_sources(
+    tokenizer: Tokenizer, lines: Sequence[str], limit: int, cuts: SourceProblems, *, by_word: bool
+) -> list[Source]:
+    """Encode lines as a model reads them.
+
+    Args:
+        tokenizer: of the sources.
+        lines: the texts.
+        limit: the most ids that the model reads of a line; longer ones are cut.
+        cuts: counts the lines that are cut, and unknown pieces.
+        by_word: whether each word gets a tag.
+    """
+    if by_word:
+        words = tokenizer.encode_words(lines)
+        sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
+    else:
+        sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
+    cuts.count_unknown(tokenizer, lines, [source.ids for source in sources])
+    found = [source.truncate(limit) for source in sources]
+    cuts.lines += len(lines)
+    cuts.cut += sum(len(source.ids) > limit for source in sources)
+    cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))
+    return found

@@ -1,0 +1,69 @@
+"""A few lines to labels without torch, by a network in numpy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfm.model.numpy_inference.encoder_only import EncoderOnly
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference.label_sources import Source, encode_sources
+from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.inference.translation import label_translations
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.tokenizer.special import EOS_ID, SPECIALS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+Labels = tuple[list[int], float]
+"""Ids of labels, and the log-probability of all of them."""
+
+
+def accepts(config: DecodingConfig, *, tags: bool) -> bool:
+    """Return whether these settings are ones of labels: one tagging of each line, or `n_best` labels, unsearched."""
+    return config.model_fields_set <= {"n_best"} and (config.n_best == 1 or not tags)
+
+
+@dataclass(frozen=True)
+class NumpyLabeller:
+    """A classifier or tagger in numpy with its tokenizers.
+
+    Args:
+        network: the network.
+        source_tokenizer: of the source.
+        target_tokenizer: of the labels.
+        tags: whether each word gets a label, not the line.
+    """
+
+    network: EncoderOnly
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    tags: bool
+
+    def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
+        """Label lines with numpy alone, as `labelling.label` does.
+
+        Args:
+            lines: the texts.
+            config: `n_best` is read.
+            cuts: counts the lines that are cut, and unknown pieces.
+
+        Yields:
+            The likeliest labels of each line, or its likeliest tags.
+        """
+        limit = self.network.max_length - 1
+        for source in encode_sources(self.source_tokenizer, lines, limit, cuts, by_word=self.tags):
+            found = self._predict(source, config.n_best) if source.ids else [([], 0.0)]
+            texts = self.target_tokenizer.decode_batch([ids for ids, _ in found])
+            yield label_translations(
+                [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, found, strict=True)]
+            )
+
+    def _predict(self, source: Source, n_best: int) -> list[Labels]:
+        log_probs = self.network(np.array([*source.ids, EOS_ID]))[:, len(SPECIALS) :]
+        if self.tags:
+            sizes = np.array(source.sizes or (), np.int64)
+            rows = log_probs[np.cumsum(sizes) - sizes]  # the first pieces of the words
+            best = rows.argmax(-1)
+            return [((best + len(SPECIALS)).tolist(), float(rows.max(-1).sum()))]
+        order = np.argsort(-log_probs[0], kind="stable")[:n_best]
+        return [([int(label) + len(SPECIALS)], float(log_probs[0, label])) for label in order]

@@ -1,0 +1,91 @@
+"""Translations as records: their fields, and their lines in files."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from itertools import tee
+
+from tfm.pipeline.artifacts.artifact import Draft
+from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.runtime.progress import Reporter
+
+SENTENCES, IMAGES = "sentences", "images"
+"""Names of the things that were translated, as the figures of translations count them."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a line, itself one line.
+
+    Args:
+        text: the translation.
+        score: log_prob after length normalization.
+        log_prob: sum of the log-probabilities of its tokens (end token included), in nats.
+        num_tokens: the number of tokens.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    num_tokens: int
+
+
+EMPTY_TRANSLATION = Translation("", 0.0, 0.0, 0)
+"""The translation of an empty line."""
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]:
+    """One line of a .jsonl of translations: {"source", "translations": [{"text", "score", ...}, ...]}."""
+    return {"source": source, "translations": [asdict(translation) for translation in translations]}
+
+
+def reference_file(test: str, number: int) -> str:
+    """The file of a test set's references; they are numbered from 1."""
+    return f"{test}.reference.txt" if number == 1 else f"{test}.reference.{number}.txt"
+
+
+def write_translations(
+    draft: Draft,
+    name: str,
+    source_name: str,
+    sources: Iterable[str],
+    translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
+    reporter: Reporter,
+    *,
+    what: str = SENTENCES,
+) -> None:
+    """Write the translations of one text into a draft, and their costs into its figures.
+
+    Args:
+        draft: the artifact that is made.
+        name: of the files of the translations, and of the figures.
+        source_name: of the file of the sources.
+        sources: the texts.
+        translate: gives the translations of texts, in their order.
+        reporter: receives a message.
+        what: the name of the things that are translated.
+    """
+    began = time.monotonic()
+    num_lines = num_tokens = 0
+    sources, asked = tee(sources)
+    with ExitStack() as stack:
+        text, records, copy = (
+            stack.enter_context(open(draft.folder / file, "w", encoding="utf-8", newline="\n"))
+            for file in (f"{name}.txt", f"{name}.jsonl", f"{source_name}.txt")
+        )
+        for source, translations in zip(sources, translate(asked), strict=True):
+            text.write(translations[0].text + "\n")
+            records.write(json.dumps(as_json(source, translations), ensure_ascii=False) + "\n")
+            copy.write(one_line(source) + "\n")
+            num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
+    seconds = time.monotonic() - began
+    rate = num_tokens / seconds
+    draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
+    reporter.line(f"{name}: {num_lines:,} {what} in {seconds:.1f} s, {rate:,.0f} tokens a second")

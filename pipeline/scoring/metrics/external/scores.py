@@ -1,0 +1,125 @@
+"""External metrics: a command reads segments as JSON lines on stdin and prints one number for each on stdout.
+
+A metric may therefore live in an environment of its own, whose packages need not go together with those of tfm.
+"""
+
+import math
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from tfm.pipeline.artifacts.artifact import Input
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json
+from tfm.pipeline.external_metric import ExternalMetric
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command
+from tfm.pipeline.scoring.metrics.references import num_references
+from tfm.pipeline.scoring.metrics.score import LOWER, Score
+
+MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
+ELLIPSIS = "…"  # what a longer one ends in
+MAX_FILES = 1000  # files of a folder that a command names, which are inputs of its scores
+
+
+@dataclass
+class ExternalScores:
+    """Results of external metrics on a test set.
+
+    Args:
+        scores: by name of the metric.
+        missing: by name the reason why there is none.
+        numbers: by name those of each segment (n,).
+    """
+
+    scores: dict[str, Score] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, Sequence[float]] = field(default_factory=dict)
+
+
+def external_scores(
+    metrics: Sequence[ExternalMetric],
+    test: str,
+    sources: Sequence[str] | None,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    reporter: Reporter,
+) -> ExternalScores:
+    """Compute the mean of each metric's numbers over the segments of a test set.
+
+    A metric that fails costs itself alone, and a warning says why.
+
+    Args:
+        metrics: commands, with their names.
+        test: the name of the test set.
+        sources: one for each segment, if they are known.
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        reporter: shows progress, and warnings.
+    """
+    found = ExternalScores()
+    for metric in metrics:
+        try:
+            with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
+                numbers = run_command(metric, sources, hypotheses, references, bar.advance)
+            score = Score(_mean_of_numbers(numbers), external_signature(metric, references))
+        except ExternalMetricError as failure:
+            reporter.warn(f"{test}: {metric.name} {failure}")
+            found.missing[metric.name] = str(failure)
+        else:
+            found.scores[metric.name], found.numbers[metric.name] = score, numbers
+    return found
+
+
+def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> str:
+    """Return the signature of a metric, by which it can be computed again.
+
+    The signature has the command, and a hash over the command and the contents of the files that it names.
+    """
+    text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
+    text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + ELLIPSIS
+    files = {label: each.fingerprint for label, each in files_of(metric).items()}
+    digest = sha256_of_json([list(metric.command), files])[:12]
+    better = "" if metric.higher_is_better else f"|{LOWER}"
+    return f"external:{metric.name}|nrefs:{num_references(references)}|command:{text}|sha256:{digest}{better}|stat:mean"
+
+
+def files_of(metric: ExternalMetric) -> dict[str, Input]:
+    """The files that a command names, such as a script, as inputs of its scores; the program where it has a path.
+
+    A word is a name, or has one after its first equals sign (`--model=FILE`). All files of a folder count, unless they
+    are more than MAX_FILES.
+    """
+    first, *rest = metric.command
+    words = [*([first] if "/" in first else []), *rest]
+    names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
+    found = {name: _script_files(name) for name in names if name}
+    return {
+        f"external {metric.name}: {file}": Input.from_file(Path(file)) for files in found.values() for file in files
+    }
+
+
+def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
+    """The files of all commands: where one changes, scores are made again."""
+    return {label: each for metric in metrics for label, each in files_of(metric).items()}
+
+
+def _mean_of_numbers(numbers: Sequence[float]) -> float:
+    try:
+        return math.fsum(numbers) / len(numbers)
+    except OverflowError:
+        raise ExternalMetricError("printed numbers whose sum is too large") from None
+
+
+def _script_files(name: str) -> list[str]:
+    """The files of a name: its own, or those of a folder in order; none where there is neither, or too many."""
+    try:
+        if not Path(name).is_dir():
+            return [name] if Path(name).is_file() else []
+        walked = (os.path.join(folder, each) for folder, _, files in os.walk(name) for each in files)
+        found = list(islice(walked, MAX_FILES + 1))
+        return sorted(filter(os.path.isfile, found)) if len(found) <= MAX_FILES else []
+    except (OSError, ValueError):
+        return []
