@@ -16,6 +16,7 @@ from tfm.model.config_fields import (
     SUPPORTED_TASKS,
     Activation,
     Architecture,
+    FeedForwardLayer,
     Languages,
     Mixing,
     ModelFields,
@@ -28,6 +29,7 @@ from tfm.model.config_fields import (
     Score,
     Task,
     Tie,
+    Values,
 )
 from tfm.model.config_tables import (
     AdaptiveConfig,
@@ -59,6 +61,7 @@ __all__ = [
     "CanineConfig",
     "Cell",
     "DropoutConfig",
+    "FeedForwardLayer",
     "GridPositions",
     "Languages",
     "Mixing",
@@ -77,6 +80,7 @@ __all__ = [
     "StackConfig",
     "Task",
     "Tie",
+    "Values",
     "VisionConfig",
     "VisionEncoder",
     "WordVectorsConfig",

@@ -30,6 +30,8 @@ Norm = Literal["pre", "post"]
 Positions = Literal["none", "sinusoidal", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
 PositionsJoin = Literal["add", "concatenate"]
 Mixing = Literal["attention", "recurrent", "convolution"]
+FeedForwardLayer = Literal["position_wise", "none"]
+Values = Literal["projection", "keys"]
 Normalization = Literal["layer", "rms", "batch", "none"]
 ResidualConnection = Literal["add", "none"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu", "none"]
@@ -105,7 +107,13 @@ class ModelFields(BaseModel):
     activation: Activation = Field(
         "relu", description="of feed-forward layers; glu, swiglu: gated, with one more matrix"
     )
+    feed_forward: FeedForwardLayer = Field(
+        "position_wise", description="two matrices after attention, or no such layer"
+    )
     score: Score = "scaled_dot"
+    attention_projections: bool = Field(True, description="queries, keys and values are products of rows, or the rows")
+    values: Values = Field("projection", description="values have a projection of their own, or are the keys")
+    output_projection: bool = Field(True, description="the heads' outputs side by side are projected once more")
     qk_norm: bool = Field(False, description="RMS norm of each head's queries and keys")
     tie: Tie = Field(
         "all", description="shared tables; embeddings: source = target; output: target = output layer; all: all three"

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from tfm.model.config import (
     Activation,
     DropoutConfig,
+    FeedForwardLayer,
     Mixing,
     ModelConfig,
     Norm,
@@ -17,6 +18,7 @@ from tfm.model.config import (
     PositionsJoin,
     Score,
     StackConfig,
+    Values,
 )
 
 Choice = dict[str, Any]
@@ -31,6 +33,10 @@ NAMES: Mapping[str, tuple[Any, ...]] = {
     "window": (None, 3),
     "qk_norm": (False, True),
     "key_value_heads": (None, 2),
+    "feed_forward": get_args(FeedForwardLayer),
+    "attention_projections": (True, False),
+    "values": get_args(Values),
+    "output_projection": (True, False),
 }
 
 

@@ -14,6 +14,7 @@ from tfm.model.config import (
     Activation,
     Architecture,
     Cell,
+    FeedForwardLayer,
     GridPositions,
     Languages,
     Mixing,
@@ -26,6 +27,7 @@ from tfm.model.config import (
     ResidualConnection,
     Score,
     Task,
+    Values,
     VisionEncoder,
 )
 from tfm.pipeline.config import Device, EvaluationMetric, LengthNorm, Strategy
@@ -46,6 +48,8 @@ TABLES = [
     (Mixing, "tfm.model.transformer.factory", "MIXINGS"),
     (Score, "tfm.model.attention.scores", "SCORES"),
     (Activation, "tfm.model.layers.feed_forward", "ACTIVATIONS"),
+    (FeedForwardLayer, "tfm.model.transformer.factory", "FEED_FORWARDS"),
+    (Values, "tfm.model.attention.projections", "VALUES"),
     (Norm, "tfm.model.layers.residual", "NORMS"),
     (ResidualConnection, "tfm.model.layers.residual", "RESIDUALS"),
     (Normalization, "tfm.model.layers.normalization", "NORMALIZATIONS"),

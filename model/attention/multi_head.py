@@ -5,7 +5,7 @@ Legend: N rows · B sentences · T queries · S keys · D width · H heads · G 
 queries and keys · V width of its values.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tfm.model.attention.explicit_attention import AttentionFunction
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
+from tfm.model.attention.projections import Project
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
@@ -56,6 +57,8 @@ class SelfAttention(nn.Module):
         mix: inner attention.
         positions: the hooks of the position scheme.
         norm: (K) -> norm of each head's queries, and of its keys.
+        project: makes the projection of queries, keys and values.
+        has_output: whether the heads are projected once more, and not only concatenated.
         window: distance up to which a query sees; None for all.
         compute_dtype: precision of the operands of matrix products in training.
     """
@@ -68,14 +71,16 @@ class SelfAttention(nn.Module):
         mix: AttentionFunction,
         positions: AttentionPositions,
         norm: Callable[[int], nn.Module],
+        project: Project,
+        has_output: bool,
         window: int | None,
         compute_dtype: torch.dtype,
     ) -> None:
         super().__init__()
         self.heads, self.window = heads, window
-        self.query_key_value = make_projection(dim, (heads.query, heads.key, heads.value), compute_dtype)
+        self.query_key_value = project(dim, (heads.query, heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
-        self.output = Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
+        self.output = make_output(heads, dim, compute_dtype) if has_output else nn.Identity()
         self.positions = positions
         self.mix = mix
 
@@ -144,6 +149,8 @@ class CrossAttention(nn.Module):
         heads: numbers and widths of the heads.
         mix: inner attention.
         norm: (K) -> norm of each head's queries, and of its keys.
+        project: makes the projection of queries, keys and values.
+        has_output: whether the heads are projected once more, and not only concatenated.
         compute_dtype: precision of the operands of matrix products in training.
     """
 
@@ -155,14 +162,16 @@ class CrossAttention(nn.Module):
         *,
         mix: AttentionFunction,
         norm: Callable[[int], nn.Module],
+        project: Project,
+        has_output: bool,
         compute_dtype: torch.dtype,
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.query = make_projection(dim, (heads.query,), compute_dtype)
-        self.key_value = make_projection(memory_dim, (heads.key, heads.value), compute_dtype)
+        self.query = project(dim, (heads.query,), compute_dtype)
+        self.key_value = project(memory_dim, (heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
-        self.output = Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
+        self.output = make_output(heads, dim, compute_dtype) if has_output else nn.Identity()
         self.mix = mix
 
     def project_memory(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
@@ -217,20 +226,15 @@ class CrossAttention(nn.Module):
         return self.key_norm(key), value
 
 
-def make_projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Linear:
-    """Return a linear layer from D to the sum of H K of some (H, K), side by side.
+def make_output(heads: Heads, dim: int, compute_dtype: torch.dtype) -> Linear:
+    """Return the projection of all heads' values, H V -> D.
 
     Args:
+        heads: numbers and widths of the heads.
         dim: D.
-        heads: number and width (H, K) of the heads of each part; each part is Glorot-initialized by its own fan-out.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    widths = [number * width for number, width in heads]
-    linear = Linear(dim, sum(widths), compute_dtype=compute_dtype, num_parts=len(widths))
-    if len(set(widths)) > 1:
-        for part in torch.split(linear.weight.detach(), widths):
-            nn.init.xavier_uniform_(part)
-    return linear
+    return Linear(heads.num_heads * heads.value_dim, dim, compute_dtype=compute_dtype)
 
 
 def split_projections(x: Tensor, *heads: tuple[int, int]) -> tuple[Tensor, ...]:

@@ -6,7 +6,7 @@ them in order; a new one is a function in a file of this folder and a row here.
 
 from collections.abc import Callable
 
-from tfm.model.config_checks import architectures, embeddings, positions, sources
+from tfm.model.config_checks import architectures, attention, embeddings, positions, sources
 from tfm.model.config_fields import ModelFields
 
 Check = Callable[[ModelFields], str | None]
@@ -34,6 +34,10 @@ CHECKS: tuple[Check, ...] = (
     architectures.recurrent_directions_problem,
     architectures.recurrent_positions_problem,
     architectures.residual_depth_problem,
+    attention.projections_width_problem,
+    attention.values_projections_problem,
+    attention.values_width_problem,
+    attention.output_width_problem,
     architectures.word_vectors_table_problem,
     architectures.word_vectors_adaptive_problem,
     architectures.span_corruption_table_problem,

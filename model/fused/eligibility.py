@@ -36,8 +36,14 @@ def _in_every_form(part: Any) -> bool:
     return True
 
 
-def _has_no_qk_norm(attention: Any) -> bool:
-    return type(attention.query_norm) is type(attention.key_norm) is nn.Identity
+def _has_feed_forward(layer: Any) -> bool:
+    return layer.feed_forward is not None
+
+
+def _is_plain_attention(attention: Any) -> bool:
+    """Whether its heads are projected once more, and queries and keys have no norm."""
+    has_output = type(attention.output) is not nn.Identity
+    return has_output and type(attention.query_norm) is type(attention.key_norm) is nn.Identity
 
 
 def _has_no_projection(embedding: Any) -> bool:
@@ -46,10 +52,10 @@ def _has_no_projection(embedding: Any) -> bool:
 
 LAYER_PARTS: Parts = {
     nn.ModuleList: _in_every_form,
-    EncoderLayer: _in_every_form,
-    DecoderLayer: _in_every_form,
-    SelfAttention: lambda attention: attention.window is None and _has_no_qk_norm(attention),
-    CrossAttention: _has_no_qk_norm,
+    EncoderLayer: _has_feed_forward,
+    DecoderLayer: _has_feed_forward,
+    SelfAttention: lambda attention: attention.window is None and _is_plain_attention(attention),
+    CrossAttention: _is_plain_attention,
     ExplicitAttention: _in_every_form,
     FusedAttention: _in_every_form,
     VarlenAttention: _in_every_form,

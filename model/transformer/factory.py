@@ -8,6 +8,7 @@ from torch import nn
 from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
 from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions
+from tfm.model.attention.projections import VALUES, Project, copy_rows
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
@@ -79,6 +80,8 @@ class ModuleFactory:
             mix=mix if window is None else BlockedAttention(mix),
             positions=positions,
             norm=self.query_key_norm,
+            project=self.projection,
+            has_output=self.config.output_projection,
             window=window,
             compute_dtype=self.compute_dtype,
         )
@@ -100,6 +103,8 @@ class ModuleFactory:
             heads,
             mix=self.mix(heads, AttentionPositions()),
             norm=self.query_key_norm,
+            project=self.projection,
+            has_output=self.config.output_projection,
             compute_dtype=self.compute_dtype,
         )
 
@@ -114,10 +119,20 @@ class ModuleFactory:
             score, positions, self.config.dropout.attention, self.dropout_rng, self.compute_dtype
         )
 
+    @property
+    def projection(self) -> Project:
+        """The function that makes the projections of queries, keys and values."""
+        return VALUES[self.config.values] if self.config.attention_projections else copy_rows
+
     def query_key_norm(self, key_dim: int) -> nn.Module:
         return NORMALIZATIONS["rms"](key_dim, eps=self.config.norm_eps) if self.config.qk_norm else nn.Identity()
 
-    def feed_forward(self, stack: StackConfig) -> FeedForward:
+    def feed_forward(self, stack: StackConfig) -> FeedForward | None:
+        """Return the feed-forward layer; None for a layer of attention alone."""
+        return FEED_FORWARDS[self.config.feed_forward](self, stack)
+
+    def position_wise(self, stack: StackConfig) -> FeedForward:
+        """Return two matrices with an activation between them."""
         return FeedForward(
             stack.dim,
             stack.feed_forward_dim,
@@ -238,3 +253,8 @@ MIXINGS: dict[str, Callable[[ModuleFactory, StackConfig, bool], Mixing]] = {
     "convolution": ModuleFactory.convolution,
 }
 """By name: (parts, stack, whether it is causal) -> the module in self-attention's place."""
+FEED_FORWARDS: dict[str, Callable[[ModuleFactory, StackConfig], FeedForward | None]] = {
+    "position_wise": ModuleFactory.position_wise,
+    "none": lambda parts, stack: None,
+}
+"""By name: (parts, stack) -> the layer after attention, or None."""

@@ -21,14 +21,15 @@ class EncoderLayer(nn.Module):
 
     Args:
         attention: self-attention, or a replacement that mixes positions.
-        feed_forward: the feed-forward layer.
+        feed_forward: the feed-forward layer; None for none.
         residual: () -> a residual connection.
     """
 
-    def __init__(self, attention: Mixing, feed_forward: FeedForward, residual: Callable[[], Residual]) -> None:
+    def __init__(self, attention: Mixing, feed_forward: FeedForward | None, residual: Callable[[], Residual]) -> None:
         super().__init__()
         self.attention, self.feed_forward = attention, feed_forward
-        self.around_attention, self.around_feed_forward = residual(), residual()
+        self.around_attention = residual()
+        self.around_feed_forward = None if feed_forward is None else residual()
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
         """Compute the layer.
@@ -78,7 +79,7 @@ class EncoderLayer(nn.Module):
 
     def _sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
         rows = self.around_attention(rows, attend)
-        return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]
+        return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -87,7 +88,7 @@ class DecoderLayer(nn.Module):
     Args:
         attention: self-attention, or a replacement that mixes positions.
         cross_attention: attention to the memory.
-        feed_forward: the feed-forward layer.
+        feed_forward: the feed-forward layer; None for none.
         residual: () -> a residual connection.
     """
 
@@ -95,12 +96,13 @@ class DecoderLayer(nn.Module):
         self,
         attention: Mixing,
         cross_attention: CrossAttention,
-        feed_forward: FeedForward,
+        feed_forward: FeedForward | None,
         residual: Callable[[], Residual],
     ) -> None:
         super().__init__()
         self.attention, self.cross_attention, self.feed_forward = attention, cross_attention, feed_forward
-        self.around_attention, self.around_cross_attention, self.around_feed_forward = (residual() for _ in range(3))
+        self.around_attention, self.around_cross_attention = residual(), residual()
+        self.around_feed_forward = None if feed_forward is None else residual()
 
     def forward(
         self, rows: Tensor, layout: AnyLayout, mask: Mask, memory: Tensor, memory_layout: AnyLayout, memory_mask: Mask
@@ -153,4 +155,4 @@ class DecoderLayer(nn.Module):
     def _sublayers(self, rows: Tensor, attend: Sublayer, attend_memory: Sublayer) -> Tensor:
         rows = self.around_attention(rows, attend)
         rows = self.around_cross_attention(rows, attend_memory)
-        return self.around_feed_forward(rows, self.feed_forward)  # type: ignore[no-any-return]
+        return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)

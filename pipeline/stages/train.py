@@ -26,7 +26,7 @@ KEYS_UNUSED_IN_VALIDATION = (
     *("forbidden", "forced"),
 )
 
-LATER_KEYS = ("residual",)
+LATER_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
 """Keys of [model] that models of an earlier time lack, which are made as by the defaults."""
 METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "bleu": ("bleu_tokenize", "lowercase"),

@@ -3,11 +3,12 @@
 from tfm.pipeline.recipes.unused_keys.row import LABELS, WORD_VECTORS, Unused, none_of, one_of
 from tfm.pipeline.tasks.abilities import tasks_that
 
-NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention")
+PROJECTIONS = ("model.attention_projections", "model.values", "model.output_projection")
+NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention", *PROJECTIONS)
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
 EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
 SEQUENCE_KEYS = ("mixing", "window", "positions", "positions_join")
-LAYER_KEYS = ("activation", "residual", "dropout.residual", "dropout.feed_forward", "dropout.depth")
+LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dropout.feed_forward", "dropout.depth")
 RECURRENT = {"model.architecture": one_of("recurrent")}
 PIECES_TEST = {"model.canine": one_of(None)}
 TEXT_TEST = {"model.vision": one_of(None), **PIECES_TEST}
@@ -28,6 +29,7 @@ MODEL = (
         {**RECURRENT, **TEXT_TEST},
         (
             *("model.norm", "model.residual", "model.activation", "model.encoder.feed_forward_dim"),
+            "model.feed_forward",
             *("model.dropout.feed_forward", "model.dropout.depth"),
         ),
         "it has no norms or feed-forward layers, as the other architectures have",
@@ -59,7 +61,7 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **TEXT_TEST},
-        ("model.qk_norm",),
+        ("model.qk_norm", *PROJECTIONS),
         "it has no self-attention, as the other architectures have",
     ),
     Unused(
@@ -94,7 +96,10 @@ MODEL = (
     ),
     Unused(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
-        ("model.activation", "model.residual", "model.dropout.feed_forward", "model.dropout.depth", "model.qk_norm"),
+        (
+            *("model.activation", "model.residual", "model.feed_forward", "model.dropout.feed_forward"),
+            *("model.dropout.depth", "model.qk_norm", *PROJECTIONS),
+        ),
         "the encoder has no layers after its convolution",
     ),
     Unused(
@@ -130,6 +135,7 @@ MODEL = (
                 f"model.{name}"
                 for name in ("activation", "residual", "score", "qk_norm", "tie", "scale_embedding", "dropout")
             ),
+            *("model.feed_forward", *PROJECTIONS),
             *("model.norm_eps", "model.output_bias", "model.embedding_norm"),
             *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
             "model.decoder",
@@ -155,6 +161,16 @@ MODEL = (
         {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
         (*(f"model.decoder.{name}" for name in HEADS), *NO_ATTENTION),
         'there is no attention without mixing = "attention"',
+    ),
+    Unused(
+        {"model.feed_forward": one_of("none")},
+        ("model.encoder.feed_forward_dim", "model.decoder.feed_forward_dim", "model.dropout.feed_forward"),
+        "there is no feed-forward layer",
+    ),
+    Unused(
+        {"model.feed_forward": one_of("none"), "model.head_transform": one_of(False)},
+        ("model.activation",),
+        "there is no feed-forward layer",
     ),
     Unused(
         {"model.normalization": one_of("none")},

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tfm.model.config import ModelConfig
-from tfm.model.config_checks import architectures, embeddings, positions, sources
+from tfm.model.config_checks import architectures, attention, embeddings, positions, sources
 from tfm.model.config_checks.registry import CHECKS, Check, first_problem
 from tfm.model.config_fields import ModelFields
 
@@ -82,6 +82,22 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"residual": "none", "dropout": {"depth": 0.1}},
         "leaves nothing of a row where dropout.depth = 0.1",
     ),
+    "projections_width_problem": (
+        {"attention_projections": False, "encoder": {"key_dim": 4}},
+        "leaves rows as wide as they are: remove encoder.key_dim = 4",
+    ),
+    "values_projections_problem": (
+        {"attention_projections": False, "values": "keys"},
+        'values = "keys" has no effect with attention_projections = false',
+    ),
+    "values_width_problem": (
+        {"values": "keys", "decoder": {"value_dim": 3}},
+        "of the decoder, keys are 64 wide, and values 3",
+    ),
+    "output_width_problem": (
+        {"output_projection": False, "decoder": {"value_dim": 3}},
+        "decoder.heads * decoder.value_dim is 24, and decoder.dim 512",
+    ),
     "word_vectors_table_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
     "word_vectors_adaptive_problem": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
@@ -124,7 +140,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_every_check_is_in_the_list_and_has_an_example() -> None:
     written = {
         name
-        for module in (architectures, embeddings, positions, sources)
+        for module in (architectures, attention, embeddings, positions, sources)
         for name, each in inspect.getmembers(module, inspect.isfunction)
         if each.__module__ == module.__name__ and not name.startswith("_")
     }

@@ -10,7 +10,8 @@ from tfm.model.attention import explicit_attention, inner_attention
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
-from tfm.model.attention.multi_head import Heads, SelfAttention, make_projection, split_projections
+from tfm.model.attention.multi_head import Heads, SelfAttention, split_projections
+from tfm.model.attention.projections import make_projection
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, ScaledDot
 from tfm.model.build import build
