@@ -1,7 +1,6 @@
 """Every combination of named parts is a model, or is refused with a reason."""
 
 import random
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -21,18 +20,21 @@ def in_words(choice: Choice) -> str:
 
 
 @pytest.mark.slow
-def test_all_combinations_go_together_or_hold_two_parts_that_do_not() -> None:
+def test_combinations_go_together_or_hold_two_parts_that_do_not() -> None:
+    """A hundred thousand of the two million, and every pair."""
     apart = {two: refusal(pair) for pair in every_pair() for two in pairs(pair)}
     reasons = [reason for reason in apart.values() if reason is not None]
-    assert len(reasons) == 27
+    assert len(reasons) == 30
     for pair, reason in apart.items():
         for part, name in pair if reason is not None else ():
             assert part in reason, reason
             assert name is None or str(name).replace("False", "false") in reason, reason
-    for names in product(*NAMES.values()):
-        choice = dict(zip(NAMES, names, strict=True))
+    draw = random.Random(2)
+    for _ in range(100_000):
+        choice = {part: draw.choice(names) for part, names in NAMES.items()}
         found = refusal(choice)
-        assert found in reasons if found is not None else True
+        # where only the decoder has attention, the same reason names it in the encoder's place
+        assert found is None or found.replace("decoder.", "encoder.") in reasons
         assert (found is None) == all(apart[two] is None for two in pairs(choice)), choice
 
 
