@@ -56,7 +56,7 @@ def shown(value: ast.expr) -> Iterator[str]:
 
 
 def filled_in(part: ast.expr) -> str:
-    """What stands for a formatted value: `{…}`, and the word of what `format_count` counts."""
+    """The stand-in of a formatted value: `{…}`, and the word of what `format_count` counts."""
     match part:
         case ast.FormattedValue(
             value=ast.Call(func=ast.Name(id="format_count"), args=[_, ast.Constant(value=word), *_])
