@@ -1,13 +1,13 @@
 """The distribution that this package is installed from: its name differs from that of the import package."""
 
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
-
 NAME = "tfm-toolkit"  # `tfm` belongs to another project on package indexes
 
 
 def version() -> str | None:
     """The version that is installed; None if this code runs from its source."""
+    from importlib.metadata import PackageNotFoundError  # a tenth of the start of `tfm --help`
+    from importlib.metadata import version as version_of
+
     try:
         return version_of(NAME)
     except PackageNotFoundError:

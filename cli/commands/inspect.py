@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from tfm.cli.streams import print_data, print_json
-from tfm.pipeline.artifacts.canonical_json import flatten_keys
 
 SHOWN_OF_FINGERPRINT = 12
 MAX_CHARACTERS_SHOWN = 60
@@ -101,6 +100,8 @@ def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _named_values(label: str, value: object) -> Iterator[str]:
+    from tfm.pipeline.artifacts.canonical_json import flatten_keys
+
     if not isinstance(value, Mapping):
         yield f"  {label:<11}  {value}"
         return
