@@ -26,7 +26,8 @@ from tfm.cli.streams import STDIN_PROMPT, print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
-    from tfm.pipeline.inference.generation import TextGenerator
+    from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.inference.generation.generator import LanguageModel, TextGenerator
 
 SEPARATOR = "---"
 
@@ -98,15 +99,15 @@ def generate(
         return
     from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
-    from tfm.pipeline.model_io.ensemble import load_ensemble
+    from tfm.pipeline.inference.generation.generator import TextGenerator
 
     asked = {each.partition("=")[0].strip() for each in sets or ()}
     usual = [] if beam is not None or "decoding.beam" in asked else ["decoding.strategy=sample"]
     config = config_section(DecodingConfig, [*usual, *(sets or ())], flags)
-    writer = TextGenerator(
-        PromptEncoder(load_ensemble(folders, device or "auto"), through_ends=through_ends), config, make_reporter()
-    )
+    reader = None
+    if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
+        reader = _numpy_reader(folders[0], through_ends, config)
+    writer = TextGenerator(reader or _torch_reader(folders, through_ends, device or "auto"), config, make_reporter())
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
     for each, words in _pair_with_forced_words(_read_prompts(prompt), forced):
@@ -126,6 +127,21 @@ def generate(
             num_texts += 1
 
 
+def _numpy_reader(folder: Path, through_ends: bool | None, config: "DecodingConfig") -> "LanguageModel | None":
+    """The language model in numpy, which starts sooner than torch; None where that is needed."""
+    from tfm.pipeline.inference.generation.numpy_prompt_encoder import accepts, small_language_model
+
+    return small_language_model(folder, through_ends) if accepts(config) else None
+
+
+def _torch_reader(folders: list[Path], through_ends: bool | None, device: DeviceName) -> "LanguageModel":
+    """The language model, or the ensemble, in torch."""
+    from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
+    from tfm.pipeline.model_io.ensemble import load_ensemble
+
+    return PromptEncoder(load_ensemble(folders, device), through_ends=through_ends)
+
+
 def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
     """Print one text while it is generated."""
     if apart and writer.through_ends:
@@ -140,7 +156,7 @@ def _write_scores(
 ) -> None:
     """Print the log-probability of each line of a file after each prompt."""
     from tfm.data.lines import open_lines
-    from tfm.pipeline.inference.generation import score_continuations
+    from tfm.pipeline.inference.generation.continuations import score_continuations
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     loaded, choices = load_ensemble(models, device), list(open_lines(file))

@@ -8,6 +8,7 @@ queries and keys · V width of its values.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class Rotary:
         turned = np.empty_like(heads)
         turned[..., 0::2], turned[..., 1::2] = even * cos - odd * sin, even * sin + odd * cos
         return turned
+
+
+def empty_keys_values(heads: Heads, num_texts: int, dtype: Any) -> KeysValues:
+    """Keys (W, G, 0, K) and values (W, G, 0, V) of W texts without pieces."""
+    shape = num_texts, heads.num_kv_heads, 0
+    return np.empty((*shape, heads.key_dim), dtype), np.empty((*shape, heads.value_dim), dtype)
 
 
 def identity(heads: Array, positions: Array) -> Array:

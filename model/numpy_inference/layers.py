@@ -3,6 +3,7 @@
 Legend: T rows · D width · F feed-forward width · V vocabulary.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 Array = Any
 Sublayer = Callable[[Array], Array]
+_erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none, and scipy is slow to load
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,41 @@ class PostNorm:
 Residual = PreNorm | PostNorm
 
 
+def relu(x: Array) -> Array:
+    """Return max(0, x)."""
+    return np.maximum(x, 0)
+
+
+def gelu(x: Array) -> Array:
+    """Return x Phi(x), Phi the distribution function of the standard normal   (Hendrycks and Gimpel 2016)."""
+    return x * (0.5 + 0.5 * _erf(x * 0.5**0.5).astype(x.dtype))
+
+
+def gelu_tanh(x: Array) -> Array:
+    """Return x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))   (Hendrycks and Gimpel 2016, sec. 2)."""
+    return x * (0.5 + 0.5 * np.tanh(np.asarray((2 / np.pi) ** 0.5, x.dtype) * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "tanh": np.tanh,
+    "none": lambda x: x,
+}
+"""By name: what is applied to each number between the two products of a feed-forward layer."""
+
+
 @dataclass(frozen=True)
 class FeedForward:
-    """W2 max(0, W1 x + b1) + b2   (Vaswani et al. 2017, eq. 2)."""
+    """W2 f(W1 x + b1) + b2   (Vaswani et al. 2017, eq. 2, with f = ReLU)."""
 
     inner: Linear
     outer: Linear
+    activation: Callable[[Array], Array] = relu
 
     def __call__(self, x: Array) -> Array:
-        return self.outer(np.maximum(self.inner(x), 0))
+        return self.outer(self.activation(self.inner(x)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfm.model.numpy_inference.attention import CrossAttention, KeysValues, SelfAttention
+from tfm.model.numpy_inference.attention import CrossAttention, KeysValues, SelfAttention, empty_keys_values
 from tfm.model.numpy_inference.layers import Array, Embedding, FeedForward, Linear, Residual, Sublayer, log_softmax
 
 Cache = list[KeysValues]
@@ -19,7 +19,7 @@ Cache = list[KeysValues]
 
 @dataclass(frozen=True)
 class EncoderLayer:
-    """Self-attention, then feed-forward, each in its residual."""
+    """Self-attention, then feed-forward, each in its residual; step by step the layer of a decoder-only model."""
 
     attention: SelfAttention
     feed_forward: FeedForward
@@ -29,6 +29,26 @@ class EncoderLayer:
     def __call__(self, x: Array) -> Array:
         """(S, D) -> (S, D)."""
         return self.around_feed_forward(self.around_attention(x, self.attention), self.feed_forward)
+
+    def step(self, x: Array, cache: KeysValues, position: int) -> tuple[Array, KeysValues]:
+        """Compute a new row of each text.
+
+        Args:
+            x: (W, D).
+            cache: keys and values of the rows so far.
+            position: the position of the new rows.
+
+        Returns:
+            Rows (W, D), and the cache with them.
+        """
+        grown = cache
+
+        def attend(x: Array) -> Array:
+            nonlocal grown
+            mixed, grown = self.attention.step(x, cache, position)
+            return mixed
+
+        return self.around_feed_forward(self.around_attention(x, attend), self.feed_forward), grown
 
 
 @dataclass(frozen=True)
@@ -89,15 +109,8 @@ class Transformer:
 
     def empty_cache(self) -> Cache:
         """Return the cache of one hypothesis without pieces."""
-        kind = self.output.weight.dtype
-        head_configs = [layer.attention.heads for layer in self.decoder]
-        return [
-            (
-                np.empty((1, heads.num_kv_heads, 0, heads.key_dim), kind),
-                np.empty((1, heads.num_kv_heads, 0, heads.value_dim), kind),
-            )
-            for heads in head_configs
-        ]
+        dtype = self.output.weight.dtype
+        return [empty_keys_values(layer.attention.heads, 1, dtype) for layer in self.decoder]
 
     def step(self, tokens: Array, memory: Cache, cache: Cache) -> tuple[Array, Cache]:
         """Return log-probabilities of the next piece of each hypothesis.

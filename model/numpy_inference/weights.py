@@ -7,8 +7,10 @@ import numpy as np
 
 from tfm.model.config import BOS_ID, ModelConfig, RotaryConfig, StackConfig
 from tfm.model.numpy_inference.attention import CrossAttention, Heads, Rotary, SelfAttention, identity
+from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.encoder_only import POOLINGS, EncoderOnly, SentenceHead
 from tfm.model.numpy_inference.layers import (
+    ACTIVATIONS,
     Array,
     Embedding,
     FeedForward,
@@ -25,11 +27,13 @@ from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Tr
 
 SUPPORTED_KEYS = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
-    *("max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
+    *("activation", "max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
 )
 """The keys that may be other than by default: they are implemented here, or count in training alone."""
 LABEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")
 """These keys of models that give labels."""
+LANGUAGE_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "block")
+"""These keys of language models."""
 SUPPORTED_POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post": PostNorm}
 
@@ -72,18 +76,43 @@ def build_label_network(
     return network
 
 
+def build_language_network(config: ModelConfig, weights: Mapping[str, Array], *, vocab: int) -> DecoderOnly:
+    """Return the network of a decoder-only language model in numpy; the rest as `build_network`."""
+    if not is_language_model(config):
+        raise UnsupportedModelError
+    parts = _NetworkBuilder(config, dict(weights))
+    network = parts.language_network(vocab)
+    parts.check_no_unused_weights()
+    return network
+
+
 def is_supported(config: ModelConfig) -> bool:
     """Return whether all parts of an encoder-decoder are here."""
-    return _has_known_parts(config, SUPPORTED_KEYS) and config.encoder.dim == config.decoder.dim
+    return (
+        _has_known_parts(config, SUPPORTED_KEYS)
+        and config.encoder.layers > 0
+        and config.encoder.dim == config.decoder.dim
+    )
 
 
 def gives_labels(config: ModelConfig) -> bool:
     """Return whether a model is a classifier or tagger all parts of which are here."""
     return (
         _has_known_parts(config, LABEL_KEYS)
+        and config.encoder.layers > 0
         and config.architecture == "encoder_only"
         and config.task in ("classification", "tagging")
         and config.shared_vocabulary_reason is None
+    )
+
+
+def is_language_model(config: ModelConfig) -> bool:
+    """Return whether a model is a decoder-only language model all parts of which are here."""
+    return (
+        _has_known_parts(config, LANGUAGE_MODEL_KEYS)
+        and config.decoder.layers > 0
+        and config.architecture == "decoder_only"
+        and config.task == "language_model"
     )
 
 
@@ -93,8 +122,8 @@ def _has_known_parts(config: ModelConfig, known_keys: Collection[str]) -> bool:
     return (
         all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
         and config.positions in SUPPORTED_POSITIONS
+        and config.activation in ACTIVATIONS
         and config.rotary == RotaryConfig(base=config.rotary.base)
-        and config.encoder.layers > 0
     )
 
 
@@ -106,7 +135,7 @@ class _NetworkBuilder:
 
     def network(self, source_vocab: int, target_vocab: int) -> Transformer:
         """Vaswani et al. 2017, figure 1."""
-        config, dim = self._config, self._config.decoder.dim
+        config, dim, stack = self._config, self._config.decoder.dim, self._config.encoder
         source_table = self._pop_weight("source_embedding.table.weight", source_vocab, dim)
         shared, tied = config.tie in ("embeddings", "all"), config.tie in ("output", "all")
         target_table = source_table if shared else self._pop_weight("target_embedding.table.weight", target_vocab, dim)
@@ -114,8 +143,8 @@ class _NetworkBuilder:
         bias = self._pop_weight("output.bias", target_vocab) if config.output_bias else np.zeros(1, to_pieces.dtype)
         return Transformer(
             source_embedding=self._embedding("source_embedding", source_table),
-            encoder=[self._encoder_layer(f"encoder.{number}") for number in range(config.encoder.layers)],
-            encoder_norm=self._final_norm("encoder_norm", config.encoder),
+            encoder=[self._encoder_layer(f"encoder.{number}", stack) for number in range(stack.layers)],
+            encoder_norm=self._final_norm("encoder_norm", stack),
             target_embedding=self._embedding("target_embedding", target_table),
             decoder=[self._decoder_layer(f"decoder.{number}") for number in range(config.decoder.layers)],
             decoder_norm=self._final_norm("decoder_norm", config.decoder),
@@ -137,10 +166,25 @@ class _NetworkBuilder:
         return EncoderOnly(
             begin=begin,
             embedding=self._embedding("embedding", table, len(begin)),
-            encoder=[self._encoder_layer(f"encoder.{number}") for number in range(stack.layers)],
+            encoder=[self._encoder_layer(f"encoder.{number}", stack) for number in range(stack.layers)],
             encoder_norm=self._final_norm("encoder_norm", stack),
             head=head,
             output=Linear(to_labels, bias),
+            max_length=config.max_length,
+        )
+
+    def language_network(self, vocab: int) -> DecoderOnly:
+        """Radford et al. 2018, figure 1 (left)."""
+        config, stack = self._config, self._config.decoder
+        table = self._pop_weight("embedding.table.weight", vocab, stack.dim)
+        tied = config.tie in ("output", "all")
+        to_pieces = table if tied else self._pop_weight("output.weight", vocab, stack.dim)
+        bias = self._pop_weight("output.bias", vocab) if config.output_bias else np.zeros(1, to_pieces.dtype)
+        return DecoderOnly(
+            embedding=self._embedding("embedding", table),
+            layers=[self._encoder_layer(f"layers.{number}", stack) for number in range(stack.layers)],
+            norm=self._final_norm("norm", stack),
+            output=Linear(to_pieces, bias),
             max_length=config.max_length,
         )
 
@@ -165,8 +209,7 @@ class _NetworkBuilder:
             added = self._pop_weight(f"{name}.positions.table.weight", config.max_length + num_begin, dim).__getitem__
         return Embedding(table, dim**0.5 if config.scale_embedding else 1.0, added)
 
-    def _encoder_layer(self, name: str) -> EncoderLayer:
-        stack = self._config.encoder
+    def _encoder_layer(self, name: str, stack: StackConfig) -> EncoderLayer:
         return EncoderLayer(
             self._self_attention(f"{name}.attention", stack),
             self._feed_forward(f"{name}.feed_forward", stack),
@@ -208,6 +251,7 @@ class _NetworkBuilder:
         return FeedForward(
             self._linear(f"{name}.inner", stack.dim, stack.feed_forward_dim),
             self._linear(f"{name}.outer", stack.feed_forward_dim, stack.dim),
+            ACTIVATIONS[self._config.activation],
         )
 
     def _residual(self, name: str, stack: StackConfig) -> Residual:

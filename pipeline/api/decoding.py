@@ -7,7 +7,8 @@ from tfm.pipeline.api import arguments
 from tfm.pipeline.api.methods import check_has
 from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import Translation

@@ -25,7 +25,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference import hidden_states
 from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
-from tfm.pipeline.inference.generation import GeneratedText
+from tfm.pipeline.inference.generation.generator import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel

@@ -21,7 +21,8 @@ from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
 from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, best_first
-from tfm.pipeline.decoding.search.sampling import Sampling, key_of
+from tfm.pipeline.decoding.search.numpy_sampling import key_of
+from tfm.pipeline.decoding.search.sampling import Sampling
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all

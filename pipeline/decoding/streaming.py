@@ -4,7 +4,6 @@ Legend: B texts in parallel · T pieces read so far, the begin token first · V 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic
 
 import torch
@@ -18,21 +17,11 @@ from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.greedy import TokenSelector, likeliest
-from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE
-from tfm.pipeline.decoding.search.sampling import Sampling, key_of
+from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
+from tfm.pipeline.decoding.search.numpy_sampling import key_of
+from tfm.pipeline.decoding.search.sampling import Sampling
 from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
-
-
-@dataclass(frozen=True)
-class NextPieces:
-    """One more piece of each unfinished text: the numbers of the texts, their pieces, and log-probabilities of
-    these.
-    """
-
-    texts: list[int]
-    pieces: list[int]
-    log_probs: list[float]
 
 
 class PromptedStepper(Generic[StateT]):

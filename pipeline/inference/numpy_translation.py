@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
-from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import (
@@ -33,10 +28,10 @@ from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
-from tfm.pipeline.model_io.weight_files import check_header
+from tfm.pipeline.model_io.numpy_model import is_small, read_parts
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -45,10 +40,6 @@ MAX_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
 MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
-MODEL_FILES = {"config.json", "model.safetensors", SHARED, SOURCE, TARGET, ORIGINAL_IDS}
-"""The files of a model that has nothing beside its tokenizers and weights."""
-MAX_WEIGHT_BYTES = 1 << 26
-"""The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
 
 
 @dataclass(frozen=True)
@@ -117,30 +108,25 @@ def small_model(
     Raises:
         DataError: the folder is no model of tfm, or the model does not have the languages.
     """
-    file = folder / "model.safetensors"
-    if not file.exists() or file.stat().st_size > MAX_WEIGHT_BYTES:
+    if not is_small(folder):
         return None
+
+    def possible(known: ModelConfig) -> bool:
+        if gives_labels(known):
+            return accepts(config, tags=has_tags(known.task))
+        return is_supported(known) and is_plain(config)
 
     def read(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
-            known = ModelConfig.model_validate(
-                read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
-            )
-            labels, tags = gives_labels(known), has_tags(known.task)
-            possible = accepts(config, tags=tags) if labels else is_supported(known) and is_plain(config)
-            if not possible or not manifest.files.keys() <= MODEL_FILES:
-                return None
-            source, target = load_pair(manifest.folder)
+            parts = read_parts(manifest, possible)
+            known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-            check_header(manifest.folder / "model.safetensors")
-            weights = load_file(manifest.folder / "model.safetensors")
-            if any(each.dtype != np.float32 for each in weights.values()):
-                return None
-            if labels:
-                return NumpyLabeller(build_label_network(known, weights, **sizes), source, target, tags)
-            network = build_network(known, weights, **sizes)
-        except (ValidationError, OSError, ValueError, TypeError, SafetensorError, UnsupportedModelError):
-            return None  # TypeError: numpy does not know bf16
+            if gives_labels(known):
+                labels = build_label_network(known, parts.weights, **sizes)
+                return NumpyLabeller(labels, source, target, has_tags(known.task))
+            network = build_network(known, parts.weights, **sizes)
+        except UnsupportedModelError:
+            return None
         asked = tokenizer_for_languages(source, known.languages, to, source_language, manifest.path)
         return NumpyModel(network, asked, target)
 

@@ -172,7 +172,7 @@ class _Search:
 
         Raises RecipeError where words are forced and there is no beam.
         """
-        from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM
+        from tfm.pipeline.decoding.limits import FORCED_NEED_A_BEAM
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):
             raise RecipeError(FORCED_NEED_A_BEAM)

@@ -24,7 +24,7 @@ from tfm.pipeline.decoding.teacher_forcing import (
     forced_text_log_probs_by_steps,
     target_log_probs,
 )
-from tfm.pipeline.inference.generation import PromptEncoder
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tfm as tfm_in_python
+from tests.cli.test_numpy_translation import loaded_by
 from tests.cli.user import Stages, start, tfm, write_lines
 
 THINGS = "cat dog horse owl bee".split()
@@ -85,7 +86,9 @@ def test_python_gives_what_the_command_prints(models: dict[str, Path], name: str
     asked = ("generate", models[name], "--device", "cpu", "--prompt", "the", "--samples", "4", "--seed", "7", "--jsonl")
     (entry,) = map(json.loads, tfm(*asked, *few).out.splitlines())
     found = model.generations("the", n_best=4, seed=7, max_length=30)
-    assert [vars(each) for each in found] == entry["texts"]
+    for ours, theirs in zip(found, entry["texts"], strict=True):  # by torch, and by numpy
+        assert (ours.text, ours.num_tokens) == (theirs["text"], theirs["num_tokens"])
+        assert (ours.log_prob, ours.score) == pytest.approx((theirs["log_prob"], theirs["score"]), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["lines", "running"])
@@ -311,3 +314,19 @@ def test_models_translate_together(stages: Stages, tmp_path: Path) -> None:
     ]
     refused = tfm(*words, "--ensemble", stages.folder / "dataset", stdin="eins\n")
     assert refused.code == 65
+
+
+@pytest.mark.parametrize("name", ["lines", pytest.param("running", marks=pytest.mark.slow)])
+def test_a_small_model_loads_no_torch(models: dict[str, Path], name: str) -> None:
+    """Whatever is drawn or searched for, unless it needs what numpy does not have."""
+    lines, loaded = loaded_by("generate", models[name], "--max-tokens", "9", stdin="the owl\nthe bee is\n")
+    assert loaded == []
+    assert lines == tfm("generate", models[name], "--max-tokens", "9", stdin="the owl\nthe bee is\n").out.splitlines()
+    assert sum(line.startswith("the") for line in lines) >= 2
+
+
+@pytest.mark.slow
+def test_words_that_are_forbidden_load_torch(models: dict[str, Path]) -> None:
+    asked = ("generate", models["lines"], "--prompt", "the owl", "--max-tokens", "9")
+    assert "torch" in loaded_by(*asked, "--forbidden", "old")[1]
+    assert "torch" in loaded_by(*asked, "--ensemble", models["lines"])[1]

@@ -12,7 +12,8 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import forbidden_pieces, forced_pieces
 from tfm.pipeline.decoding.constraints.spellings import is_of_word
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig

@@ -29,9 +29,6 @@ _SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
 _GOES_ON = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
 
 
-FORCED_NEED_A_BEAM = 'forced words need beam search: strategy = "search" and beam > 1'
-
-
 @dataclass(frozen=True)
 class Phrases:
     """Forbidden and forced phrases.

@@ -1,4 +1,4 @@
-"""A finished hypothesis as the search returns it."""
+"""A finished hypothesis as a search returns it, and the next pieces of texts that are not finished."""
 
 import math
 from dataclasses import dataclass
@@ -24,6 +24,17 @@ class Hypothesis:
     def num_tokens(self) -> int:
         """Tokens that `log_prob` sums over: the pieces and the end token."""
         return len(self.ids) + 1
+
+
+@dataclass(frozen=True)
+class NextPieces:
+    """One more piece of each unfinished text: the numbers of the texts, their pieces, and log-probabilities of
+    these.
+    """
+
+    texts: list[int]
+    pieces: list[int]
+    log_probs: list[float]
 
 
 EMPTY_HYPOTHESIS = Hypothesis((), 0.0, 0.0)

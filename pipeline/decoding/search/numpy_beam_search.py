@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tfm.model.numpy_inference.transformer import Transformer, select
+from tfm.model.numpy_inference.transformer import Cache, select
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished
@@ -14,18 +14,34 @@ from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.tokenizer.special import EOS_ID
 
 
+class Network(Protocol):
+    """A network in numpy that continues hypotheses after what it has read."""
+
+    @property
+    def max_length(self) -> int:
+        """The most pieces of a hypothesis, end token included."""
+
+    def read(self, source: Sequence[int]) -> Cache:
+        """Return what is kept of a source."""
+
+    def empty_cache(self) -> Cache:
+        """Return the cache of one hypothesis without pieces."""
+
+    def step(self, tokens: Ids, memory: Cache, cache: Cache) -> tuple[Any, Cache]:
+        """Return log-probabilities (W, V) after the last pieces (W,), and the cache with them."""
+
+
 def is_plain(config: DecodingConfig) -> bool:
     """Return whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
-    return (
-        config.strategy == "search"
-        and config.precision == "fp32"
-        and config.no_repeat_ngram is None
-        and not (config.forbidden or config.forced)
-        and config.n_best_problem() is None
-    )
+    return config.strategy == "search" and is_unconstrained(config) and config.n_best_problem() is None
 
 
-def search_one(network: Transformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
+def is_unconstrained(config: DecodingConfig) -> bool:
+    """Return whether products are in fp32, and no piece is forced, forbidden or kept from coming again."""
+    return config.precision == "fp32" and config.no_repeat_ngram is None and not (config.forbidden or config.forced)
+
+
+def search_one(network: Network, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
     """Return the `config.n_best` hypotheses that a beam finds, best score first.
 
     Args:

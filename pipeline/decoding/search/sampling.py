@@ -12,17 +12,13 @@ whose cumulative probability exceeds it.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.data.arrays import as_uniform, splitmix64
-from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.greedy import exact_dtype
+from tfm.pipeline.decoding.search.numpy_sampling import uniform_numbers
 from tfm.pipeline.decoding.search.top_k import largest_values
-
-Keys = npt.NDArray[np.uint64]
 
 
 class Sampling:
@@ -40,22 +36,6 @@ class Sampling:
         drawn = uniform_numbers(self._keys[sentences.clamp(min=0).numpy()], num_pieces.numpy())
         tokens = draw_tokens(log_probs, torch.from_numpy(drawn), config.temperature, config.top_k, config.top_p)
         return log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
-
-
-def key_of(seed: int, source: Sequence[int], sample: int) -> int:
-    """Return the key of a sample of a sentence, which depends on its ids, not on its position.
-
-    Args:
-        seed: decoding.seed.
-        source: ids of the sentence.
-        sample: number of the sample.
-    """
-    return counter_hash(seed, *source, sample)
-
-
-def uniform_numbers(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return (B,) numbers in [0, 1): hashes of the numbers of each key, and of the step."""
-    return as_uniform(splitmix64(keys + steps.astype(np.uint64)))
 
 
 def draw_tokens(

@@ -31,6 +31,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "tied embeddings": {"tie": "embeddings"},
     "tied output": {"tie": "output"},
     "a bias of each piece": {"output_bias": True},
+    "GELU": {"activation": "gelu", "positions": "learned"},
+    "GELU by tanh": {"activation": "gelu_tanh", "positions": "learned"},
+    "tanh": {"activation": "tanh", "positions": "learned"},
+    "no activation": {"activation": "none", "positions": "learned"},
     "embeddings as they are": {"scale_embedding": False, "norm_eps": 1e-3},
 }
 
@@ -92,7 +96,8 @@ OTHERS: list[dict[str, Any]] = [
     {"architecture": "recurrent", "positions": "none"},
     {"task": "span_corruption"},
     {"normalization": "rms"},
-    {"activation": "gelu"},
+    {"activation": "silu"},
+    {"activation": "swiglu"},
     {"positions": "alibi"},
     {"positions": "fairseq"},
     {"positions": "rotary", "rotary": {"factor": 2.0}},

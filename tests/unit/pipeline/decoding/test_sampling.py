@@ -12,7 +12,9 @@ from tests.invariants.test_decoding import HashModel
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.search.sampling import Sampling, draw_tokens, key_of, uniform_numbers
+from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens as draw_by_numpy
+from tfm.pipeline.decoding.search.numpy_sampling import key_of, uniform_numbers
+from tfm.pipeline.decoding.search.sampling import Sampling, draw_tokens
 from tfm.pipeline.errors import RecipeError
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
@@ -50,6 +52,21 @@ def test_a_piece_is_drawn_from_the_distribution_as_it_is_defined(levels, tempera
     assert found.tolist() == pytest.approx(wanted, abs=2 / len(GRID))
     # none is drawn that may not be
     assert all(share == 0 for share, each in zip(found.tolist(), wanted, strict=True) if each == 0)
+
+
+@given(
+    levels=st.lists(st.integers(-6, 0) | st.just(-math.inf), min_size=1, max_size=9),
+    temperature=st.sampled_from([0.3, 1.0, 2.5]),
+    top_k=st.none() | st.integers(1, 12),
+    top_p=st.none() | st.sampled_from([0.05, 0.33, 0.71, 0.9, 1.0]),
+)
+def test_numpy_draws_the_same_pieces(levels, temperature, top_k, top_p):
+    if max(levels) == -math.inf:
+        levels = [*levels, 0]
+    rows = (torch.tensor(levels, dtype=torch.float64) * 0.7).log_softmax(0).expand(len(GRID), -1)
+    how = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    found = torch.from_numpy(draw_by_numpy(rows.numpy(), GRID.numpy(), **how))
+    assert (found != draw_tokens(rows, GRID, **how)).sum() <= len(levels)  # at a border, by the last digits
 
 
 def test_among_equals_the_lowest_ids_are_kept():

@@ -6,7 +6,8 @@ import pytest
 
 from tests.tiny_model import TEXTS, numpy_of, tiny_model
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines

@@ -17,9 +17,12 @@ from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.phrases import Phrases
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.streaming import NextPieces, PromptedStepper, generate_stream, prefill, truncate_context
+from tfm.pipeline.decoding.search.hypothesis import NextPieces
+from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream, prefill, truncate_context
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator, score_continuations
+from tfm.pipeline.inference.generation.continuations import score_continuations
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID

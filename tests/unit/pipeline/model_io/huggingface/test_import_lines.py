@@ -20,7 +20,8 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.synthetic.registry import generate
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.foreign.sentencepiece import FILLER_PREFIX

@@ -16,7 +16,8 @@ from tests.unit.pipeline.model_io.huggingface.test_export import exported, quick
 from tests.unit.pipeline.model_io.huggingface.test_import import taken
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.tokenizer_files import surrounding_tokens

@@ -19,7 +19,8 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.generation import PromptEncoder, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.labelling import label
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import one_line

@@ -1,0 +1,49 @@
+"""The decoder-only Transformer in numpy, step by step: the predictions of `transformer/decoder_only.py`.
+
+Legend: W texts · D width · V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfm.model.numpy_inference.attention import empty_keys_values
+from tfm.model.numpy_inference.layers import Array, Embedding, Linear, Sublayer, log_softmax
+from tfm.model.numpy_inference.transformer import Cache, EncoderLayer
+
+
+@dataclass(frozen=True)
+class DecoderOnly:
+    """pieces so far -> layers in which each row sees those before it -> output layer (V)."""
+
+    embedding: Embedding
+    layers: list[EncoderLayer]
+    norm: Sublayer
+    output: Linear
+    max_length: int
+
+    def empty_cache(self, num_texts: int) -> Cache:
+        """Return the cache of texts without pieces."""
+        dtype = self.output.weight.dtype
+        return [empty_keys_values(layer.attention.heads, num_texts, dtype) for layer in self.layers]
+
+    def prefill(self, pieces: Array) -> Cache:
+        """Return the cache of texts (W, T) that have been read but for their last pieces, which are for a step."""
+        cache = self.empty_cache(len(pieces))
+        for tokens in pieces[:, :-1].T:
+            _, cache = self._read(tokens, cache)
+        return cache
+
+    def step(self, tokens: Array, cache: Cache) -> tuple[Array, Cache]:
+        """Return log-probabilities (W, V) of the next piece of each text, and the cache with the last pieces (W,)."""
+        rows, cache = self._read(tokens, cache)
+        return log_softmax(self.output(self.norm(rows))), cache
+
+    def _read(self, tokens: Array, cache: Cache) -> tuple[Array, Cache]:
+        """Return the rows (W, D) of the next pieces after the last layer, and the cache with them."""
+        position, grown = cache[0][0].shape[2], []
+        rows = self.embedding(tokens, np.full(len(tokens), position))
+        for layer, own in zip(self.layers, cache, strict=True):
+            rows, own = layer.step(rows, own, position)
+            grown.append(own)
+        return rows, grown

@@ -1,0 +1,86 @@
+"""The probability of given continuations of a prompt, by a language model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from os.path import commonprefix
+
+import torch
+
+from tfm.pipeline.decoding.streaming import prefill
+from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.tokenizer.special import BOS_ID
+
+PROMPTS_PER_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A text that may follow a prompt.
+
+    Args:
+        text: the text.
+        log_prob: sum of the log-probabilities of its tokens, in nats.
+        num_tokens: the number of tokens.
+    """
+
+    text: str
+    log_prob: float
+    num_tokens: int
+
+    @property
+    def log_prob_per_token(self) -> float:
+        """The mean log-probability of its tokens."""
+        return self.log_prob / self.num_tokens
+
+
+def score_continuations(
+    loaded: LoadedModel, prompt: str, choices: Sequence[str], *, through_ends: bool | None = None
+) -> list[Continuation]:
+    """Score each text after a prompt: the sum over its tokens of log p(token | all before it).
+
+    Prompt and choice are joined as they stand, and the pieces that the choice adds to those of the prompt are scored,
+    without an end token. If running text is longer than the model reads at once, the prompt's beginning is left out,
+    equally much for all choices.
+
+    Args:
+        loaded: the language model.
+        prompt: the beginning of the text.
+        choices: the texts after it.
+        through_ends: whether text goes on after the end of a line; None: as trained.
+
+    Returns:
+        The continuations, the most probable first.
+
+    Raises:
+        DataError: a choice adds nothing, or is too long.
+    """
+    reader = PromptEncoder(loaded, through_ends=through_ends)
+    own = reader.encode(prompt)
+    wholes = [reader.encode(prompt + choice) for choice in choices]
+    starts = [len(commonprefix((own, whole))) for whole in wholes]  # noqa: RUF071 - of ids, not of paths
+    for choice, start, whole in zip(choices, starts, wholes, strict=True):
+        if start == len(whole):
+            raise DataError(f'the choice "{choice[:40]}" adds no piece to the prompt')
+    longest = max(map(len, wholes), default=0)
+    too_many = max(0, longest - reader.context)
+    if too_many and (not reader.through_ends or too_many > min(starts)):
+        raise DataError(f"prompt and choice have {longest} pieces, and the model reads {reader.context}: shorten them")
+    found: dict[int, list[float]] = {}
+    for start, same in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
+        numbers = list(same)
+        for first in range(0, len(numbers), PROMPTS_PER_BATCH):
+            some = numbers[first : first + PROMPTS_PER_BATCH]
+            shown = [BOS_ID, *wholes[some[0]][too_many:start]]
+            found.update(zip(some, _score_targets(reader, shown, [wholes[each][start:] for each in some]), strict=True))
+    scored = [Continuation(choice, sum(found[number]), len(found[number])) for number, choice in enumerate(choices)]
+    return sorted(scored, key=lambda each: -each.log_prob)
+
+
+@torch.inference_mode()
+def _score_targets(reader: PromptEncoder, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
+    pieces = torch.tensor([shown] * len(targets), device=reader.device)
+    return stepped_log_probs(reader.model, prefill(reader.model, pieces), pieces[:, -1], targets)

@@ -1,0 +1,209 @@
+"""Text from a language model: continuations of a prompt."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.limits import FORCED_NEED_A_BEAM, LENGTH_NORMS
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces, best_first
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.inference.generation.prompt_tokenizer import split_lines
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.tokenizer.special import EOS_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+DEFAULT_MAX_TOKENS = 256
+"""The most pieces of a text, where `decoding.max_length` is not set."""
+REPLACEMENT_CHARACTER = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
+BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
+"""Pieces of SentencePiece that are a byte: how a run of them is read is known at its end."""
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """The text after a prompt.
+
+    Args:
+        text: the text.
+        score: log_prob after length normalization.
+        log_prob: sum of the log-probabilities of its tokens, in nats, the end token among them if it has one.
+        num_tokens: the number of tokens.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    num_tokens: int
+
+
+class PieceWriter(Protocol):
+    """A language model that writes texts after prompts with some settings."""
+
+    def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
+        """Yield the pieces of texts that are drawn or the likeliest, as they grow.
+
+        Args:
+            prompt: ids of the prompt.
+            num_texts: the number of texts.
+            longest: the most pieces of a text.
+        """
+
+    def search(
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
+    ) -> list[Hypothesis]:
+        """Return the `n_best` texts that a beam finds, the best first.
+
+        Args:
+            prompt: ids of the prompt.
+            forced: words and phrases that come up in them.
+            config: the [decoding] part of a recipe.
+            longest: the most pieces of a text.
+        """
+
+
+class LanguageModel(Protocol):
+    """A language model that encodes prompts and writes; see `PromptTokenizer`."""
+
+    tokenizer: Tokenizer
+    through_ends: bool
+    context: int
+
+    def encode(self, text: str) -> list[int]:
+        """The pieces of a text."""
+
+    def encode_spelled(self, prompt: str) -> list[int]:
+        """The pieces of a prompt that the vocabulary can spell."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of pieces."""
+
+    def writer(self, config: DecodingConfig) -> PieceWriter:
+        """Return what writes texts with these settings."""
+
+
+class TextGenerator:
+    """A language model that writes text with some settings.
+
+    Args:
+        reader: the model, which encodes prompts and writes pieces.
+        config: settings of decoding.
+        reporter: shows warnings.
+
+    Raises:
+        RecipeError: settings do not combine.
+    """
+
+    def __init__(self, reader: LanguageModel, config: DecodingConfig, reporter: Reporter) -> None:
+        self._reader, self._config, self._reporter = reader, config, reporter
+        self._writer = reader.writer(config)
+        self.through_ends = reader.through_ends
+        self.searches = config.strategy == "search" and config.beam > 1
+        if (reason := config.n_best_problem()) is not None:
+            raise RecipeError(reason)
+        if self.searches and reader.through_ends:
+            raise RecipeError(
+                "beam search needs an end, but this text continues past line ends. Use sampling "
+                '(decoding.strategy = "sample"), or --no-through-ends'
+            )
+
+    def prompt_text(self, prompt: str) -> str:
+        """The prompt as the model reads it."""
+        return self._reader.decode(self._reader.encode(prompt))
+
+    def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[GeneratedText]:
+        """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
+        if forced and not self.searches:
+            raise RecipeError(FORCED_NEED_A_BEAM)
+        ids = self._reader.encode_spelled(prompt)
+        if not self.searches:
+            return self._generated_texts(ids, self._write_all(ids))
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
+            return [self._generated_texts(ids, self._search_texts(ids, forced, config))]
+
+        found = search([0], self._config)
+        return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
+
+    def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
+        """The texts of hypotheses after a prompt."""
+        head, found = self._reader.decode(prompt), []
+        for each in hypotheses:
+            whole = self._reader.decode([*prompt, *each.ids])
+            text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
+            num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
+            found.append(GeneratedText(text, each.score, each.log_prob, num_tokens))
+        return found
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        """The prompt and one text that follows it, not searched for by a beam, in parts as it is written."""
+        ids, length = self._reader.encode_spelled(prompt), 0
+        yield self._reader.decode(ids)
+        line = split_lines(ids)[-1]
+        said = self._reader.tokenizer.decode(line)
+        for written in self._sample_texts(ids, 1):
+            (piece,) = written.pieces or [EOS_ID]
+            ends = piece == EOS_ID
+            line, length = (line, length) if ends else ([*line, piece], length + 1)
+            text = self._reader.tokenizer.decode(line)
+            goes_on = (
+                text.endswith(REPLACEMENT_CHARACTER)
+                or BYTE_PIECE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
+            )
+            if text.startswith(said) and (ends or not goes_on):
+                yield text[len(said) :]
+                said = text
+            if ends and self._reader.through_ends:
+                yield "\n"
+                line, said = [], ""
+        if (text := self._reader.tokenizer.decode(line)).startswith(said):
+            yield text[len(said) :]
+        self._warn_if_cut(ids, [length])
+
+    def _max_new_pieces(self, prompt: Sequence[int]) -> int:
+        """The number of pieces that may follow a prompt. Raises DataError where there is no room for any."""
+        wanted, room = self._config.max_length or DEFAULT_MAX_TOKENS, self._reader.context - 1 - len(prompt)
+        if self._reader.through_ends or wanted <= room:
+            return wanted
+        if room < 1:
+            raise DataError(
+                f"the prompt has {len(prompt)} pieces, and the model reads {self._reader.context - 1} with what "
+                "follows: shorten it, or continue after the ends of lines (--through-ends)"
+            )
+        return room
+
+    def _sample_texts(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
+        return self._writer.sample(prompt, num_texts, self._max_new_pieces(prompt))
+
+    def _write_all(self, prompt: Sequence[int]) -> list[Hypothesis]:
+        num_texts = self._config.n_best if self._config.strategy == "sample" else 1
+        ids: list[list[int]] = [[] for _ in range(num_texts)]
+        sums = [0.0] * num_texts
+        for written in self._sample_texts(prompt, num_texts):
+            for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
+                ids[text].append(piece)
+                sums[text] += log_prob
+        divisors = LENGTH_NORMS[self._config.length_norm](
+            np.array([max(1.0, len(each)) for each in ids]), self._config.alpha
+        ).tolist()
+        kept = ids if self._reader.through_ends else [each[:-1] for each in ids]
+        self._warn_if_cut(prompt, [len(each) for each in kept])
+        found = zip(kept, sums, divisors, strict=True)
+        return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
+
+    def _search_texts(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
+        found = self._writer.search(prompt, forced, config, self._max_new_pieces(prompt))
+        self._warn_if_cut(prompt, [len(each.ids) for each in found])
+        return found
+
+    def _warn_if_cut(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
+        longest = self._max_new_pieces(prompt)
+        if longest < (self._config.max_length or DEFAULT_MAX_TOKENS) and max(lengths) >= longest:
+            self._reporter.warn(
+                f"output cut after {longest} tokens: with the prompt ({len(prompt)} tokens) it reached the model's "
+                "maximum length"
+            )

@@ -1,0 +1,100 @@
+"""A small language model in numpy, with the text it reads and what it predicts after a prompt, without torch."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tfm.model.config import ModelConfig
+from tfm.model.numpy_inference.decoder_only import DecoderOnly
+from tfm.model.numpy_inference.weights import UnsupportedModelError, build_language_network, is_language_model
+from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.numpy_streaming import PromptedNetwork, generate_stream
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
+from tfm.pipeline.decoding.search.numpy_beam_search import is_unconstrained, search_one
+from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
+from tfm.pipeline.model_io.numpy_model import is_small, read_parts
+from tfm.tokenizer.special import BOS_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+MAX_TEXTS = 8
+"""The most texts, or hypotheses, at once: with more, torch's threads gain the time that it takes to load them."""
+
+
+class NumpyPromptEncoder(PromptTokenizer):
+    """A language model in numpy and the text it reads; the rest as `PromptTokenizer`."""
+
+    def __init__(
+        self, network: DecoderOnly, config: ModelConfig, tokenizer: Tokenizer, folder: Path, through_ends: bool | None
+    ) -> None:
+        super().__init__(config, tokenizer, network.max_length, folder, through_ends)
+        self.network = network
+
+    def writer(self, config: DecodingConfig) -> "NumpyWriter":
+        """Return what writes texts with these settings, which are ones that `accepts` takes."""
+        return NumpyWriter(self, config)
+
+
+class NumpyWriter:
+    """A language model in numpy that writes texts after prompts with some settings."""
+
+    def __init__(self, reader: NumpyPromptEncoder, config: DecodingConfig) -> None:
+        self._reader, self._config = reader, config
+
+    def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
+        """Yield the pieces of texts that are not searched for; see `PieceWriter`."""
+        return generate_stream(
+            self._reader.network,
+            prompt,
+            self._config.model_copy(update={"n_best": num_texts}),
+            longest=longest,
+            context=self._reader.context,
+            through_ends=self._reader.through_ends,
+        )
+
+    def search(
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
+    ) -> list[Hypothesis]:
+        """Return the texts that a beam finds; see `PieceWriter`. No words are forced."""
+        assert not forced
+        with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
+            return search_one(
+                PromptedNetwork(self._reader.network, prompt),
+                [BOS_ID],
+                config.model_copy(update={"max_length": longest}),
+            )
+
+
+def accepts(config: DecodingConfig) -> bool:
+    """Return whether numpy writes texts with these settings: few at once, and limited in their length alone."""
+    num_texts = config.n_best if config.strategy == "sample" else config.beam
+    return is_unconstrained(config) and num_texts <= MAX_TEXTS and config.n_best_problem() is None
+
+
+def small_language_model(folder: Path, through_ends: bool | None) -> NumpyPromptEncoder | None:
+    """Load the language model in a folder, verified, if it can write without torch.
+
+    Args:
+        folder: of the model.
+        through_ends: whether the next line follows after the end of a line; None: as trained.
+
+    Returns:
+        The model; None where torch is needed for it, or to report a problem with it.
+
+    Raises:
+        DataError: the folder is no model of tfm.
+    """
+    if not is_small(folder):
+        return None
+
+    def read(manifest: Manifest) -> NumpyPromptEncoder | None:
+        try:
+            parts = read_parts(manifest, is_language_model)
+            tokenizer = parts.target_tokenizer
+            network = build_language_network(parts.config, parts.weights, vocab=tokenizer.vocab_size)
+        except UnsupportedModelError:
+            return None
+        return NumpyPromptEncoder(network, parts.config, tokenizer, manifest.path, through_ends)
+
+    return read_artifact(folder, read, "train")

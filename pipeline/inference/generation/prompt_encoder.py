@@ -1,0 +1,77 @@
+"""A language model in torch, with the text it reads and what it predicts after a prompt."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from tfm.model.layers.linear import inference_precision
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
+from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.devices import decoding_precision
+from tfm.tokenizer.special import BOS_ID
+
+
+class PromptEncoder(PromptTokenizer):
+    """A language model and the text it reads; the rest as `PromptTokenizer`."""
+
+    def __init__(self, loaded: LoadedModel, *, through_ends: bool | None = None) -> None:
+        model: Any = loaded.model
+        super().__init__(
+            loaded.config, loaded.target_tokenizer, getattr(model, "max_length", 0), loaded.folder, through_ends
+        )
+        self.model: Any = model.eval()
+        self.device: torch.device = next(self.model.parameters()).device
+
+    def writer(self, config: DecodingConfig) -> "TorchWriter":
+        """Return what writes texts with these settings. Raises DataError for phrases that cannot be looked for."""
+        return TorchWriter(self, config)
+
+
+class TorchWriter:
+    """A language model in torch that writes texts after prompts with some settings."""
+
+    def __init__(self, reader: PromptEncoder, config: DecodingConfig) -> None:
+        self._reader, self._config = reader, config
+        self._phrases = Phrases.from_config(reader.tokenizer, config, 1)
+
+    def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
+        """Yield the pieces of texts that are not searched for; see `PieceWriter`."""
+        reader, config = self._reader, self._config
+        with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
+            yield from generate_stream(
+                reader.model,
+                prompt,
+                config.model_copy(update={"n_best": num_texts}),
+                longest=longest,
+                context=reader.context,
+                through_ends=reader.through_ends,
+                bans=replace(self._phrases, before=prompt).bans(config.no_repeat_ngram),
+                device=reader.device,
+            )
+
+    def search(
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
+    ) -> list[Hypothesis]:
+        """Return the texts that a beam finds; see `PieceWriter`."""
+        reader = self._reader
+        wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
+        needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
+        if needed > reader.context - 1 - len(prompt):
+            raise DataError(f"the forced words have {needed} pieces, which do not fit after the prompt")
+        with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
+            (found,) = decode(
+                PromptedStepper(reader.model, prompt),
+                [[BOS_ID]],
+                config.model_copy(update={"max_length": longest}),
+                device=reader.device,
+                phrases=replace(wanted, before=prompt),
+            )
+        return found

@@ -1,0 +1,67 @@
+"""The parts that a small network in numpy is built from: configuration, tokenizers and weights, without torch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.json_documents import read_json
+from tfm.model.config import ModelConfig
+from tfm.model.numpy_inference.weights import UnsupportedModelError
+from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.model_io.weight_files import check_header
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
+
+WEIGHTS = "model.safetensors"
+MODEL_FILES = {"config.json", WEIGHTS, SHARED, SOURCE, TARGET, ORIGINAL_IDS}
+"""The files of a model that has nothing beside its tokenizers and weights."""
+MAX_WEIGHT_BYTES = 1 << 26
+"""The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
+
+
+@dataclass(frozen=True)
+class NumpyParts:
+    """A model's configuration, its tokenizers of source and target, and its weights by name."""
+
+    config: ModelConfig
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    weights: Mapping[str, Any]
+
+
+def is_small(folder: Path) -> bool:
+    """Return whether a folder holds weights that numpy computes with as fast as torch is loaded."""
+    file = folder / WEIGHTS
+    return file.exists() and file.stat().st_size <= MAX_WEIGHT_BYTES
+
+
+def read_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool]) -> NumpyParts:
+    """Read the parts of a verified model.
+
+    Args:
+        manifest: of the model.
+        accepts: whether numpy has all parts of a network of this configuration.
+
+    Raises:
+        UnsupportedModelError: torch is needed for the model, or to report a problem with it.
+    """
+    try:
+        config = ModelConfig.model_validate(
+            read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
+        )
+        if not (accepts(config) and manifest.files.keys() <= MODEL_FILES):
+            raise UnsupportedModelError
+        source, target = load_pair(manifest.folder)
+        check_header(manifest.folder / WEIGHTS)
+        weights = load_file(manifest.folder / WEIGHTS)
+    except (ValidationError, OSError, ValueError, TypeError, SafetensorError):  # TypeError: numpy does not know bf16
+        raise UnsupportedModelError from None
+    if any(each.dtype != np.float32 for each in weights.values()):
+        raise UnsupportedModelError
+    return NumpyParts(config, source, target, weights)
