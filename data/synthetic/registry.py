@@ -1,7 +1,5 @@
 """The built-in corpora by name: the generators of their pairs, and the identity of their versions."""
 
-import ast
-import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,11 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.corpus_config import PARAMETERS, CorpusConfig
+from tfm.data.synthetic.code_hash import hash_code
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
 SEED = 1
 CONTRASTS = 1000  # sentences of each split of a contrast set
 WITH_CONTRASTS = ("it",)
+PUBLISHED_HASHES = {
+    "2eb5b844a1b8f83c": "8c2a00f48e0f01add3aad80804c329261418e1c135a2e867d4efcc9c9a8485bc",
+    "7de059115ae40519": "b2e66cfcc0e1190a4b3fe0381d606bf4c119231cec5200bed21fe4607832da1c",
+    "8a60c51afd6f842d": "8a62cb423adfede63a4efd5ca57b8518abba4274620960a41693585a0ea9e145",
+    "9c43a4daa4c0f3b9": "c6f27f61348662a7b182b9347e5ba8bc0a4e867954081fdd3e17dc29b21f1f5e",
+    "a797dd59e873192a": "9ca2c11ec6807977cded98c8e53dc2e412f6ed6955bb1c69717cf96343855a00",
+    "b2f086ca54065c06": "c2f97d03e0c1e5a604366a6625eb4cbd2f3fcb8d057908418aec78e2db2fe311",
+    "ff3c6f9dbc1d0b18": "ba32266becbe2521afdd1e939eeb00459c954238d954aa348734c5ab6a606e3a",
+}
+"""By the beginning of its code's hash, the hash with which a corpus is in artifacts, where names counted too."""
 
 
 def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
@@ -71,10 +80,7 @@ def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.ui
 
 @cache
 def version(name: str) -> str:
-    """The seed of a built-in corpus, and sha256 of the code that makes it: of all that its modules import here.
-
-    Names of files, imports and docstrings do not affect the version.
-    """
+    """The seed of a built-in corpus, and a hash of the code that makes it: of all that its modules import here."""
     waiting = list(_modules(name))
     found = set(waiting)
     while waiting:
@@ -87,19 +93,8 @@ def version(name: str) -> str:
             ):
                 found.add(module)
                 waiting.append(module)
-    codes = sorted(code_of(Path(str(module.__file__)).read_text("utf-8")) for module in found)
-    return f"seed {SEED} code {hashlib.sha256(''.join(codes).encode()).hexdigest()}"
-
-
-def code_of(source: str) -> str:
-    """The lines of a Python file without its imports, docstrings and blank lines."""
-    left_out: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
-            left_out.update(range(node.lineno, node.end_lineno + 1))  # type: ignore[attr-defined]
-    lines = enumerate(source.splitlines(keepends=True), 1)
-    return "".join(line for number, line in lines if number not in left_out and line.strip())
+    code = hash_code(Path(str(module.__file__)).read_text("utf-8") for module in found)
+    return f"seed {SEED} code {PUBLISHED_HASHES.get(code[:16], code)}"
 
 
 def _modules(name: str) -> tuple[ModuleType, ...]:

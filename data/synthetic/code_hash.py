@@ -1,0 +1,90 @@
+"""A hash of what code does, whatever its names are: renaming a function makes no other corpus.
+
+Left out are imports, docstrings, comments and the order of files; a name that the code gives (of a function, class,
+variable, parameter, attribute) counts as the place where it comes up first, other names and all values as they are.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+
+IGNORED_FIELDS = {"ctx", "kind", "type_comment", "type_params"}
+"""Fields of nodes that say nothing, or that only some versions of Python have."""
+
+
+def hash_code(sources: Iterable[str]) -> str:
+    """Return the sha256 of the code in some files, in hex.
+
+    Args:
+        sources: the contents of the files.
+    """
+    trees = [_without_imports(ast.parse(source)) for source in sources]
+    given = {name for tree in trees for name in _given_names(tree)}
+    trees.sort(key=lambda tree: [*_tokens(tree, dict.fromkeys(given, "_"))])  # whatever names say
+    places: dict[str, str] = {}
+    digest = hashlib.sha256()
+    for tree in trees:
+        for name in _names(tree):
+            if name in given:
+                places.setdefault(name, f"_{len(places)}")
+        digest.update("\n".join(_tokens(tree, places)).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _without_imports(tree: ast.Module) -> ast.Module:
+    """The same tree without imports and docstrings."""
+
+    class Removal(ast.NodeTransformer):
+        def visit_Import(self, node: ast.Import) -> None: ...
+
+        def visit_ImportFrom(self, node: ast.ImportFrom) -> None: ...
+
+        def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+            is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            return None if is_text else self.generic_visit(node)
+
+    Removal().visit(tree)
+    return tree
+
+
+def _given_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that code gives; imported ones are given where they are defined."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Yield all names of a tree, in the order of its tokens."""
+    for field, value in _walk(tree):
+        if field in ("name", "arg", "id", "attr") and isinstance(value, str):
+            yield value
+
+
+def _tokens(tree: ast.AST, names: dict[str, str]) -> Iterator[str]:
+    """Yield the kinds of nodes and the values of their fields, names in other words."""
+    for field, value in _walk(tree):
+        is_name = field in ("name", "arg", "id", "attr")
+        shown = names.get(str(value), value) if is_name else repr(value)
+        yield f"{field}={shown}"
+
+
+def _walk(node: ast.AST) -> Iterator[tuple[str, object]]:
+    """Yield each node's kind, then its fields in their order, with the nodes in them."""
+    yield "node", type(node).__name__
+    for field, value in ast.iter_fields(node):
+        if field in IGNORED_FIELDS:
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.AST):
+                yield from _walk(each)
+            elif each is not None:
+                yield field, each
+        yield "end", field
