@@ -3,7 +3,7 @@
 import itertools
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tfm.cli.captions import images_into_folder, named_images, print_captions, print_hypotheses, reads_images
+from tfm.cli.captions import images_into_folder, named_images, print_captions, reads_images
+from tfm.cli.line_translation import few_lines_by_numpy, lines_by_torch, translate_to_stdout
 from tfm.cli.masks import NUM_CANDIDATES, print_candidates
 from tfm.cli.options import (
     Device,
@@ -37,16 +38,13 @@ from tfm.cli.options import (
     require_flag,
     stage_of_recipe,
 )
-from tfm.cli.streams import open_live_stdin
 from tfm.cli.text_argument import STDIN, file_or_text, text_file
 from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import fills_masks, model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.translation_records import Translation
     from tfm.pipeline.model_io.loaded_model import LoadedModel
-    from tfm.pipeline.runtime.progress import Reporter
 
 MAX_DIGITS = 19  # of a step: a whole number of 64 bits
 
@@ -195,12 +193,12 @@ def translate(options: TranslateOptions) -> None:
             _translate_into_folder(options, text, decoding, options.out)
             return
         constraints = _constraint_texts(options)
-        translated = partial(_lines_by_torch, load, decoding, *constraints)
+        translated = partial(lines_by_torch, load, decoding, *constraints)
         is_plain = options.step is None and not options.ensemble and constraints == (None, None)
         if is_plain and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
-            translated = partial(_few_lines_by_numpy, options.folders[0], load, decoding, *languages)
-        _translate_to_stdout(translated, text, decoding, options.jsonl)
+            translated = partial(few_lines_by_numpy, options.folders[0], load, decoding, *languages)
+        translate_to_stdout(translated, text, decoding, options.jsonl)
 
 
 def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
@@ -278,58 +276,6 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
             to=options.to,
             source_language=options.source_language,
         )
-
-
-def _lines_by_torch(
-    load: "Callable[[], LoadedModel]",
-    config: "DecodingConfig",
-    prefixes: Iterable[str] | None,
-    forced: Iterable[str] | None,
-    lines: Iterable[str],
-    reporter: "Reporter",
-    ready: Callable[[], bool] | None,
-) -> "Iterable[list[Translation]]":
-    from tfm.pipeline.inference.translation import translate_lines
-
-    return translate_lines(load(), lines, config, reporter=reporter, prefixes=prefixes, forced=forced, ready=ready)
-
-
-def _few_lines_by_numpy(
-    model: Path,
-    load: "Callable[[], LoadedModel]",
-    config: "DecodingConfig",
-    to: str | None,
-    source_language: str | None,
-    lines: Iterable[str],
-    reporter: "Reporter",
-    ready: Callable[[], bool] | None,
-) -> "Iterable[list[Translation]]":
-    """Translate by numpy as long as few lines are waiting; then by torch."""
-    from tfm.pipeline.inference.numpy_translation import small_model, translate_as_they_come
-
-    small = partial(small_model, model, config, to, source_language)
-    return translate_as_they_come(small, load, lines, config, reporter=reporter, ready=ready)
-
-
-def _translate_to_stdout(
-    translated: "Callable[[Iterable[str], Reporter, Callable[[], bool] | None], Iterable[list[Translation]]]",
-    file: Path,
-    config: "DecodingConfig",
-    jsonl: bool,
-) -> None:
-    """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
-    waiting. translated: (lines, reporter, whether the next line can be read without waiting) -> their translations."""
-    from tfm.cli.console import make_reporter
-    from tfm.data.lines import open_lines, stream_lines
-
-    reporter = make_reporter()
-    stream = open_live_stdin(reporter) if file == STDIN else None
-    sources, asked = itertools.tee(
-        open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
-    )
-    ready = stream.ready if stream is not None else None
-    for number, (found, source) in enumerate(zip(translated(asked, reporter, ready), sources, strict=True), 1):
-        print_hypotheses(number, source, found, config, jsonl)
 
 
 def _fill_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConfig") -> None:

@@ -1,0 +1,71 @@
+"""Lines of `tfm translate` translated as they come, by numpy or torch, and printed."""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfm.cli.captions import print_hypotheses
+from tfm.cli.streams import open_live_stdin
+from tfm.cli.text_argument import STDIN
+
+if TYPE_CHECKING:
+    from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.inference.translation_records import Translation
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+    from tfm.pipeline.runtime.progress import Reporter
+
+
+def lines_by_torch(
+    load: "Callable[[], LoadedModel]",
+    config: "DecodingConfig",
+    prefixes: Iterable[str] | None,
+    forced: Iterable[str] | None,
+    lines: Iterable[str],
+    reporter: "Reporter",
+    ready: Callable[[], bool] | None,
+) -> "Iterable[list[Translation]]":
+    """Translate by torch; the prefix and the forced words of each line may be given."""
+    from tfm.pipeline.inference.translation import translate_lines
+
+    return translate_lines(load(), lines, config, reporter=reporter, prefixes=prefixes, forced=forced, ready=ready)
+
+
+def few_lines_by_numpy(
+    model: Path,
+    load: "Callable[[], LoadedModel]",
+    config: "DecodingConfig",
+    to: str | None,
+    source_language: str | None,
+    lines: Iterable[str],
+    reporter: "Reporter",
+    ready: Callable[[], bool] | None,
+) -> "Iterable[list[Translation]]":
+    """Translate by numpy as long as few lines are waiting; then by torch."""
+    from tfm.pipeline.inference.numpy_translation import small_model, translate_as_they_come
+
+    small = partial(small_model, model, config, to, source_language)
+    return translate_as_they_come(small, load, lines, config, reporter=reporter, ready=ready)
+
+
+def translate_to_stdout(
+    translated: "Callable[[Iterable[str], Reporter, Callable[[], bool] | None], Iterable[list[Translation]]]",
+    file: Path,
+    config: "DecodingConfig",
+    jsonl: bool,
+) -> None:
+    """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
+    waiting. translated: (lines, reporter, whether the next line can be read without waiting) -> their translations."""
+    from tfm.cli.console import make_reporter
+    from tfm.data.lines import open_lines, stream_lines
+
+    reporter = make_reporter()
+    stream = open_live_stdin(reporter) if file == STDIN else None
+    sources, asked = itertools.tee(
+        open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
+    )
+    ready = stream.ready if stream is not None else None
+    for number, (found, source) in enumerate(zip(translated(asked, reporter, ready), sources, strict=True), 1):
+        print_hypotheses(number, source, found, config, jsonl)
