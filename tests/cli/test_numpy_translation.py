@@ -16,6 +16,7 @@ from tfm.pipeline.artifacts.artifact import publish
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.inference import numpy_translation
+from tfm.pipeline.model_io import numpy_model
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -121,7 +122,7 @@ def test_sources_that_are_cut_are_counted_among_all_lines(
 def published(stages: Stages, folder: Path, change: Callable[[Path], object]) -> Path:
     """The model of the stages, published once more with its files changed."""
     with publish(plan_of(folder, "train"), command=["tfm"]) as draft:
-        for name in numpy_translation.MODEL_FILES:
+        for name in numpy_model.MODEL_FILES:
             if (file := stages.folder / "model" / name).exists():
                 (draft.folder / name).write_bytes(file.read_bytes())
         change(draft.folder)
