@@ -36,6 +36,8 @@ MIN_WEIGHTS_FOR_INT8 = 100_000
 def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     """Return rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
     num_rows = len(rows)
+    if num_rows % LOW_PRECISION_ROW_MULTIPLE == 0:
+        return rows.to(dtype)
     result = rows.new_empty(
         -(-num_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE, rows.shape[1], dtype=dtype
     )

@@ -29,7 +29,7 @@ from tfm.pipeline.runtime.worker_process import (
 from tfm.pipeline.tasks.task import Rows
 
 ALIGNMENT = 64
-MIN_TOKENS = 512
+MIN_TOKENS = 384
 """A share of fewer tokens takes more time than it saves."""
 MAX_WIDTH = 512
 """Layers of this width make products that threads share well."""
