@@ -9,6 +9,7 @@ import typer
 from bench.ceilings import ceilings
 from bench.complexity import complexity
 from bench.decode import decode
+from bench.generate import generate
 from bench.images import images
 from bench.learning import learning
 from bench.noise import noise
@@ -47,7 +48,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 
 BENCHES: tuple[Callable[..., None], ...] = (
-    *(train, learning, images, vectors, decode, preprocess, startup, ceilings, complexity),
+    *(train, learning, images, vectors, decode, generate, preprocess, startup, ceilings, complexity),
     *(softmax, search, trials, noise),
 )
 for each in BENCHES:
