@@ -79,7 +79,7 @@ def windows_of(text: Tensor, model: Any) -> tuple[Tensor, Tensor]:
     return log_probs, log_probs[torch.arange(len(text)), text]
 
 
-def train_on_random_texts(mask: str, updates: int = 80) -> tuple[float, Any]:
+def train_on_random_texts(mask: str, updates: int = 140) -> tuple[float, Any]:
     """The loss in nats a piece on new texts, whose pieces are drawn evenly from eight, and the model."""
     torch.manual_seed(7)
     model, generator = network(mask), torch.Generator().manual_seed(5)
