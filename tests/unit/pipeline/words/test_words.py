@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+import tfm
 from tests.tiny_model import tiny_model
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.neighbours import WordVectors
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.words import concordance
 from tfm.pipeline.words.concordance import (
     Occurrence,
@@ -98,3 +100,17 @@ def test_a_translator_has_no_u_and_v() -> None:
         neighbour_probability(tiny_model(), "dog", "sea")
     with pytest.raises(RecipeError, match="no vector for 'dogg'; it has 'dog'"):
         neighbour_probability(tiny_model(architecture="skip_gram", task="word_vectors", embedding_dim=5), "sea", "dogg")
+
+
+def test_in_python_the_same_is_had_of_texts() -> None:
+    assert tfm.concordance(TEXT, "banking", 2) == list(find_occurrences(TEXT, "banking", 2))
+    assert (tfm.count_vectors(TEXT, 2).vectors == count_vectors(TEXT, 2).vectors).all()
+    assert (tfm.count_vectors(TEXT, one_hot=True).vectors == one_hot_vectors(TEXT).vectors).all()
+    wrong: list[tuple[Any, Any]] = [(5, "a"), (TEXT, 5), ([1], "a")]
+    for texts, word in wrong:
+        with pytest.raises(TypeError):
+            tfm.concordance(texts, word)
+    with pytest.raises(RecipeError, match=r"window \(0\) must be at least 1"):
+        tfm.count_vectors(TEXT, 0)
+    model = tfm.Model(tiny_model(architecture="skip_gram", task="word_vectors", embedding_dim=5), NullReporter())
+    assert model.neighbour_probability("dog", "sea") == neighbour_probability(model._loaded, "dog", "sea")
