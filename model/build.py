@@ -11,7 +11,9 @@ from tfm.model.characters.factory import CharacterParts
 from tfm.model.characters.tagger import CharacterTagger
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
+from tfm.model.layers.normalization import NORM_CLASSES
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
+from tfm.model.transformer.decoder_masks import DECODER_MASKS
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import (
@@ -26,6 +28,7 @@ from tfm.model.transformer.encoder_only import (
 )
 from tfm.model.transformer.factory import ModuleFactory, make_embedding
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
+from tfm.model.transformer.recurrent_stack import RecurrentStackParts
 from tfm.model.vision.image_shape import ImageShape, shape_problem
 from tfm.model.word_vectors import PREDICTION_RULES, WordVectors, embedding_table
 
@@ -67,15 +70,30 @@ def build(
         torch.manual_seed(seed)
         model: Model
         if image is None:
-            build_text = ARCHITECTURES[config.architecture]
+            build_text = ONE_STACK_RECURRENT.get(
+                (config.architecture, config.only_stack), ARCHITECTURES[config.architecture]
+            )
             if config.canine is not None:
                 build_text = CHARACTER_MODELS.get((config.architecture, config.task), build_text)
             model = build_text(config, source_vocab, target_vocab, compute_dtype)
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
+        if config.init_range is not None:
+            draw_uniformly(model, config.init_range)
     for side in config.frozen_sides:
         embedding_table(model, side).requires_grad_(False)
     return model
+
+
+@torch.no_grad()
+def draw_uniformly(model: nn.Module, bound: float) -> None:
+    """Draw all weights of a network but those of its norms from -bound to bound (Sutskever et al. 2014, sec. 3.4)."""
+    of_norms = {
+        id(each) for module in model.modules() if isinstance(module, NORM_CLASSES) for each in module.parameters()
+    }
+    for parameter in model.parameters():
+        if id(parameter) not in of_norms:
+            parameter.uniform_(-bound, bound)
 
 
 def num_parameters(model: nn.Module) -> int:
@@ -102,11 +120,12 @@ def build_transformer(
         source_embedding=parts.source_embedding(source_table),
         encoder=parts.layers(encoder),
         encoder_norm=parts.final_norm(encoder),
-        target_embedding=parts.embedding(target_table, decoder, config.max_length + network.lead_length - 1),
+        target_embedding=parts.embedding(target_table, decoder, config.num_positions(causal=True)),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.project_if_needed(decoder.dim, target_table.embedding_dim),
         output=output,
+        mask=DECODER_MASKS[config.mask],
         dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
@@ -123,15 +142,15 @@ def build_decoder_only(
         target_vocab: number of pieces of the target vocabulary.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    parts, stack = ModuleFactory(config, compute_dtype), config.decoder
+    parts, stack = make_factory(config, compute_dtype), config.decoder
     table = parts.table(target_vocab, config.embedding_dim or stack.dim)
-    sides = 2 if config.task == "translation" else 1
     return DecoderOnly(
-        embedding=parts.embedding(table, stack, sides * config.max_length),
+        embedding=parts.embedding(table, stack, config.num_positions(causal=True)),
         layers=parts.layers(stack, causal=True),
         norm=parts.final_norm(stack),
         narrow=parts.project_if_needed(stack.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
+        mask=DECODER_MASKS[config.mask],
         dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )
@@ -196,7 +215,9 @@ def build_character_tagger(
 
 
 def make_factory(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFactory:
-    """The parts of a network that reads pieces, or characters."""
+    """Return the parts of a network: of one that reads pieces or characters, or of one stack of recurrent layers."""
+    if config.architecture == "recurrent" and config.only_stack is not None:
+        return RecurrentStackParts(config, compute_dtype)
     return ModuleFactory(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
 
 
@@ -231,6 +252,11 @@ ARCHITECTURES: dict[str, Callable[[ModelConfig, int, int, torch.dtype], Model]] 
     "cbow": build_word_vectors,
 }
 """By name: (config, source_vocab, target_vocab, compute_dtype) -> the network."""
+ONE_STACK_RECURRENT: dict[tuple[str, str | None], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+    ("recurrent", "decoder"): build_decoder_only,
+    ("recurrent", "encoder"): build_encoder_only,
+}
+"""By architecture and only stack, where a network without a second one is built as others of one stack are."""
 CHARACTER_MODELS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
     ("encoder_only", "tagging"): build_character_tagger,
     ("recurrent", "translation"): build_character_recurrent,

@@ -9,6 +9,7 @@ from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
+from tfm.model.transformer.decoder_masks import DECODER_MASKS
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.model.transformer.encoder_only import POOLINGS, EncoderOnly, SentenceHead, keep_source
 from tfm.model.transformer.factory import ModuleFactory
@@ -95,6 +96,7 @@ def build_image_transformer(
         decoder_norm=parts.final_norm(decoder),
         narrow=parts.project_if_needed(decoder.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
+        mask=DECODER_MASKS[config.mask],
         dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
     )

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from tfm.model.config_tables import (
     AdaptiveConfig,
     CanineConfig,
+    ConvolutionConfig,
     DropoutConfig,
+    Normalization,
     RecurrentConfig,
     RotaryConfig,
     SpanCorruptionConfig,
@@ -27,12 +29,15 @@ Task = Literal[
 ]  # fmt: skip
 Pooling = Literal["mean", "max", "first"]
 Norm = Literal["pre", "post"]
-Positions = Literal["none", "sinusoidal", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"]
-PositionsJoin = Literal["add", "concatenate"]
+Positions = Literal[
+    "none", "sinusoidal", "sinusoidal_from_one", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"
+]  # fmt: skip
+PositionsJoin = Literal["add", "concatenate", "attention"]
 Mixing = Literal["attention", "recurrent", "convolution"]
 FeedForwardLayer = Literal["position_wise", "none"]
 Values = Literal["projection", "keys"]
-Normalization = Literal["layer", "rms", "batch", "none"]
+Lookup = Literal["soft", "hard"]
+DecoderMask = Literal["causal", "strict", "none"]
 ResidualConnection = Literal["add", "none"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu", "none"]
 GATED_ACTIVATIONS: tuple[Activation, ...] = ("glu", "swiglu")
@@ -44,19 +49,17 @@ SUPPORTED_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation", "span_corruption"),
     "decoder_only": ("translation", "language_model"),
     "encoder_only": ("masked_language_model", "classification", "tagging"),
-    "recurrent": ("translation", "span_corruption"),
+    "recurrent": ("translation", "language_model", "span_corruption", "classification", "tagging"),
     "skip_gram": ("word_vectors",),
     "cbow": ("word_vectors",),
 }
 """The tasks that each architecture can learn."""
-ONE_STACK_ARCHITECTURES = ("decoder_only", "encoder_only", "skip_gram", "cbow")
-EMBEDDED_SIDES: dict[Architecture, tuple[str, ...]] = {
-    "decoder_only": ("target",),
-    "encoder_only": ("source",),
-    "skip_gram": ("target",),
-    "cbow": ("target",),
+ONE_STACK: dict[Architecture, dict[Task, Literal["encoder", "decoder"]]] = {
+    "decoder_only": {"translation": "decoder", "language_model": "decoder"},
+    "encoder_only": dict.fromkeys(("masked_language_model", "classification", "tagging"), "encoder"),
+    "recurrent": {"language_model": "decoder", "classification": "encoder", "tagging": "encoder"},
 }
-"""The side whose texts an architecture with one embedding table reads; the others read both."""
+"""By architecture and task the only stack of a network; others have two, or none."""
 IMAGE_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation",),
     "encoder_only": ("classification",),
@@ -70,6 +73,8 @@ CHARACTER_TASKS: dict[Architecture, tuple[Task, ...]] = {
 }
 """The tasks that each architecture can learn where the source is read as characters (model.canine)."""
 TOKEN_OUTPUT_TASKS = ("translation", "language_model", "masked_language_model", "span_corruption")
+LEADS: dict[Languages, int] = {"source": 1, "m2m100": 2, "mbart": 1}
+"""The number of tokens that a decoder reads before its target, by model.languages."""
 CONVOLUTION_WINDOW = 3
 
 
@@ -86,7 +91,10 @@ class ModelFields(BaseModel):
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
     norm: Norm = Field("pre", description="before or after each sublayer")
-    normalization: Normalization = Field("layer", description="layer norm, RMS norm, batch norm or none")
+    normalization: Normalization = Field(
+        "layer",
+        description="layer norm, with a gain alone or norm_eps added to the deviation; RMS norm, batch norm or none",
+    )
     residual: ResidualConnection = Field("add", description="each sublayer's input is added to its output, or not")
     norm_eps: float = Field(1e-5, gt=0, lt=1, description="what norms add to the variance, or to the mean square")
     mixing: Mixing = Field("attention", description="the layer that mixes positions: self-attention or a replacement")
@@ -96,12 +104,14 @@ class ModelFields(BaseModel):
         le=2**17,
         description=f"how far self-attention or a convolution sees; none: all, a convolution {CONVOLUTION_WINDOW}",
     )
+    convolution: ConvolutionConfig = Field(ConvolutionConfig(), description='only for mixing = "convolution"')
     positions: Positions = Field(
         "sinusoidal", description="position scheme; the last four are relative, in self-attention"
     )
     positions_join: PositionsJoin = Field(
         "add",
-        description="how positions join embeddings; concatenate: half of a row is embedding, half is position",
+        description="how positions join embeddings; concatenate: half of a row is embedding, half is position; "
+        "attention: they are added to the first layer's queries, keys and values instead",
     )
     rotary: RotaryConfig = Field(RotaryConfig(), description='only for positions = "rotary"')
     activation: Activation = Field(
@@ -111,6 +121,16 @@ class ModelFields(BaseModel):
         "position_wise", description="two matrices after attention, or no such layer"
     )
     score: Score = "scaled_dot"
+    lookup: Lookup = Field(
+        "soft",
+        description="attention weights: the softmax of the scores; hard: 1 of the best key, 0 of the others, and the "
+        "softmax's gradient",
+    )
+    mask: DecoderMask = Field(
+        "causal",
+        description="what a decoder's row sees of its text: the rows up to itself; strict: those before it; none: all, "
+        "also what it is to predict",
+    )
     attention_projections: bool = Field(True, description="queries, keys and values are products of rows, or the rows")
     values: Values = Field("projection", description="values have a projection of their own, or are the keys")
     output_projection: bool = Field(True, description="the heads' outputs side by side are projected once more")
@@ -162,6 +182,13 @@ class ModelFields(BaseModel):
         description='the source is characters (tokenizer.kind = "codepoint"), and how they become a shorter sequence; '
         "none: the source is pieces",
     )
+    init_range: float | None = Field(
+        None,
+        gt=0,
+        le=10,
+        description="draw all weights but those of norms evenly from minus this to this; none: matrices as Glorot has "
+        "it, embeddings of unit length in expectation, biases 0",
+    )
     source_vectors: str | None = Field(
         None,
         description="what the embedding of source pieces starts from: a text file of word2vec or GloVe, or the model/ "
@@ -176,11 +203,55 @@ class ModelFields(BaseModel):
         return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
 
     @property
+    def only_stack(self) -> Literal["encoder", "decoder"] | None:
+        """The only stack of the network; None where it has two, or none."""
+        return ONE_STACK.get(self.architecture, {}).get(self.task)
+
+    @property
+    def embedded_sides(self) -> tuple[str, ...]:
+        """The sides whose texts have an embedding: both, or the only one that is read."""
+        if self.architecture in ("skip_gram", "cbow"):
+            return ("target",)
+        sides: dict[str | None, tuple[str, ...]] = {"encoder": ("source",), "decoder": ("target",)}
+        return sides.get(self.only_stack, ("source", "target"))
+
+    @property
+    def batch_norm_key(self) -> str | None:
+        """The key by which the model has batch norm, whose statistics are of one batch; None where it has none."""
+        if self.normalization == "batch":
+            return "model.normalization"
+        of_layers = self.architecture == "recurrent" and self.recurrent.normalization == "batch"
+        return "model.recurrent.normalization" if of_layers else None
+
+    def num_positions(self, *, causal: bool) -> int:
+        """Return the number of positions of a stack's rows: causal, of a decoder's."""
+        if not causal:
+            return self.max_length + self.begin_token
+        if self.architecture == "decoder_only":
+            return (2 if self.task == "translation" else 1) * self.max_length
+        return self.max_length + LEADS[self.languages] - 1
+
+    def convolution_offsets(self, number: int, *, causal: bool) -> range:
+        """Return the distances of the rows that a convolution reads from its own, ascending.
+
+        Args:
+            number: number of the layer in its stack, from 0.
+            causal: whether a row sees none after it.
+        """
+        width, dilation = self.convolution.width, self.convolution.dilation**number
+        if width is None:
+            reach = self.window or CONVOLUTION_WINDOW
+            before, after = reach, 0 if causal else reach
+        else:
+            before, after = (width - 1, 0) if causal else (width // 2, width - 1 - width // 2)
+        return range(-before * dilation, after * dilation + 1, dilation)
+
+    @property
     def shared_vocabulary_reason(self) -> str | None:
         """The setting by which source and target must be read by the same pieces; None where they need not."""
         if self.task == "span_corruption":  # one text, read with gaps and written where they are
             return f'task = "{self.task}"'
-        if self.architecture in ONE_STACK_ARCHITECTURES:
+        if len(self.embedded_sides) == 1:
             both = self.architecture == "decoder_only" and self.task == "translation"
             return f'architecture = "{self.architecture}"' if both else None
         return f'tie = "{self.tie}"' if self.tie in ("embeddings", "all") else None

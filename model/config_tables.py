@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Cell = Literal["lstm", "gru", "tanh"]
+Cell = Literal["lstm", "gru", "gru_reset_before", "tanh"]
+Normalization = Literal["layer", "layer_gain", "layer_std", "rms", "batch", "none"]
 RecurrentAttention = Literal["none", "bahdanau", "luong"]
 VisionEncoder = Literal["patches", "convolution"]
 GridPositions = Literal["none", "learned", "sinusoidal"]
@@ -88,12 +89,37 @@ class RotaryConfig(BaseModel):
         return self
 
 
+class ConvolutionConfig(BaseModel):
+    """The convolution in self-attention's place."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int | None = Field(
+        None,
+        ge=1,
+        le=2**17,
+        description="rows that a filter reads: around its own, in a decoder up to it; none: as far as model.window",
+    )
+    filters: int | None = Field(
+        None,
+        ge=1,
+        le=2**20,
+        description="filters, with a ReLU and a product back to the stack's width; none: as many as it is wide, alone",
+    )
+    dilation: int = Field(
+        1, ge=1, le=1024, description="layer l reads every so many-th row to the power l - 1, so that a stack sees far"
+    )
+
+
 class RecurrentConfig(BaseModel):
     """The settings of a recurrent model, beside the layers and widths of its stacks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cell: Cell = "lstm"
+    cell: Cell = Field(
+        "lstm", description="gru: the reset gate after the product with U, as torch has it; gru_reset_before: before"
+    )
+    normalization: Normalization = Field("none", description="norm of each layer's input but the first one's")
     bidirectional: bool = Field(
         False, description="the encoder reads in both directions, each half as wide as the stack"
     )

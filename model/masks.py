@@ -13,7 +13,8 @@ from tfm.model.layout import AnyLayout, FlatLayout
 class Mask:
     """A mask over (B, H, T, S) that is written out only where a kernel needs it.
 
-    causal: query t sees keys 0..t. allowed: (B, 1, 1 or T, S) bool, or None where every key is real. flat: the layouts
+    causal: query t sees keys 0..t. strict: of a causal mask; query t sees keys 0..t - 1, and the first, before which
+    there is none, itself. allowed: (B, 1, 1 or T, S) bool, or None where every key is real. flat: the layouts
     of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
     self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
     padding that would see nothing, whose softmax is no number. Two masks are equal only where they are the same object.
@@ -21,6 +22,7 @@ class Mask:
     """
 
     causal: bool = False
+    strict: bool = field(default=False, kw_only=True)
     allowed: Tensor | None = None
     flat: tuple[FlatLayout, FlatLayout] | None = None
     window: int | None = None
@@ -56,8 +58,11 @@ class Mask:
                 in_window = after.abs() <= self.window
                 allowed = in_window if allowed is None else (in_window & allowed) | (after == 0)
             if self.causal:
-                causal = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril()
+                causal = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril(-self.strict)
                 allowed = causal if allowed is None else causal & allowed
+            if self.strict:
+                assert allowed is not None  # a strict mask is causal
+                allowed = _with_own(allowed, _key_distances(num_queries, num_keys, like.device))
             assert allowed is not None  # so says the first line
             self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._written[key]
@@ -65,7 +70,7 @@ class Mask:
     def restrict_to_window(self, window: int) -> "Mask":
         """Return the same mask of self-attention, where no query sees farther than `window` positions."""
         if (window,) not in self._derived:
-            self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window)
+            self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window, strict=self.strict)
         return self._derived[window,]
 
     def split_blocks(self, size: int, parts: int, batch: int, length: int, device: torch.device) -> "Mask":
@@ -84,8 +89,9 @@ class Mask:
             real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
             real = F.pad(real, (size, (num_blocks + parts - 2) * size - length)).unfold(1, parts * size, size)
             after = _key_distances(size, parts * size, device) - size
-            in_window = (after.abs() <= self.window) & (after <= 0 if self.causal else True)
-            allowed = (in_window & real.unsqueeze(2)) | (after == 0)
+            in_window = (after.abs() <= self.window) & (after <= -self.strict if self.causal else True)
+            allowed = in_window & real.unsqueeze(2)
+            allowed = _with_own(allowed, after) if self.strict else allowed | (after == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
             self._derived[size, batch, length] = Mask(allowed=allowed)
         return self._derived[size, batch, length]
@@ -94,6 +100,16 @@ class Mask:
 def _key_distances(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
     """Return the distance (T, S) of each key after each query, both counted from 0."""
     return torch.arange(num_keys, device=device) - torch.arange(num_queries, device=device)[:, None]
+
+
+def _with_own(allowed: Tensor, after: Tensor) -> Tensor:
+    """Return a mask (.., T, S) in which a query that may attend to none attends to itself.
+
+    Args:
+        allowed: (.., T, S).
+        after: (T, S), the distance of each key after each query.
+    """
+    return allowed | ((after == 0) & ~allowed.any(-1, keepdim=True))
 
 
 def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:
@@ -108,3 +124,8 @@ def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:
 def causal_mask(layout: AnyLayout) -> Mask:
     """Query t sees keys 0..t of its sentence. Padding stands to the right of all real rows, so none of them sees it."""
     return Mask(causal=True, flat=(layout, layout) if isinstance(layout, FlatLayout) else None)
+
+
+def strict_mask(layout: AnyLayout) -> Mask:
+    """Query t sees keys 0..t - 1 of its sentence, and the first query, before which there is none, itself."""
+    return Mask(causal=True, strict=True, flat=(layout, layout) if isinstance(layout, FlatLayout) else None)

@@ -52,6 +52,9 @@ class ScheduleConfig(BaseModel):
     decay_steps: int = Field(
         1000, ge=1, description="step: interval in steps; warmup_stable_decay: length of the decay"
     )
+    hold_steps: int = Field(
+        0, ge=0, description="step: updates at the peak, after the warm-up, before decay_steps count"
+    )
     factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: factor of each reduction")
     patience: int = Field(2, ge=0, description="plateau: validations without improvement before a reduction")
 
@@ -263,9 +266,14 @@ class TrainingConfig(BaseModel):
             "model.adaptive avoids computing: it must be 0"
         )
 
-    def batch_norm_problem(self, num_processes: int = 1) -> str | None:
-        """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can."""
-        why = 'model.normalization = "batch" computes its statistics over all rows of an update'
+    def batch_norm_problem(self, key: str = "model.normalization", num_processes: int = 1) -> str | None:
+        """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can.
+
+        Args:
+            key: the key by which the model has it.
+            num_processes: number of processes of the training.
+        """
+        why = f'{key} = "batch" computes its statistics over all rows of an update'
         if self.accumulate > 1:
             return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
         if self.batch_growth is not None:

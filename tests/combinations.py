@@ -8,8 +8,10 @@ from pydantic import ValidationError
 
 from tfm.model.config import (
     Activation,
+    DecoderMask,
     DropoutConfig,
     FeedForwardLayer,
+    Lookup,
     Mixing,
     ModelConfig,
     Norm,
@@ -37,6 +39,8 @@ NAMES: Mapping[str, tuple[Any, ...]] = {
     "attention_projections": (True, False),
     "values": get_args(Values),
     "output_projection": (True, False),
+    "lookup": get_args(Lookup),
+    "mask": get_args(DecoderMask),
 }
 
 

@@ -5,6 +5,7 @@ In Python, what the commands do with trained models:
     tfm.load("runs/demo")         a model: translate, score, generate, classify, tag, fill, embed, encode, attend
     tfm.read_run("runs/demo")     what a training was and became: config, figures, curves as arrays
     tfm.attention(q, K, V)        attention on given numbers
+    tfm.count_vectors(texts)      words by what stands beside them; tfm.concordance(texts, word)
 
 Nothing heavy is imported before the first of these names is used. The packages stand at the top of the repository; the
 links beside this file make them `tfm.model`, `tfm.data`, ...
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.api.model import Model
     from tfm.pipeline.api.run import Curve, Run, read_run
     from tfm.pipeline.api.text_scores import TextScores
+    from tfm.pipeline.api.words import WordVectors, concordance, count_vectors
     from tfm.pipeline.errors import DataError, RecipeError, TfmError
 
 __all__ = [
@@ -32,7 +34,10 @@ __all__ = [
     "Run",
     "TextScores",
     "TfmError",
+    "WordVectors",
     "attention",
+    "concordance",
+    "count_vectors",
     "load",
     "read_run",
 ]
@@ -45,6 +50,7 @@ if not TYPE_CHECKING:  # a type checker finds the names above, and says of anoth
         "Attention": "attention",
         **dict.fromkeys(("AttentionOutput", "attention"), "attention_function"),
         "TextScores": "text_scores",
+        **dict.fromkeys(("WordVectors", "concordance", "count_vectors"), "words"),
     }
 
     def __getattr__(name):

@@ -1,4 +1,4 @@
-"""`tfm embed`: the word vectors of a model, as a file, a list of neighbours or a picture."""
+"""`tfm embed`: the word vectors of a model or a text, as a file, a list of neighbours or a picture."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from tfm.cli.streams import print_json
 from tfm.pipeline.model_io.model_folder import model_folder
 
 if TYPE_CHECKING:
-    from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
+    from tfm.pipeline.inference.neighbours import WordVectors
 
 NUM_NEIGHBOURS = 10
 Side = Literal["source", "target"]
@@ -19,7 +19,12 @@ Side = Literal["source", "target"]
 
 def embed(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A trained model: its model/, or the folder of its run.")
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A trained model: its model/, or the folder of its run. Or a text file: its words have the counts of "
+            "their neighbours as vectors.",
+        ),
     ],
     nearest: Annotated[
         list[str] | None, typer.Option("--nearest", metavar="WORD", help="Print the words nearest to it; repeatable.")
@@ -28,6 +33,33 @@ def embed(
         tuple[str, str, str] | None,
         typer.Option("--analogy", metavar="A B C", help="Print what is to C as B is to A."),
     ] = None,
+    pair: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--pair", metavar="C O", help="Print P(o | c), of skip-gram and CBOW: O as a neighbour of C."),
+    ] = None,
+    concordance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--concordance", metavar="WORD", help="Print a word in its contexts in a text file, and counts; repeatable."
+        ),
+    ] = None,
+    wordnet: Annotated[
+        Path | None,
+        typer.Option(
+            "--wordnet",
+            metavar="DIR",
+            help="Print the synsets of the words of --nearest, and their hypernyms, from a folder of WordNet.",
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            "--window", metavar="M", min=1, max=1000, help="Of a text file: how far neighbours stand from a word (5)."
+        ),
+    ] = None,
+    one_hot: Annotated[
+        bool, typer.Option("--one-hot", help="Of a text file: one-hot vectors in place of counts.")
+    ] = False,
     text: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,51 +110,59 @@ def embed(
     ] = None,
     device: Device = None,
 ) -> None:
-    """Show the word vectors of a model.
+    """Show the word vectors of a model, or of a text.
 
-    The vectors are those of skip-gram or CBOW, or the embedding of any other model; with --text those that the layers
-    of a Transformer make of a text.
+    The vectors are those of skip-gram or CBOW, or the embedding of any other model; of a text file counts of words
+    within a window; with --text those that the layers of a Transformer make of a text.
     """
+    of_file = {"--concordance": concordance, "--window": window, "--one-hot": one_hot}
     if text:
         others = {"--nearest": nearest, "--analogy": analogy, "--out": out, "--picture": picture, "--side": side}
-        reject_flags(others, "is for word vectors, and not for --text")
+        reject_flags({**others, **of_file, "--pair": pair}, "is for word vectors, and not for --text")
         _print_hidden_states(model, text, layer, unit or ("text" if len(text) > 1 else "word"), count, as_json, device)
         return
     reject_flags({"--layer": layer, "--unit": unit}, "it needs --text")
-    if not (nearest or analogy or out or picture):
-        raise typer.BadParameter("give --nearest, --analogy, --text, --out or --picture as well", param_hint="MODEL")
-    if not (nearest or analogy):
-        reject_flags({"--count": count, "--json": as_json}, "it needs --nearest or --analogy")
+    shows = nearest or analogy or pair or concordance
+    if not (shows or out or picture):
+        raise typer.BadParameter(
+            "give --nearest, --analogy, --pair, --concordance, --text, --out or --picture as well", param_hint="MODEL"
+        )
+    if not shows:
+        reject_flags({"--count": count, "--json": as_json}, "it needs --nearest, --analogy, --pair or --concordance")
     if picture is None:
         reject_flags({"--words": words}, "it needs --picture FILE")
+    if not nearest:
+        reject_flags({"--wordnet": wordnet}, "it needs --nearest WORD")
+    is_text = model.is_file()
+    if is_text:
+        reject_flags({"--side": side, "--pair": pair}, "is of models, and MODEL is a text file")
+    else:
+        reject_flags(of_file, "is of text files, and MODEL is none")
     from tfm.cli.console import make_reporter
+    from tfm.cli.word_tables import picture_warning, tables_of, vectors_of_model, vectors_of_text
     from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
-    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, WordVectors, frequent_words, read_classes
-    from tfm.pipeline.model_io.loaded_model import load_model
+    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, frequent_words, read_classes
 
     if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
     for file in filter(None, (out, picture)):
         check_folder_of(file)
     reporter = make_reporter(tables_on_stdout=True)
-    known = WordVectors.from_model(load_model(model_folder(model), device or "auto"), side)
-    found = dict(_neighbor_lists(known, nearest or (), analogy, count or NUM_NEIGHBOURS))
-    shown = None if picture is None else frequent_words(known) if words is None else read_classes(words, known)
-    files = list(_output_files(known, out, picture, shown))
+    of = vectors_of_text(model, window, one_hot=one_hot) if is_text else vectors_of_model(model, side, device)
+    tables = list(tables_of(of, nearest or (), analogy, pair, concordance or (), wordnet, count or NUM_NEIGHBOURS))
+    shown = None if picture is None else frequent_words(of.words) if words is None else read_classes(words, of.words)
+    files = list(_output_files(of.words, out, picture, shown))
     if as_json:
-        print_json({title: [vars(each) for each in rows] for title, rows in found.items()})
+        print_json({each.title: each.as_json() for each in tables})
     else:
-        for title, rows in found.items():
-            reporter.table(title, ("word", "cosine"), [(each.word, f"{each.cosine:.3f}") for each in rows])
+        for each in tables:
+            reporter.table(each.title, each.columns, each.as_text())
     for file, content in files:
         with raise_cannot_write(file):
             replace_bytes(file, content)
         reporter.line(f"written: {file}")
-    if picture is not None and shown is not None:
-        from tfm.pipeline.label_fonts import boxes_warning
-
-        if (warning := boxes_warning(picture, [*shown, *shown.values()])) is not None:
-            reporter.warn(warning)
+    if picture is not None and shown is not None and (warning := picture_warning(picture, shown)) is not None:
+        reporter.warn(warning)
 
 
 def _print_hidden_states(
@@ -148,17 +188,6 @@ def _print_hidden_states(
     pairs = similar_pairs(found, unit, count or NUM_NEIGHBOURS)
     rows = [(each.first, each.in_first, each.second, each.in_second, f"{each.cosine:.3f}") for each in pairs]
     make_reporter(tables_on_stdout=True).table("hidden states", (unit, "of", "beside", "of", "cosine"), rows)
-
-
-def _neighbor_lists(
-    known: "WordVectors", nearest: "list[str] | tuple[()]", analogy: tuple[str, str, str] | None, count: int
-) -> Iterator[tuple[str, "list[Neighbour]"]]:
-    """The results, with their titles."""
-    for word in nearest:
-        yield word, known.nearest(known[word], count, beside=(word,))
-    if analogy is not None:
-        first, second, third = analogy
-        yield f"{second} - {first} + {third}", known.analogous(first, second, third, count)
 
 
 def _output_files(

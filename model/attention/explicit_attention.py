@@ -4,6 +4,7 @@ Legend: B sentences · H heads · G heads of keys and values, each shared by H /
 K width of a head's queries and keys · V width of its values.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -39,6 +40,37 @@ class AttentionFunction(Protocol):
     ) -> Tensor: ...
 
 
+def softmax(logits: Tensor) -> Tensor:
+    """Return exp(x) / sum of exp(x), over the last dimension.
+
+    On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
+    """
+    num_keys = logits.shape[-1]
+    if (
+        num_keys >= MIN_KEYS_FOR_TORCH_SOFTMAX
+        or logits.numel() < MIN_LOGITS_TO_PAD_SOFTMAX
+        or logits.device.type != "cpu"
+    ):
+        return logits.softmax(-1)
+    return F.pad(logits, (0, MIN_KEYS_FOR_TORCH_SOFTMAX - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
+
+
+def look_up(logits: Tensor) -> Tensor:
+    """Return 1 at the largest number of the last dimension, the first of equal ones, and 0 elsewhere.
+
+    As that has no gradient, it takes the softmax's: onehot(argmax x) + p - sg(p), p = softmax(x), where sg(p) is p
+    without a gradient (the straight-through estimator of Bengio et al. 2013).
+    """
+    soft = softmax(logits)
+    hard = torch.zeros_like(soft).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+    return hard + (soft - soft.detach()) if soft.requires_grad else hard
+
+
+Lookup = Callable[[Tensor], Tensor]
+LOOKUPS: dict[str, Lookup] = {"soft": softmax, "hard": look_up}
+"""By name: logits (.., S) -> attention weights (.., S)."""
+
+
 class ExplicitAttention(nn.Module):
     """The equation written out: every score, every mask, every position hook, dropout on the weights.
 
@@ -46,11 +78,15 @@ class ExplicitAttention(nn.Module):
         score: (query, key) -> logits (B, H, T, S).
         positions: the hooks of the position scheme.
         dropout: applied to the attention weights.
+        lookup: logits -> attention weights.
     """
 
-    def __init__(self, score: nn.Module, positions: AttentionPositions, dropout: Dropout) -> None:
+    def __init__(
+        self, score: nn.Module, positions: AttentionPositions, dropout: Dropout, lookup: Lookup = softmax
+    ) -> None:
         super().__init__()
         self.score, self.positions, self.dropout = score, positions, dropout
+        self.lookup = lookup
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
@@ -63,7 +99,7 @@ class ExplicitAttention(nn.Module):
         position_bias = self.positions.bias(query, key, query_positions, key_positions)
         if (bias := sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))) is not None:
             logits = logits + bias
-        weights = self.dropout(softmax(logits))
+        weights = self.dropout(self.lookup(logits))
         mixed: Tensor = weights @ value
         if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
             mixed = mixed + added
@@ -80,21 +116,6 @@ def sum_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor |
     if position_bias is None or of_mask is None:
         return of_mask if position_bias is None else position_bias
     return position_bias + of_mask
-
-
-def softmax(logits: Tensor) -> Tensor:
-    """Return exp(x) / sum of exp(x), over the last dimension.
-
-    On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
-    """
-    num_keys = logits.shape[-1]
-    if (
-        num_keys >= MIN_KEYS_FOR_TORCH_SOFTMAX
-        or logits.numel() < MIN_LOGITS_TO_PAD_SOFTMAX
-        or logits.device.type != "cpu"
-    ):
-        return logits.softmax(-1)
-    return F.pad(logits, (0, MIN_KEYS_FOR_TORCH_SOFTMAX - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
 
 
 class ShortAttention(torch.autograd.Function):

@@ -12,7 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention, ShortAttention, repeat_kv, sum_biases
+from tfm.model.attention.explicit_attention import (
+    ExplicitAttention,
+    Lookup,
+    ShortAttention,
+    repeat_kv,
+    softmax,
+    sum_biases,
+)
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.cpu_kernels import dispatch
@@ -69,7 +76,9 @@ class FusedAttention(nn.Module):
         position_bias = self.equation.positions.bias(query, key, query_positions, key_positions)
         trained = position_bias is not None and position_bias.requires_grad
         short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
-        only_causal = mask.causal and mask.allowed is None and mask.flat is None and mask.window is None
+        only_causal = (
+            mask.causal and not mask.strict and mask.allowed is None and mask.flat is None and mask.window is None
+        )
         if position_bias is None and only_causal and not short:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
         bias = sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
@@ -113,7 +122,7 @@ class VarlenAttention(nn.Module):
         kernel = self.kernel or (load_varlen_kernel() if query.is_cuda else None)
         same_head_dim = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
         mixed = None
-        if mask.flat is not None and kernel is not None and same_head_dim:
+        if mask.flat is not None and not mask.strict and kernel is not None and same_head_dim:
             heads = query, repeat_kv(key, query), repeat_kv(value, query)
             queries, keys, values = (
                 heads_per_group.squeeze(0).transpose(0, 1).to(self.dtype) for heads_per_group in heads
@@ -208,6 +217,7 @@ def choose_inner_attention(
     dropout: float,
     dropout_rng: DropoutRng,
     dtype: torch.dtype = torch.float32,
+    lookup: Lookup = softmax,
 ) -> InnerAttention:
     """Return torch's kernels where they compute the same, else the explicit equation.
 
@@ -217,9 +227,10 @@ def choose_inner_attention(
         dropout: probability of dropout on the attention weights.
         dropout_rng: source of dropout masks.
         dtype: precision of matrix products in training.
+        lookup: logits -> attention weights.
     """
-    equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng))
-    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0
+    equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng), lookup)
+    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0 and lookup is softmax
     if not fusible:
         return equation
     return (

@@ -137,7 +137,8 @@ class SelfAttention(nn.Module):
         """Return queries (B, H, T, K), keys (B, G, T, K) and values (B, G, T, V) of rows at these positions."""
         query, key, value = split_projections(projected, self.heads.query, self.heads.key, self.heads.value)
         query, key = self.query_norm(query), self.key_norm(key)
-        return self.positions.rotate(query, positions), self.positions.rotate(key, positions), value
+        query, key = self.positions.rotate(query, positions), self.positions.rotate(key, positions)
+        return query, key, self.positions.place_values(value, positions)
 
 
 class CrossAttention(nn.Module):

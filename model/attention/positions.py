@@ -1,6 +1,6 @@
 """Position schemes: the layers of the input that add positions, and the position hooks of attention.
 
-A scheme is one row of POSITIONS. Relative schemes use the three hooks of `AttentionPositions`
+A scheme is one row of POSITIONS. Relative schemes use the hooks of `AttentionPositions`
 (`relative_positions.py`): rotary positions rotate queries and keys, ALiBi biases the logits, Shaw et al. also add to
 the values.
 """
@@ -17,16 +17,21 @@ from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Ro
 from tfm.model.config_tables import RotaryConfig
 
 
-def sinusoids(dim: int, max_length: int) -> Tensor:
-    """The table of sines and cosines (max_length, D), float64   (Vaswani et al. 2017, sec. 3.5).
+def sinusoids(dim: int, max_length: int, first: int = 0) -> Tensor:
+    """Return the table of sines and cosines (max_length, D), float64   (Vaswani et al. 2017, sec. 3.5).
 
-    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)
+        PE(pos, 2i) = sin(pos / 10000^(2(i + first)/D)), PE(pos, 2i+1) = cos(the same), i from 0
+
+    Args:
+        dim: D.
+        max_length: number of positions.
+        first: 0, as in the paper; 1 for frequencies that begin below 1 and end at 1/10000, if D is even.
     """
     table = torch.empty(max_length, dim, dtype=torch.float64)
     if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
         return table
     angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
-        torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+        torch.arange(2 * first, dim + 2 * first, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
     )
     table[:, 0::2] = angle.sin()
     table[:, 1::2] = angle.cos()[:, : dim // 2]
@@ -117,6 +122,25 @@ class ConcatenatedPositions(nn.Module):
         return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
 
 
+class PositionsInAttention(AttentionPositions):
+    """q + p, k + p and v + p in place of x + p: the vector p of a position, cut into heads as rows are.
+
+    Args:
+        scheme: the module that adds positions to rows.
+    """
+
+    def __init__(self, scheme: nn.Module) -> None:
+        super().__init__()
+        self.scheme = scheme
+
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
+        """(B, H, T, K), (T,) or (B, T) -> (B, H, T, K)."""
+        vectors = self.scheme(heads.new_zeros(positions.numel(), heads.shape[1] * heads.shape[3]), positions.flatten())
+        return heads + vectors.view(*positions.shape, heads.shape[1], -1).transpose(-3, -2)  # type: ignore[no-any-return]
+
+    place_values = rotate
+
+
 class PositionScheme(NamedTuple):
     """One position scheme: a module for the input (dim, max_length), one for attention (heads, key_dim, value_dim,
     [model.rotary]).
@@ -133,6 +157,9 @@ def _no_attention_positions(heads: int, key_dim: int, value_dim: int, rotary: Ro
 POSITIONS: dict[str, PositionScheme] = {
     "none": PositionScheme(NoPositionEmbedding, _no_attention_positions),
     "sinusoidal": PositionScheme(SinusoidalPositions, _no_attention_positions),
+    "sinusoidal_from_one": PositionScheme(
+        partial(SinusoidalPositions, table_of=partial(sinusoids, first=1)), _no_attention_positions
+    ),
     "fairseq": PositionScheme(partial(SinusoidalPositions, table_of=fairseq_sinusoids), _no_attention_positions),
     "learned": PositionScheme(LearnedPositions, _no_attention_positions),
     "rotary": PositionScheme(NoPositionEmbedding, Rotary),
@@ -156,6 +183,7 @@ def make_added_positions(scheme: Callable[[int, int], nn.Module], dim: int, max_
 POSITION_JOINS: dict[str, Callable[[Callable[[int, int], nn.Module], int, int], nn.Module]] = {
     "add": make_added_positions,
     "concatenate": ConcatenatedPositions,
+    "attention": lambda scheme, dim, max_length: NoPositionEmbedding(dim, max_length),
 }
 """By name: (a scheme's `input`, dim, max_length) -> the module that makes rows of width dim of embeddings and
 positions.

@@ -16,7 +16,7 @@ DEFAULT_ROTARY = RotaryConfig()
 
 
 class AttentionPositions(nn.Module):
-    """Position hooks of self-attention: three methods, neutral here.
+    """Position hooks of self-attention: four methods, neutral here.
 
     Queries stand at query_positions (T,), keys at key_positions (S,); or at (B, T) and (B, S), where sentences differ.
     needs_weights: whether the attention weights have to be written out, as `values` needs them.
@@ -31,6 +31,10 @@ class AttentionPositions(nn.Module):
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Turn queries or keys (B, H, T, K) by their positions (T,); the shape stays."""
+        return heads
+
+    def place_values(self, heads: Tensor, positions: Tensor) -> Tensor:
+        """Change values (B, H, T, V) by their positions (T,); the shape stays."""
         return heads
 
     def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:

@@ -71,6 +71,36 @@ def recurrent_table_problem(config: ModelFields) -> str | None:
     return None
 
 
+def recurrent_norm_problem(config: ModelFields) -> str | None:
+    if config.architecture != "recurrent" or config.recurrent.normalization == "none":
+        return None
+    both = ("decoder",) if config.vision or config.canine else ("encoder", "decoder")
+    sides = both if config.only_stack is None else (config.only_stack,)
+    if all(getattr(config, side).layers == 1 for side in sides):
+        return (
+            f'recurrent.normalization = "{config.recurrent.normalization}" is of what layers after the first read: set '
+            f"{sides[-1]}.layers to 2 or more"
+        )
+    return None
+
+
+def recurrent_stack_problem(config: ModelFields) -> str | None:
+    """A network of one stack has no other to attend to, and a language model reads in one direction."""
+    if config.architecture != "recurrent" or config.only_stack is None:
+        return None
+    wanted, task = config.recurrent, config.task
+    if wanted.attention != "none":
+        return (
+            f'recurrent.attention = "{wanted.attention}" is of a decoder that attends to an encoder: task = "{task}" '
+            "has one stack"
+        )
+    if wanted.reverse_source:
+        return f'recurrent.reverse_source is of an encoder whose last state a decoder reads: task = "{task}" has none'
+    if wanted.bidirectional and config.only_stack == "decoder":
+        return f'recurrent.bidirectional would read what is to be predicted: task = "{task}" reads in one direction'
+    return None
+
+
 def recurrent_directions_problem(config: ModelFields) -> str | None:
     if config.architecture != "recurrent" or not config.recurrent.bidirectional:
         return None

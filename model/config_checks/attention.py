@@ -1,4 +1,4 @@
-"""Checks of attention without some of its projections."""
+"""Checks of attention without some of its projections, or with another mask."""
 
 from tfm.model.config_fields import ModelFields
 
@@ -45,4 +45,12 @@ def output_width_problem(config: ModelFields) -> str | None:
                 f"output_projection = false needs heads that are together as wide as rows: {side}.heads * "
                 f"{side}.value_dim is {stack.heads * stack.value_dim}, and {side}.dim {stack.dim}"
             )
+    return None
+
+
+def mask_mixing_problem(config: ModelFields) -> str | None:
+    if config.mask != "causal" and config.mixing != "attention":
+        return (
+            f'mask = "{config.mask}" is of self-attention, in whose place mixing = "{config.mixing}" stands: remove one'
+        )
     return None

@@ -1,13 +1,13 @@
 """Checks of the values of embeddings and the output layer: word vectors, the adaptive softmax, widths."""
 
-from tfm.model.config_fields import EMBEDDED_SIDES, ONE_STACK_ARCHITECTURES, TOKEN_OUTPUT_TASKS, ModelFields
+from tfm.model.config_fields import TOKEN_OUTPUT_TASKS, ModelFields
 from tfm.model.config_tables import StackConfig
 
 # Embeddings that start from word vectors
 
 
 def vectors_side_problem(config: ModelFields) -> str | None:
-    reads = EMBEDDED_SIDES.get(config.architecture, ("source", "target"))
+    reads = config.embedded_sides
     for side in config.vector_sides:
         if side not in reads:
             return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
@@ -34,7 +34,7 @@ def frozen_vectors_problem(config: ModelFields) -> str | None:
 
 
 def frozen_output_problem(config: ModelFields) -> str | None:
-    one_table = config.architecture in ONE_STACK_ARCHITECTURES or config.tie in ("embeddings", "all")
+    one_table = len(config.embedded_sides) == 1 or config.tie in ("embeddings", "all")
     tied = config.task in TOKEN_OUTPUT_TASKS and config.tie in ("output", "all")
     if tied and config.frozen_sides and (one_table or "target" in config.frozen_sides):
         return (
@@ -74,9 +74,9 @@ def adaptive_bias_problem(config: ModelFields) -> str | None:
 def adaptive_width_problem(config: ModelFields) -> str | None:
     if config.adaptive is None:
         return None
-    stacks = {"encoder_only": (config.encoder,), "decoder_only": (config.decoder,)}
+    stacks = {"encoder": (config.encoder,), "decoder": (config.decoder,)}
     both = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
-    for stack in stacks.get(config.architecture, both):
+    for stack in both if config.only_stack is None else stacks[config.only_stack]:
         width, factor = config.embedding_dim or stack.dim, config.adaptive.factor
         if width < factor ** len(config.adaptive.cutoffs):
             return (
@@ -98,7 +98,7 @@ def heads_dim_problem(config: ModelFields) -> str | None:
 
 
 def tied_width_problem(config: ModelFields) -> str | None:
-    two = config.architecture not in ONE_STACK_ARCHITECTURES and config.tie in ("embeddings", "all")
+    two = len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all")
     if two and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
         return f'tie = "{config.tie}" with encoder and decoder of different dim needs embedding_dim'
     return None

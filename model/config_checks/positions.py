@@ -3,7 +3,7 @@
 from tfm.model.config_fields import ModelFields
 from tfm.model.config_tables import RotaryConfig
 
-INPUT_POSITIONS = ("sinusoidal", "fairseq", "learned")
+INPUT_POSITIONS = ("sinusoidal", "sinusoidal_from_one", "fairseq", "learned")
 """Positions that are a vector, joined to the embedding."""
 SCORES_BY_POSITIONS = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",), "transformer_xl": ("scaled_dot",)}
 """The scores that some positions are part of; others go with all scores."""
@@ -41,14 +41,35 @@ def rotary_table_problem(config: ModelFields) -> str | None:
     return None
 
 
-def concatenated_positions_problem(config: ModelFields) -> str | None:
+def joined_positions_problem(config: ModelFields) -> str | None:
     if _reads_in_order(config):
         return None
-    if config.positions_join == "concatenate" and config.positions not in INPUT_POSITIONS:
+    if config.positions_join != "add" and config.positions not in INPUT_POSITIONS:
         return (
-            f'positions_join = "concatenate" needs a vector for each position: positions = "sinusoidal", "fairseq" or '
-            f'"learned", not "{config.positions}"'
+            f'positions_join = "{config.positions_join}" needs a vector for each position: positions = '
+            f'{_quote_names(INPUT_POSITIONS)}, not "{config.positions}"'
         )
+    return None
+
+
+def positions_in_attention_problem(config: ModelFields) -> str | None:
+    """Vectors of positions are cut into heads as rows are, and added in self-attention."""
+    if config.positions_join != "attention" or _reads_in_order(config):
+        return None
+    if config.mixing != "attention":
+        return (
+            'positions_join = "attention" adds positions in self-attention, in whose place mixing = '
+            f'"{config.mixing}" stands: remove one'
+        )
+    if config.canine is not None:
+        return 'positions_join = "attention" is of layers that read pieces, not characters (model.canine): remove one'
+    for side in config.attention_sides:
+        for key in ("key_value_heads", "key_dim", "value_dim"):
+            if (given := getattr(getattr(config, side), key)) is not None:
+                return (
+                    'positions_join = "attention" cuts vectors as wide as rows into the heads of queries, keys and '
+                    f"values: remove {side}.{key} = {given}"
+                )
     return None
 
 
@@ -84,7 +105,7 @@ def attention_positions_problem(config: ModelFields) -> str | None:
     if config.mixing != "attention" and config.positions not in ("none", *INPUT_POSITIONS):
         return (
             f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
-            'stands: choose "none", "sinusoidal", "fairseq" or "learned"'
+            f"stands: choose {_quote_names(('none', *INPUT_POSITIONS))}"
         )
     return None
 
@@ -93,3 +114,9 @@ def window_problem(config: ModelFields) -> str | None:
     if config.mixing == "recurrent" and config.window is not None:
         return f'mixing = "recurrent" has no window ({config.window}): remove model.window'
     return None
+
+
+def _quote_names(names: tuple[str, ...]) -> str:
+    """Return names in quotes: "a", "b" or "c"."""
+    quoted = [f'"{name}"' for name in names]
+    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"

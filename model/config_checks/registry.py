@@ -6,7 +6,7 @@ them in order; a new one is a function in a file of this folder and a row here.
 
 from collections.abc import Callable
 
-from tfm.model.config_checks import architectures, attention, embeddings, positions, sources
+from tfm.model.config_checks import architectures, attention, convolution, embeddings, positions, sources
 from tfm.model.config_fields import ModelFields
 
 Check = Callable[[ModelFields], str | None]
@@ -31,6 +31,8 @@ CHECKS: tuple[Check, ...] = (
     sources.canine_mixing_problem,
     architectures.languages_problem,
     architectures.recurrent_table_problem,
+    architectures.recurrent_norm_problem,
+    architectures.recurrent_stack_problem,
     architectures.recurrent_directions_problem,
     architectures.recurrent_positions_problem,
     architectures.residual_depth_problem,
@@ -38,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     attention.values_projections_problem,
     attention.values_width_problem,
     attention.output_width_problem,
+    attention.mask_mixing_problem,
     architectures.word_vectors_table_problem,
     architectures.word_vectors_adaptive_problem,
     architectures.span_corruption_table_problem,
@@ -49,11 +52,15 @@ CHECKS: tuple[Check, ...] = (
     positions.positions_score_problem,
     positions.rotary_dim_problem,
     positions.rotary_table_problem,
-    positions.concatenated_positions_problem,
+    positions.joined_positions_problem,
+    positions.positions_in_attention_problem,
     positions.sinusoidal_dim_problem,
     positions.fairseq_dim_problem,
     positions.attention_positions_problem,
     positions.window_problem,
+    convolution.convolution_table_problem,
+    convolution.convolution_width_problem,
+    convolution.convolution_dilation_problem,
     embeddings.heads_dim_problem,
     embeddings.tied_width_problem,
     embeddings.adaptive_task_problem,

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from tfm.model.config_fields import (
     CHARACTER_TASKS,
     IMAGE_TASKS,
-    ONE_STACK_ARCHITECTURES,
     Architecture,
     ModelFields,
     Task,
@@ -19,11 +18,7 @@ def vision_task_problem(config: ModelFields) -> str | None:
 
 
 def vision_tie_problem(config: ModelFields) -> str | None:
-    if (
-        config.vision is not None
-        and config.architecture not in ONE_STACK_ARCHITECTURES
-        and config.tie in ("embeddings", "all")
-    ):
+    if config.vision is not None and len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all"):
         return f'tie = "{config.tie}" shares the embeddings of the source, and an image has none: "output" or "none"'
     return None
 
@@ -69,7 +64,7 @@ def canine_vision_problem(config: ModelFields) -> str | None:
 def canine_table_problem(config: ModelFields) -> str | None:
     if config.canine is None:
         return None
-    if config.architecture not in ONE_STACK_ARCHITECTURES and config.tie in ("embeddings", "all"):
+    if len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all"):
         return (
             f'tie = "{config.tie}" shares the table of source pieces, and characters (model.canine) have none: '
             '"output" or "none"'

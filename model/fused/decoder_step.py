@@ -28,6 +28,7 @@ from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask
+from tfm.model.transformer.decoder_masks import CAUSAL
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
@@ -37,7 +38,7 @@ Product = Callable[[Tensor], Tensor]
 
 def maybe_fuse(stepper: Any) -> Any:
     """The stepper, or one that does the same sooner, with the weights as they are now."""
-    if type(stepper) is not EncoderDecoder or not dispatch.is_enabled():
+    if type(stepper) is not EncoderDecoder or stepper.mask != CAUSAL or not dispatch.is_enabled():
         return stepper
     fits = is_cpu_eval_fp32(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm)
     return FusedDecoderStep(stepper) if fits else stepper

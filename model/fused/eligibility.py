@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention, softmax
 from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
@@ -56,7 +56,7 @@ LAYER_PARTS: Parts = {
     DecoderLayer: _has_feed_forward,
     SelfAttention: lambda attention: attention.window is None and _is_plain_attention(attention),
     CrossAttention: _is_plain_attention,
-    ExplicitAttention: _in_every_form,
+    ExplicitAttention: lambda equation: equation.lookup is softmax,
     FusedAttention: _in_every_form,
     VarlenAttention: _in_every_form,
     ScaledDot: _in_every_form,

@@ -22,6 +22,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
+from tfm.model.transformer.decoder_masks import CAUSAL
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
@@ -40,7 +41,7 @@ def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search |
 
     special: padding, begin and end token.
     """
-    if type(model) is not EncoderDecoder or not dispatch.is_enabled():
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL or not dispatch.is_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None

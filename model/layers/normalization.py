@@ -1,4 +1,4 @@
-"""Layer norm, RMS norm, batch norm and none.
+"""Layer norm in three forms, RMS norm, batch norm and none.
 
 Legend: N rows · D width.
 """
@@ -19,6 +19,27 @@ class LayerNorm(nn.LayerNorm):
         """(N, D) -> (N, D)."""
         normed = dispatch.layer_norm(input, self.weight, self.bias, self.eps)
         return super().forward(input) if normed is None else normed
+
+
+class StdLayerNorm(nn.Module):
+    """(x - mean) / (sqrt(var) + eps) * g + b: eps is added to the deviation, not to the variance.
+
+    Args:
+        dim: D.
+        eps: added to the deviation.
+    """
+
+    def __init__(self, dim: int, *, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) -> (N, D)."""
+        variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
+        # a row of equal numbers has no deviation, whose gradient would be no number
+        deviation = variance.clamp(min=torch.finfo(x.dtype).tiny).sqrt()
+        return (x - mean) / (deviation + self.eps) * self.weight + self.bias
 
 
 class BatchNorm(nn.Module):
@@ -66,8 +87,12 @@ def no_norm(dim: int, *, eps: float) -> nn.Module:
 EPS = 1e-5
 NORMALIZATIONS: dict[str, Callable[..., nn.Module]] = {
     "layer": partial(LayerNorm, eps=EPS),
+    "layer_gain": partial(nn.LayerNorm, eps=EPS, bias=False),  # (x - mean) / sqrt(var + eps) * g
+    "layer_std": partial(StdLayerNorm, eps=EPS),
     "rms": partial(nn.RMSNorm, eps=EPS),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
     "batch": partial(BatchNorm, eps=EPS),
     "none": partial(no_norm, eps=EPS),
 }
 """By name: (width, eps = EPS) -> a norm."""
+NORM_CLASSES = (nn.LayerNorm, nn.RMSNorm, StdLayerNorm, BatchNorm)
+"""The classes of norms that have weights."""

@@ -27,7 +27,7 @@ from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Tr
 
 SUPPORTED_KEYS = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
-    *("activation", "max_length", "dropout", "source_vectors", "target_vectors", "freeze_vectors"),
+    *("activation", "max_length", "dropout", "init_range", "source_vectors", "target_vectors", "freeze_vectors"),
 )
 """The keys that may be other than by default: they are implemented here, or count in training alone."""
 LABEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")

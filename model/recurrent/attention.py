@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention
+from tfm.model.attention.explicit_attention import ExplicitAttention, Lookup
 from tfm.model.attention.memory import Memory
 from tfm.model.attention.multi_head import NO_POSITIONS, join_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -44,12 +44,13 @@ class MemoryAttention(nn.Module):
         fit: projects h to the width of the query.
         score: (query, key) -> logits (B, H, T, S).
         dropout: applied to the attention weights.
+        lookup: logits -> attention weights.
     """
 
-    def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout) -> None:
+    def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout, lookup: Lookup) -> None:
         super().__init__()
         self.heads, self.fit = heads, fit
-        self.mix = ExplicitAttention(score, AttentionPositions(), dropout)
+        self.mix = ExplicitAttention(score, AttentionPositions(), dropout, lookup)
 
     def project_memory(self, rows: Tensor, layout: Layout) -> Memory:
         """The encoder's output (N, D) as keys and values: computed once a sentence."""

@@ -6,6 +6,7 @@ Legend: N rows · B sentences · R hypotheses · D width · I width of the input
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,9 @@ class Recurrent(nn.Module, ABC):
     def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
         super().__init__()
         self.dim = dim
-        self.input = Linear(in_dim, self.num_gates * dim, compute_dtype=compute_dtype, num_parts=self.num_gates)
+        self.input: nn.Module = Linear(
+            in_dim, self.num_gates * dim, compute_dtype=compute_dtype, num_parts=self.num_gates
+        )
         self.recurrent = Linear(
             dim, self.num_gates * dim, bias=False, compute_dtype=compute_dtype, num_parts=self.num_gates
         )
@@ -111,6 +114,7 @@ class Lstm(Recurrent):
 
     def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
         super().__init__(in_dim, dim, compute_dtype=compute_dtype)
+        assert isinstance(self.input, Linear)
         assert self.input.bias is not None
         nn.init.ones_(self.input.bias.detach()[2 * dim : 3 * dim])
 
@@ -151,6 +155,40 @@ class Gru(Recurrent):
         return hiddens, (hidden,)
 
 
+class GruResetBefore(Recurrent):
+    """Cho et al. 2014, with the reset gate before the product, as Bahdanau et al. 2015 have it in appendix A.1.1.
+
+        r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + U_n (r * h))
+        h' = (1 - z) * n + z * h
+
+    Bahdanau et al. write 1 - z for z.
+
+    Args:
+        in_dim: I.
+        dim: D.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
+
+    num_gates, num_states = 3, 1
+
+    def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
+        super().__init__(in_dim, dim, compute_dtype=compute_dtype)
+        self.recurrent = Linear(dim, 2 * dim, bias=False, compute_dtype=compute_dtype, num_parts=2)
+        self.candidate = Linear(dim, dim, bias=False, compute_dtype=compute_dtype)
+
+    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+        (hidden,) = states
+        reset, update_gate, candidate = gates.chunk(3, dim=-1)
+        for_reset, for_keep = recurrent.chunk(2, dim=-1)
+        candidate = (candidate + self.candidate((reset + for_reset).sigmoid() * hidden)).tanh()
+        return (candidate + (update_gate + for_keep).sigmoid() * (hidden - candidate),)
+
+    def unroll(
+        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    ) -> tuple[Tensor, States]:
+        return unroll_steps(self.step, gates, start, sizes)
+
+
 class Tanh(Recurrent):
     """h' = tanh(W x + b + U h)   (Elman 1990; as torch.nn.RNN): no gates, and a gradient that fades with each step."""
 
@@ -162,14 +200,34 @@ class Tanh(Recurrent):
     def unroll(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
-        (hidden,), hiddens = start, []
-        for inputs in torch.split(gates, sizes):
-            product = (hidden[: len(inputs)].to(dtype) @ weight.to(dtype).t()).to(inputs.dtype)
-            (new,) = self.next_states(inputs, product, (hidden,))
-            hiddens.append(new)
-            hidden = torch.cat([new, hidden[len(inputs) :]])
-        return torch.cat(hiddens), (hidden,)
+        def step(inputs: Tensor, states: States) -> States:
+            product = (states[0].to(dtype) @ weight.to(dtype).t()).to(inputs.dtype)
+            return self.next_states(inputs, product, states)
+
+        return unroll_steps(step, gates, start, sizes)
 
 
-CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru, "tanh": Tanh}
+def unroll_steps(
+    step: Callable[[Tensor, States], States], gates: Tensor, start: States, sizes: list[int]
+) -> tuple[Tensor, States]:
+    """Compute the steps of a layer with one state one after the other, whose gradients autograd finds.
+
+    Args:
+        step: W x + b of the rows of a step, and the states before it -> the states after it.
+        gates: W x + b (N, gates * D) of rows packed by steps.
+        start: the first state (B, D).
+        sizes: of each step, the number of sentences that take part.
+
+    Returns:
+        h of all rows (N, D), and the last state (B, D).
+    """
+    (hidden,), hiddens = start, []
+    for inputs in torch.split(gates, sizes):
+        (new,) = step(inputs, (hidden[: len(inputs)],))
+        hiddens.append(new)
+        hidden = torch.cat([new, hidden[len(inputs) :]])
+    return torch.cat(hiddens), (hidden,)
+
+
+CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru, "gru_reset_before": GruResetBefore, "tanh": Tanh}
 """By name: (in_dim, dim, compute_dtype=...) -> a layer."""

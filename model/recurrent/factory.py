@@ -5,9 +5,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from tfm.model.attention.explicit_attention import LOOKUPS
 from tfm.model.config import ModelConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import Linear
+from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.recurrent.attention import MEMORY_SCORES, MemoryAttention
 from tfm.model.recurrent.cells import CELLS, Recurrent
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
@@ -29,7 +31,10 @@ class RecurrentParts:
     def encoder(self) -> Encoder:
         stack, wanted = self.config.encoder, self.config.recurrent
         backward = (False, True) if wanted.bidirectional else (wanted.reverse_source,)
-        layers = [[self.cell(stack.dim, stack.dim // len(backward)) for _ in backward] for _ in range(stack.layers)]
+        layers = [
+            [self.cell(stack.dim, stack.dim // len(backward), number) for _ in backward]
+            for number in range(stack.layers)
+        ]
         return Encoder(layers, backward=backward, dropout=self.dropout())
 
     def bridge(self) -> nn.Module:
@@ -80,10 +85,21 @@ class RecurrentParts:
 
     def decoder_layers(self) -> list[Recurrent]:
         stack = self.config.decoder
-        return [self.cell(stack.dim, stack.dim) for _ in range(stack.layers)]
+        return [self.cell(stack.dim, stack.dim, number) for number in range(stack.layers)]
 
-    def cell(self, in_dim: int, dim: int) -> Recurrent:
-        return CELLS[self.config.recurrent.cell](in_dim, dim, compute_dtype=self.compute_dtype)
+    def cell(self, in_dim: int, dim: int, number: int) -> Recurrent:
+        """Return one recurrent layer.
+
+        Args:
+            in_dim: width of its input, which has a norm in every layer but the first.
+            dim: width of its output.
+            number: number of the layer in its stack, from 0.
+        """
+        cell = CELLS[self.config.recurrent.cell](in_dim, dim, compute_dtype=self.compute_dtype)
+        if number and self.config.recurrent.normalization != "none":
+            norm = NORMALIZATIONS[self.config.recurrent.normalization](in_dim, eps=self.config.norm_eps)
+            cell.input = nn.Sequential(norm, cell.input)
+        return cell
 
     def attention(self) -> MemoryAttention:
         stack, memory_dim = self.config.decoder, self.config.encoder.dim
@@ -92,6 +108,7 @@ class RecurrentParts:
             fit=nn.Identity() if memory_dim == stack.dim else self.linear(memory_dim, stack.dim, bias=False),
             score=MEMORY_SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
             dropout=Dropout(self.config.dropout.attention, self.dropout_rng),
+            lookup=LOOKUPS[self.config.lookup],
         )
 
     def dropout(self) -> Dropout:

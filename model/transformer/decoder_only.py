@@ -13,7 +13,7 @@ from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout, concat_layouts
-from tfm.model.masks import causal_mask
+from tfm.model.transformer.decoder_masks import DecoderMask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import EncoderLayer
 
@@ -30,6 +30,7 @@ class DecoderOnly(nn.Module):
         norm: norm after the last layer.
         narrow: projection from D to E.
         output: the output layer (E -> V, no bias).
+        mask: the rows of its own text that a decoder's row sees.
         dropout_rng: fixes every dropout draw.
         max_length: most tokens of one side.
     """
@@ -42,13 +43,14 @@ class DecoderOnly(nn.Module):
         norm: nn.Module,
         narrow: nn.Module,
         output: OutputLayer,
+        mask: DecoderMask,
         dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
         super().__init__()
         self.embedding, self.layers, self.norm = embedding, nn.ModuleList(layers), norm
         self.narrow, self.output = narrow, output
-        self.dropout_rng, self.max_length = dropout_rng, max_length
+        self.mask, self.dropout_rng, self.max_length = mask, dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources of these lengths (B,)."""
@@ -84,7 +86,7 @@ class DecoderOnly(nn.Module):
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,); a state of one row a sentence."""
-        rows, caches, mask = self.embedding(source, layout.positions), [], causal_mask(layout)
+        rows, caches, mask = self.embedding(source, layout.positions), [], self.mask.of_text(layout)
         for layer in self._layers():
             rows, cache = layer.prefill(rows, layout, mask)
             caches.append(cache)
@@ -102,6 +104,7 @@ class DecoderOnly(nn.Module):
         """
         rows = self.embedding(tokens, state.row_positions)
         state, slots = state.advance()
+        slots = self.mask.of_step(slots)
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
         hidden = self._final_hidden(rows)
@@ -113,7 +116,7 @@ class DecoderOnly(nn.Module):
 
     def _run_layers(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         rows: Tensor = self.embedding(tokens, layout.positions)
-        mask = causal_mask(layout)
+        mask = self.mask.of_text(layout)
         for layer in self.layers:
             rows = layer(rows, layout, mask)
         return rows

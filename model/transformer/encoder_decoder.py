@@ -13,7 +13,8 @@ from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout
-from tfm.model.masks import causal_mask, padding_mask
+from tfm.model.masks import padding_mask
+from tfm.model.transformer.decoder_masks import DecoderMask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
@@ -30,6 +31,7 @@ class EncoderDecoder(nn.Module):
         decoder_norm: norm after its last layer.
         narrow: projection from the decoder's width to E.
         output: the output layer (E -> V, no bias).
+        mask: the rows of its own text that a decoder's row sees.
         dropout_rng: fixes every dropout draw.
         max_length: most tokens of a sentence.
     """
@@ -48,6 +50,7 @@ class EncoderDecoder(nn.Module):
         decoder_norm: nn.Module,
         narrow: nn.Module,
         output: OutputLayer,
+        mask: DecoderMask,
         dropout_rng: DropoutRng,
         max_length: int,
     ) -> None:
@@ -56,7 +59,7 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.encoder_norm = nn.ModuleList(encoder), encoder_norm
         self.decoder, self.decoder_norm = nn.ModuleList(decoder), decoder_norm
         self.narrow, self.output = narrow, output
-        self.dropout_rng, self.max_length = dropout_rng, max_length
+        self.mask, self.dropout_rng, self.max_length = mask, dropout_rng, max_length
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources. lengths (B,): of texts; images (B, ...) have their own."""
@@ -87,7 +90,7 @@ class EncoderDecoder(nn.Module):
             (N, E).
         """
         rows = self.target_embedding(target, layout.positions)
-        mask, memory_mask = causal_mask(layout), padding_mask(memory_layout, layout)
+        mask, memory_mask = self.mask.of_text(layout), padding_mask(memory_layout, layout)
         for layer in self.decoder:
             rows = layer(rows, layout, mask, memory, memory_layout, memory_mask)
         return self.narrow(self.decoder_norm(rows))  # type: ignore[no-any-return]
@@ -126,6 +129,7 @@ class EncoderDecoder(nn.Module):
         """
         rows = self.target_embedding(tokens, state.row_positions)
         state, slots = state.advance()
+        slots = self.mask.of_step(slots)
         memory = state.memory
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, memory.keys_values, strict=True):
             rows = layer.step(rows, cache, slots, remembered, memory.mask)

@@ -5,13 +5,14 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from tfm.model.attention.explicit_attention import LOOKUPS
 from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
-from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions
+from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions, PositionsInAttention
 from tfm.model.attention.projections import VALUES, Project, copy_rows
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
-from tfm.model.config import CONVOLUTION_WINDOW, ModelConfig, StackConfig
+from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, make_clusters
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding, SourceEmbedding
@@ -39,40 +40,56 @@ class ModuleFactory:
 
     def layers(self, stack: StackConfig, *, causal: bool = False) -> list[EncoderLayer]:
         """The layers of a stack without cross-attention. causal: no row sees those after it."""
-        return [self.layer(stack, causal=causal, depth=depth) for depth in layer_depths(stack)]
+        return [self.layer(stack, causal=causal, number=number) for number in range(stack.layers)]
 
-    def layer(self, stack: StackConfig, *, causal: bool = False, depth: float = 0.0) -> EncoderLayer:
+    def layer(self, stack: StackConfig, *, causal: bool = False, number: int | None = None) -> EncoderLayer:
         """Return one layer of attention and feed-forward.
 
         Args:
             stack: the settings of its stack.
             causal: whether a row sees none after it.
-            depth: depth in the stack, 1 for the last layer; 0 for a layer that is in none.
+            number: number of the layer in the stack, from 0; None for a layer that is in none.
         """
-        return EncoderLayer(self.mixing(stack, causal=causal), self.feed_forward(stack), self.residual(stack, depth))
+        mixing = self.mixing(stack, causal=causal, number=number or 0)
+        return EncoderLayer(mixing, self.feed_forward(stack), self.residual(stack, number))
 
     def decoder_layers(self) -> list[DecoderLayer]:
         """The layers of the decoder, with cross-attention."""
         stack, memory_dim = self.config.decoder, self.config.encoder.dim
         return [
             DecoderLayer(
-                self.mixing(stack, causal=True),
+                self.mixing(stack, causal=True, number=number),
                 self.cross_attention(stack, memory_dim),
                 self.feed_forward(stack),
-                self.residual(stack, depth),
+                self.residual(stack, number),
             )
-            for depth in layer_depths(stack)
+            for number in range(stack.layers)
         ]
 
-    def mixing(self, stack: StackConfig, *, causal: bool) -> Mixing:
-        """Return the module that mixes the positions of a sentence: self-attention, or a replacement of it."""
-        return MIXINGS[self.config.mixing](self, stack, causal)
+    def mixing(self, stack: StackConfig, *, causal: bool, number: int) -> Mixing:
+        """Return the module that mixes the positions of a sentence: self-attention, or a replacement of it.
 
-    def self_attention(self, stack: StackConfig, causal: bool) -> SelfAttention:
-        """Return self-attention, the same in causal stacks and others: masks say who sees whom."""
+        Args:
+            stack: the settings of its stack.
+            causal: whether a row sees none after it.
+            number: number of the layer in the stack, from 0.
+        """
+        return MIXINGS[self.config.mixing](self, stack, causal, number)
+
+    def self_attention(self, stack: StackConfig, causal: bool, number: int) -> SelfAttention:
+        """Return self-attention, whose masks say who sees whom.
+
+        Args:
+            stack: the settings of its stack.
+            causal: whether the stack is a decoder.
+            number: number of the layer in the stack, from 0.
+        """
         heads, window = self.heads(stack), self.config.window
-        scheme = POSITIONS[self.config.positions].attention
-        positions = scheme(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
+        scheme, positions = POSITIONS[self.config.positions], AttentionPositions()
+        if self.config.positions_join != "attention":
+            positions = scheme.attention(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
+        elif number == 0:
+            positions = PositionsInAttention(scheme.input(stack.dim, self.config.num_positions(causal=causal)))
         mix = self.mix(heads, positions)
         return SelfAttention(
             stack.dim,
@@ -86,14 +103,17 @@ class ModuleFactory:
             compute_dtype=self.compute_dtype,
         )
 
-    def recurrent_mixing(self, stack: StackConfig, causal: bool) -> RecurrentMixing:
+    def recurrent_mixing(self, stack: StackConfig, causal: bool, number: int) -> RecurrentMixing:
+        """Return a recurrent layer; arguments as of `mixing`."""
         widths = (stack.dim,) if causal else (stack.dim - stack.dim // 2, stack.dim // 2)
         cell = CELLS[self.config.recurrent.cell]
         return RecurrentMixing([cell(stack.dim, width, compute_dtype=self.compute_dtype) for width in widths])
 
-    def convolution(self, stack: StackConfig, causal: bool) -> ConvolutionMixing:
-        reach = self.config.window or CONVOLUTION_WINDOW
-        return ConvolutionMixing(stack.dim, reach, causal=causal, compute_dtype=self.compute_dtype)
+    def convolution(self, stack: StackConfig, causal: bool, number: int) -> ConvolutionMixing:
+        """Return a convolution; arguments as of `mixing`."""
+        offsets = self.config.convolution_offsets(number, causal=causal)
+        filters = self.config.convolution.filters
+        return ConvolutionMixing(stack.dim, offsets, filters=filters, compute_dtype=self.compute_dtype)
 
     def cross_attention(self, stack: StackConfig, memory_dim: int) -> CrossAttention:
         heads = self.heads(stack)
@@ -116,7 +136,12 @@ class ModuleFactory:
     def mix(self, heads: Heads, positions: AttentionPositions) -> InnerAttention:
         score = SCORES[self.config.score](heads.num_heads, heads.key_dim)
         return choose_inner_attention(
-            score, positions, self.config.dropout.attention, self.dropout_rng, self.compute_dtype
+            score,
+            positions,
+            self.config.dropout.attention,
+            self.dropout_rng,
+            self.compute_dtype,
+            LOOKUPS[self.config.lookup],
         )
 
     @property
@@ -141,8 +166,9 @@ class ModuleFactory:
             compute_dtype=self.compute_dtype,
         )
 
-    def residual(self, stack: StackConfig, depth: float) -> Callable[[], Residual]:
-        """Return a function that makes the residual connections of a layer at this depth of its stack."""
+    def residual(self, stack: StackConfig, number: int | None) -> Callable[[], Residual]:
+        """Return a function that makes the residual connections of layer `number`, as `layer` has it."""
+        depth = 0.0 if number is None else (number + 1) / stack.layers
         rates = self.config.dropout
         dropout, stochastic_depth = (
             Dropout(rates.residual, self.dropout_rng),
@@ -183,7 +209,7 @@ class ModuleFactory:
 
     def source_embedding(self, table: Table) -> SourceEmbedding:
         """Return the embedding that the encoder reads, of the source's own table."""
-        return self.embedding(table, self.config.encoder, self.config.max_length + self.config.begin_token)
+        return self.embedding(table, self.config.encoder, self.config.num_positions(causal=False))
 
     def source_table(self, vocab: int) -> Table:
         """A vector for each piece of the source."""
@@ -235,11 +261,6 @@ class ModuleFactory:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
 
 
-def layer_depths(stack: StackConfig) -> list[float]:
-    """l / L of each layer l of L, from 1."""
-    return [number / stack.layers for number in range(1, stack.layers + 1)]
-
-
 def make_embedding(vocab: int, dim: int) -> nn.Embedding:
     """Return an embedding with one row a piece, of unit length in expectation."""
     table = nn.Embedding(vocab, dim)
@@ -247,12 +268,12 @@ def make_embedding(vocab: int, dim: int) -> nn.Embedding:
     return table
 
 
-MIXINGS: dict[str, Callable[[ModuleFactory, StackConfig, bool], Mixing]] = {
+MIXINGS: dict[str, Callable[[ModuleFactory, StackConfig, bool, int], Mixing]] = {
     "attention": ModuleFactory.self_attention,
     "recurrent": ModuleFactory.recurrent_mixing,
     "convolution": ModuleFactory.convolution,
 }
-"""By name: (parts, stack, whether it is causal) -> the module in self-attention's place."""
+"""By name: (parts, stack, whether it is causal, the layer's number) -> the module in self-attention's place."""
 FEED_FORWARDS: dict[str, Callable[[ModuleFactory, StackConfig], FeedForward | None]] = {
     "position_wise": ModuleFactory.position_wise,
     "none": lambda parts, stack: None,

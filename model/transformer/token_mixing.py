@@ -2,7 +2,7 @@
 
 Both take rows like self-attention, whole or step by step. A step reads the past from the same kind of cache: a
 recurrent layer stores the state after each row, a convolution the rows themselves.
-Legend: N rows · B sentences · W hypotheses a sentence · R hypotheses · D width · r how far a convolution sees.
+Legend: N rows · B sentences · W hypotheses a sentence · R hypotheses · D width · C filters.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class RecurrentMixing(nn.Module):
         self.cells = nn.ModuleList(cells)
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """Compute the recurrent layer, in one direction where the mask is causal, else in both.
+        """Compute the recurrent layer, in one direction where it has one cell, else in both.
 
         Args:
             rows: (N, D).
@@ -69,7 +69,7 @@ class RecurrentMixing(nn.Module):
         Returns:
             Rows (N, D).
         """
-        assert mask.causal == (len(self.cells) == 1), "one cell sees nothing ahead, two see all"
+        assert not mask.causal or len(self.cells) == 1, "two cells see what is ahead"
         real = Layout.from_lengths(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
         hidden = []
         for cell, backward in zip(self.cells, (False, True), strict=False):
@@ -125,22 +125,22 @@ class RecurrentMixing(nn.Module):
 
 
 class ConvolutionMixing(nn.Module):
-    """y_i = W [x_{i-r} ; ... ; x_{i+r}] + b, and where a row sees none after it W [x_{i-r} ; ... ; x_i] + b.
+    """y_i = W [x_{i+o} of all offsets o, side by side] + b; with C filters W_2 relu(W x + b) + b_2, W x of C numbers.
 
-    Beyond the ends of a sentence are zeros. n (2 r + 1) D^2 multiplications   (Vaswani et al. 2017, table 1).
+    Beyond the ends of a sentence are zeros. n k D^2 multiplications with k offsets   (Vaswani et al. 2017, table 1).
 
     Args:
         dim: D.
-        reach: r.
-        causal: whether a row sees none after it.
+        offsets: of the rows that are read, ascending: -r to r, and to 0 where a row sees none after it.
+        filters: C; None for D, and no product after them.
         compute_dtype: precision of the operands of matrix products in training.
     """
 
-    def __init__(self, dim: int, reach: int, *, causal: bool, compute_dtype: torch.dtype) -> None:
+    def __init__(self, dim: int, offsets: range, *, filters: int | None, compute_dtype: torch.dtype) -> None:
         super().__init__()
-        self.reach, self.causal = reach, causal
-        self.offsets = range(-reach, 1 if causal else reach + 1)
-        self.words = Linear(len(self.offsets) * dim, dim, compute_dtype=compute_dtype)
+        self.offsets, self.causal = offsets, offsets[-1] <= 0
+        self.words = Linear(len(offsets) * dim, filters or dim, compute_dtype=compute_dtype)
+        self.output = None if filters is None else Linear(filters, dim, compute_dtype=compute_dtype)
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
         """Compute the convolution.
@@ -153,9 +153,8 @@ class ConvolutionMixing(nn.Module):
         Returns:
             Rows (N, D).
         """
-        assert mask.causal == self.causal
-        output: Tensor = self.words(windows(rows, layout.positions, self.offsets))
-        return output
+        assert self.causal or not mask.causal
+        return self._filter(windows(rows, layout.positions, self.offsets))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output of `forward`, and the rows (B, 1, S, D) that a `step` after them sees.
@@ -182,8 +181,12 @@ class ConvolutionMixing(nn.Module):
         new = rows.view(*slots.new_slots.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)
         seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
-        output: Tensor = self.words(torch.cat([each[0] for each in seen if each is not None], dim=1))
-        return output
+        return self._filter(torch.cat([each[0] for each in seen if each is not None], dim=1))
+
+    def _filter(self, around: Tensor) -> Tensor:
+        """(N, D * offsets) -> (N, D)."""
+        filtered: Tensor = self.words(around)
+        return filtered if self.output is None else self.output(filtered.relu())
 
 
 def windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
@@ -197,7 +200,7 @@ def windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
     Returns:
         (N, D * offsets).
     """
-    reach, num_rows = max(-offsets.start, offsets.stop - 1), len(rows)
+    reach, num_rows = max(-offsets[0], offsets[-1]), len(rows)
     around, places = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))
     found = []
     for offset in offsets:

@@ -44,7 +44,7 @@ def attention(
     value: ArrayLike,
     *,
     score: Literal["scaled_dot", "dot", "distance"] | Score = "scaled_dot",
-    mask: ArrayLike | Literal["causal"] | None = None,
+    mask: ArrayLike | Literal["causal", "strict"] | None = None,
 ) -> AttentionOutput:
     """Mix the values by how well their keys match each query.
 
@@ -62,7 +62,8 @@ def attention(
         value: (S, V), or (S,), whose mixtures have no V either.
         score: "scaled_dot" (q . k / sqrt(K)), "dot" (q . k), "distance" (1 / |q - k|), or a function of queries (T, K)
             and keys (S, K) that returns (T, S).
-        mask: (T, S), true where a query may attend to a key; "causal": query t to keys 0 to t; None: all to all.
+        mask: (T, S), true where a query may attend to a key; "causal": query t to keys 0 to t; "strict": to
+            those before t, the first query to itself; None: all to all.
 
     Returns:
         The mixtures, and the weights.
@@ -103,8 +104,7 @@ def _mask_of(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...]) -> M
     if mask is None:
         return Mask()
     if isinstance(mask, str):
-        one_of(mask, ("causal",), "mask")
-        return Mask(causal=True)
+        return Mask(causal=True, strict=one_of(mask, ("causal", "strict"), "mask") == "strict")
     allowed = np.asarray(mask).astype(np.bool_)
     allowed = allowed[None] if query.ndim == 1 and allowed.ndim == 1 else allowed
     if allowed.shape != shape:

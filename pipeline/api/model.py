@@ -31,6 +31,7 @@ from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.words.neighbour_probability import NeighbourProbability, neighbour_probability
 
 
 class Model:
@@ -316,6 +317,22 @@ class Model:
         known = self._words(arguments.check_side(side))
         count = arguments.whole_number(count, "count", 1)
         return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
+
+    @names_parameters
+    def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:
+        """Return P(o | c), the probability of a word as a neighbor of another, by skip-gram or CBOW.
+
+        Args:
+            center: the word that predicts (c).
+            outside: the word that is predicted (o).
+
+        Raises:
+            DataError: the model has one vector of each word.
+            RecipeError: a word has no vector.
+        """
+        words = arguments.one_text(center, "center"), arguments.one_text(outside, "outside")
+        with one_at_a_time():
+            return neighbour_probability(self._loaded, *words)
 
     @names_parameters
     def attend(

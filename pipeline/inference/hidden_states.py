@@ -80,9 +80,10 @@ def _check_has_rows(loaded: LoadedModel) -> None:
     """Raise RecipeError for a model that has no stack of layers with a row for each piece."""
     loaded.check_reads_text("hidden states are of texts")
     config = loaded.config
-    if config.architecture not in ("transformer", "encoder_only", "decoder_only"):
+    if config.architecture != "transformer" and config.only_stack is None:
         raise RecipeError(
-            f"{loaded.folder}: hidden states are those of a Transformer, and this is {config.architecture}"
+            f"{loaded.folder}: hidden states are those of a Transformer or of one stack, and this is "
+            f"{config.architecture}"
         )
     if config.canine is not None or isinstance(loaded.model, LanguagePrefixModel):
         what = "reads several characters as one row" if config.canine is not None else "reads tokens of languages"
@@ -92,7 +93,7 @@ def _check_has_rows(loaded: LoadedModel) -> None:
 def _stack_of(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
     """The layers, and the norm after the last one."""
     model: Any = loaded.model
-    if loaded.config.architecture == "decoder_only":
+    if loaded.config.only_stack == "decoder":
         return list(model.layers), model.norm
     return list(model.encoder), model.encoder_norm
 
@@ -135,7 +136,7 @@ def _read_rows(loaded: LoadedModel, texts: Sequence[Sequence[int]], kept: list[T
     """The rows (n, D) of the pieces of some texts, from one reading of all."""
     model: Any = loaded.model
     device = next(model.parameters()).device
-    causal = loaded.config.architecture == "decoder_only"
+    causal = loaded.config.only_stack == "decoder"
     begins = causal and ABILITIES[loaded.config.task].generates  # a source of one that translates ends, and begins not
     shown = [[BOS_ID, *each] if begins else [*each, EOS_ID] for each in texts]
     lengths = torch.tensor([len(each) for each in shown])

@@ -39,10 +39,14 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class WordVectors:
-    """The word vectors of one side of a model: rows (V, E), and the row of each word."""
+    """The word vectors of one side of a model, or of a text: rows (V, E), and the row of each word.
+
+    owner: whose words they are, in messages.
+    """
 
     rows: Mapping[str, int]
     vectors: Matrix
+    owner: str = "the model"
 
     @classmethod
     def from_model(cls, loaded: LoadedModel, side: str | None) -> "WordVectors":
@@ -68,7 +72,7 @@ class WordVectors:
     def unknown_word_message(self, word: str) -> str:
         """The message on a word that has no vector."""
         like = difflib.get_close_matches(word, self.rows, n=5)
-        return f"the model has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
+        return f"{self.owner} has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
 
     def nearest(self, vector: Matrix, count: int, beside: Sequence[str] = ()) -> list[Neighbour]:
         """Find the words with the largest cosine to a vector.

@@ -22,6 +22,7 @@ from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer, load_model
 from tfm.pipeline.model_io.onnx.export import Precision, to_onnx
 from tfm.pipeline.runtime.progress import Reporter
@@ -136,6 +137,13 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     spec.save(str(folder))
 
 
+EXPORTED_KEYS = (
+    *("task", "norm", "norm_eps", "positions", "activation", "tie", "output_bias", "scale_embedding"),
+    *("embedding_norm", "embedding_dim"),
+)
+"""The keys of [model] whose values are written, or refused by their own sentence below."""
+
+
 def unsupported_part(config: ModelConfig) -> str | None:
     """The part of a model that cannot be written for CTranslate2, in words; None where all can.
 
@@ -168,9 +176,9 @@ def unsupported_part(config: ModelConfig) -> str | None:
         return f'the activation "{config.activation}"'
     if config.positions not in ("none", "sinusoidal", "fairseq", "learned"):
         return f'positions = "{config.positions}"'
-    if config.positions_join != "add":
-        return f'positions_join = "{config.positions_join}"'
-    return None
+    known = {**IGNORED_KEYS, **dict.fromkeys(("encoder", "decoder", *EXPORTED_KEYS), ANY_VALUE)}
+    key = first_unsupported(config, known)  # a part that is not named above, and not here, is refused
+    return None if key is None else f"model.{key}"
 
 
 def fill(spec: Any, model: Any, config: ModelConfig) -> None:

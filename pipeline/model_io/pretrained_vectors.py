@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.model.config import EMBEDDED_SIDES, ModelConfig
+from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.model_io.vector_files import Matrix, other_width, read_vectors
 from tfm.tokenizer.special import SPECIALS
@@ -64,7 +64,8 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
 
     from tfm.model.word_vectors import embedding_table
 
-    read = EMBEDDED_SIDES.get(loaded.config.architecture, (side,))[0]
+    sides = loaded.config.embedded_sides
+    read = side if side in sides else sides[0]
     if read == "source":
         loaded.check_reads_text("it has no word vectors of its source")
     tokenizer = loaded.source_tokenizer if read == "source" else loaded.target_tokenizer

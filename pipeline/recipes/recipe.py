@@ -121,7 +121,8 @@ class Recipe(BaseModel):
             raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
         if self.model.has_tails and (reason := training.adaptive_problem()) is not None:
             raise ValueError(reason)
-        if self.model.normalization == "batch" and (reason := training.batch_norm_problem()) is not None:
+        batch_norm = self.model.batch_norm_key
+        if batch_norm is not None and (reason := training.batch_norm_problem(batch_norm)) is not None:
             raise ValueError(reason)
 
 

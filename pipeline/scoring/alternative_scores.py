@@ -6,7 +6,8 @@ For questions with choices (log p(choice) is that of the choice by itself, after
     mean        log p(choice | context) / number of pieces
     difference  log p(choice | context) - log p(choice)      domain-conditional PMI (Holtzman et al. 2021)
 
-For contrast sets (Sennrich 2017): the sum.
+For contrast sets (Sennrich 2017): the sum. By masked language models p is of each piece given all others, of context
+and choice alike (Salazar et al. 2020).
 """
 
 import math
@@ -33,12 +34,14 @@ class ScoredItem:
         log_probs: of each text after the context.
         pieces: the number of pieces of each text.
         alone: log-probability of each text by itself.
+        is_pseudo: whether these are pseudo-log-likelihoods, each piece given all others.
     """
 
     item: Item
     log_probs: tuple[float, ...]
     pieces: tuple[int, ...]
     alone: tuple[float, ...] | None = None
+    is_pseudo: bool = False
 
 
 @dataclass
@@ -174,7 +177,9 @@ def _scoring_rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
 def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
-    read = "end:no|pieces:of-joined-text" if scored[0].alone is not None else "end:counted"
+    read = "end:no" if scored[0].is_pseudo else "end:counted"
+    if scored[0].alone is not None:
+        read = "end:no|pieces:of-joined-text"
     lines = {each.item.line for each in scored}
     read_otherwise = {"cut": len(lines & told.cut_lines), "unknown": len(lines & told.unknown_lines)}
     about = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
@@ -184,7 +189,8 @@ def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, 
     for name in rules:
         right = math.fsum(tie_split_accuracy(RULES[name](each), each.item.answer) for each in scored)
         low, high = share_interval(right, len(scored))
-        signature = f"{kind}|compared:{COMPARED[name]}|{shared}"
+        compared = COMPARED[name].replace("log-p", "pseudo-log-p") if scored[0].is_pseudo else COMPARED[name]
+        signature = f"{kind}|compared:{compared}|{shared}"
         shares[name] = asdict(Share(100 * right / len(scored), 100 * low, 100 * high, signature))
     return {"count": len(scored), "chance": chance, "accuracy": shares}
 

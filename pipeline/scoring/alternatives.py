@@ -4,7 +4,8 @@ A language model reads context and choice joined as they are written. Pieces are
 those from the first on at which any choice of the question departs from the pieces of the context. The figure therefore
 differs from log p(context and choice) by the same number for all choices of a question, also where the last word of the
 context and the first of the choice share a piece. A translation, and a text of a contrast set, is scored whole, with
-its end token.
+its end token. A masked language model scores the same pieces, each given all others (`decoding/pseudo_likelihood.py`),
+and no end token, which it never has to predict.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ import torch
 
 from tfm.data.errors import DataError, printable
 from tfm.data.scripts import has_spaceless
+from tfm.pipeline.decoding.pseudo_likelihood import pseudo_log_likelihoods
 from tfm.pipeline.decoding.teacher_forcing import (
     forced_log_probs_by_steps,
     forced_text_log_probs,
@@ -60,7 +62,7 @@ def score_alternatives(
         DataError: a text has no pieces or is itself too long, with the line; or the model gives texts no probability.
     """
     task = loaded.config.task
-    if not ABILITIES[task].writes:
+    if not (ABILITIES[task].writes or ABILITIES[task].hides_pieces):
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
     told = InputWarnings()
     read = _requests_of(loaded, items, kind, told)
@@ -76,7 +78,7 @@ def score_alternatives(
         if _joins_context(loaded, kind):
             alone = tuple(found[each] for each in requests[place : place + count])
             place += count
-        scored.append(ScoredItem(item, log_probs, pieces, alone))
+        scored.append(ScoredItem(item, log_probs, pieces, alone, is_pseudo=ABILITIES[task].hides_pieces))
     return scored, told
 
 
@@ -91,7 +93,12 @@ def _requests_of(
     """Return the function that turns an item of a set into requests to a model."""
     if ABILITIES[loaded.config.task].translates:
         return _Seq2SeqRequests(loaded, items.name, told).requests
-    reader = _CausalRequests(PromptEncoder(loaded), items.name, told)
+    if ABILITIES[loaded.config.task].hides_pieces:
+        limit = loaded.model.max_length - 1
+        reader = _TextRequests(loaded.source_tokenizer.encode, limit, (), items.name, told)
+    else:
+        prompts = PromptEncoder(loaded)
+        reader = _TextRequests(prompts.encode, prompts.context, (EOS_ID,), items.name, told)
     return reader.requests_after_context if _joins_context(loaded, kind) else reader.whole
 
 
@@ -113,32 +120,43 @@ class _Seq2SeqRequests:
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
 
-class _CausalRequests:
-    """Requests of a language model."""
+class _TextRequests:
+    """Requests of a language model, masked or not.
 
-    def __init__(self, reader: PromptEncoder, name: str, told: InputWarnings) -> None:
-        self._reader, self._name, self._told = reader, name, told
+    Args:
+        encode: text to pieces.
+        limit: the most pieces that are read at once.
+        end: the pieces that end a whole text.
+        name: the name of the set.
+        told: receives problems.
+    """
+
+    def __init__(
+        self, encode: Callable[[str], list[int]], limit: int, end: Pieces, name: str, told: InputWarnings
+    ) -> None:
+        self._encode, self._limit, self._end = encode, limit, end
+        self._name, self._told = name, told
 
     def whole(self, item: Item) -> list[Request]:
-        """Each text with its end, after nothing."""
+        """Each text, with its end where it is predicted, after nothing."""
         if item.context:
             problem = f"a language model has no source, and here is one ({_shorten(item.context)}): leave it out"
             raise _item_error(problem, self._name, item)
-        texts = [self._reader.encode(text) for text in item.alternatives]
-        _check_item(item, self._name, texts, self._reader.context - 1)
+        texts = [self._encode(text) for text in item.alternatives]
+        _check_item(item, self._name, texts, self._limit - len(self._end))
         _count_problems(self._told, item, cut=False, texts=texts)
-        return [((), (*text, EOS_ID)) for text in texts]
+        return [((), (*text, *self._end)) for text in texts]
 
     def requests_after_context(self, item: Item) -> list[Request]:
         """The pieces that each choice adds to the context; then each choice by itself."""
-        own = self._reader.encode(item.context)
-        wholes = [self._reader.encode(item.context + text) for text in item.alternatives]
-        alone = [self._reader.encode(text) for text in item.alternatives]
+        own = self._encode(item.context)
+        wholes = [self._encode(item.context + text) for text in item.alternatives]
+        alone = [self._encode(text) for text in item.alternatives]
         start = min(len(commonprefix((own, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
         added = [whole[start:] for whole in wholes]
         for texts in (added, alone):
-            _check_item(item, self._name, texts, self._reader.context)
-        too_many = max(0, max(map(len, wholes)) - self._reader.context)
+            _check_item(item, self._name, texts, self._limit)
+        too_many = max(0, max(map(len, wholes)) - self._limit)
         _count_problems(self._told, item, cut=too_many > 0, texts=added)
         if (glued := _joined_word(item)) is not None:
             self._told.word_joins.append(glued)
@@ -207,6 +225,10 @@ def _make_scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArr
         of_pairs = forced_log_probs_by_steps if by_steps else target_log_probs
         return lambda some: of_pairs(
             model, [source for source, _ in some], [target[:-1] for _, target in some], device=device
+        )
+    if ABILITIES[loaded.config.task].hides_pieces:
+        return lambda some: pseudo_log_likelihoods(
+            model, [[*before, *after] for before, after in some], [len(before) for before, _ in some]
         )
     of_texts = forced_text_log_probs_by_steps if by_steps else forced_text_log_probs
     return lambda some: of_texts(

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from tfm.model.config import ONE_STACK_ARCHITECTURES, ModelConfig, VisionConfig
+from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
 from tfm.pipeline.errors import CannotWrite, RecipeError
 from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
@@ -12,24 +12,24 @@ from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def check_batch_norm(normalization: str, config: TrainingConfig, num_processes: int) -> None:
+def check_batch_norm(key: str | None, config: TrainingConfig, num_processes: int) -> None:
     """Raise RecipeError where a model with batch norm cannot be trained with these settings.
 
     Args:
-        normalization: model.normalization.
+        key: the key by which the model has batch norm; None where it has none.
         config: the [training] part of a recipe.
         num_processes: number of processes of the training.
     """
-    if normalization == "batch" and (reason := config.batch_norm_problem(num_processes)) is not None:
+    if key is not None and (reason := config.batch_norm_problem(key, num_processes)) is not None:
         raise RecipeError(reason)
 
 
 def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
     """Raise RecipeError where the model that adapters stand beside would not stay as it is."""
-    if lora is not None and model.normalization == "batch":
+    if lora is not None and model.batch_norm_key is not None:
         raise RecipeError(
-            'training.lora leaves the model as it is, and model.normalization = "batch" has statistics that change: '
-            "train it without adapters"
+            f'training.lora leaves the model as it is, and {model.batch_norm_key} = "batch" has statistics that '
+            "change: train it without adapters"
         )
 
 
@@ -68,7 +68,7 @@ def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
     setting = model.shared_vocabulary_reason
     if setting is None or shared:
         return
-    if model.architecture in ONE_STACK_ARCHITECTURES:
+    if len(model.embedded_sides) == 1:
         raise RecipeError(
             f"model.{setting} reads source and target by one vocabulary, and the dataset has one a side: "
             "tokenizer.shared = true"

@@ -45,8 +45,8 @@ def workers_unsupported_reason(model: ModelConfig, world: World) -> str | None:
         return f"they share updates on the CPU, not on {world.device.type}"
     if world.size > 1:
         return "torchrun has started several processes already"
-    if model.normalization == "batch":
-        return 'each would have other statistics of its batches, with model.normalization = "batch"'
+    if model.batch_norm_key is not None:
+        return f'each would have other statistics of its batches, with {model.batch_norm_key} = "batch"'
     if not can_fork():
         return "processes are forked on Linux alone, and not by a process that was forked itself"
     if torch.accelerator.is_available():

@@ -28,7 +28,9 @@ TASK_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corrupt
 
 def loads_all_weights(given: ModelConfig, model: ModelConfig) -> bool:
     """Return whether all weights of a given model are of use; of others the encoder is, without the head."""
-    return given.task == model.task or given.architecture == model.architecture != "encoder_only"
+    if given.task == model.task:
+        return True
+    return given.architecture == model.architecture and given.only_stack == model.only_stack != "encoder"
 
 
 def encoder_of(given: ModelConfig) -> ModelConfig:

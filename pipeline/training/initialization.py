@@ -117,7 +117,7 @@ def resize_embeddings(
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
     read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
     new_pieces = {side: old_segmentations(new, old) for side, old, new in read if new.vocab_size > old.vocab_size}
-    only_source = not whole or model.architecture == "encoder_only"
+    only_source = not whole or model.only_stack == "encoder"
     for name, weight in theirs.items():
         if name in body and body[name].shape[:1] != weight.shape[:1]:  # what has a row for each piece
             is_source = name.startswith("source_") or (only_source and name.startswith("embedding"))

@@ -101,7 +101,9 @@ def linear(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
 
 
 def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
-    """Return the peak times `factor` once more every `decay_steps` after the warm-up.
+    """Return the peak times `factor` once more every `decay_steps` after the warm-up and `hold_steps` at the peak.
+
+    With SGD, factor 0.5 and half an epoch that is the halving of Sutskever et al. 2014, sec. 3.4.
 
     Args:
         step: number of the update, from 1.
@@ -111,7 +113,7 @@ def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> fl
     Returns:
         The learning rate.
     """
-    cuts = max(step - config.warmup_steps, 0) // config.decay_steps
+    cuts = max(step - config.warmup_steps - config.hold_steps, 0) // config.decay_steps
     return config.peak * warmup(step, config) * math.pow(config.factor, cuts)
 
 

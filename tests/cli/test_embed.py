@@ -9,6 +9,7 @@ import pytest
 
 import tfm as in_python
 from tests.cli.user import Stages, tfm, write_lines
+from tests.tiny_wordnet import write_wordnet
 
 
 def test_the_nearest_words_as_a_table(stages: Stages) -> None:
@@ -67,9 +68,14 @@ def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "give --nearest, --analogy, --text, --out or --picture"),
+        ((), 2, "give --nearest, --analogy, --pair, --concordance, --text, --out or --picture"),
         (("--nearest", "einz"), 2, "no vector for 'einz'; it has 'eins'"),
         (("--analogy", "eins", "one", "zwo"), 2, "no vector for 'zwo'"),
+        (("--pair", "one", "two"), 65, "P(o | c) is of skip-gram and CBOW"),
+        (("--concordance", "one"), 2, "is of text files"),
+        (("--one-hot", "--nearest", "one"), 2, "is of text files"),
+        (("--wordnet", "nowhere", "--analogy", "eins", "one", "zwei"), 2, "it needs --nearest WORD"),
+        (("--nearest", "eins", "--wordnet", "nowhere"), 65, "nowhere: has no index.noun"),
         (("--count", "3", "--out", "v.txt"), 2, "--count"),
         (("--json", "--out", "v.txt"), 2, "--json"),
         (("--words", "words.txt", "--nearest", "eins"), 2, "--words"),
@@ -120,3 +126,28 @@ def test_hidden_states_are_those_of_python_and_alike_texts_come_first(stages: St
         refused = tfm("embed", stages.folder, *flags)
         assert refused.code == 2
         assert problem in " ".join(refused.err.split())
+
+
+def test_a_text_has_counts_and_contexts(tmp_path: Path) -> None:
+    file, folder = tmp_path / "text.txt", write_wordnet(tmp_path / "wordnet")
+    write_lines(file, ["the dog runs far", "the car runs far", "a dog sleeps", "a stone is a stone"])
+    asked = ("--nearest", "dog", "--concordance", "runs", "--window", "2", "--count", "3", "--wordnet", folder)
+    shown = tfm("embed", file, *asked)
+    assert shown.code == 0, shown.err
+    for line in ("1 the dog runs far", "runs: 2 in the text", "far 2", "beside runs", "dog in WordNet", "car 0.7"):
+        assert any(" ".join(each.split()).startswith(line) for each in shown.out.splitlines()), line
+    listed = json.loads(tfm("embed", file, *asked, "--json").out)
+    assert list(listed) == ["dog", "dog in WordNet", "runs: 2 in the text", "beside runs"]
+    assert listed["dog in WordNet"][0]["synset"] == "dog domestic_dog"
+    assert listed["runs: 2 in the text"][0] == {"line": 1, "before": "the dog", "word": "runs", "after": "far"}
+    alike = json.loads(tfm("embed", file, "--nearest", "dog", "--one-hot", "--json").out)
+    assert {each["cosine"] for each in alike["dog"]} == {0}
+    for words, said in (
+        (("--concordance", "cat"), "the text has no vector for 'cat'; it has 'car'"),
+        (("--pair", "dog", "car"), "is of models, and MODEL is a text file"),
+    ):
+        refused = tfm("embed", file, *words)
+        assert refused.code == 2
+        assert said in " ".join(refused.err.split())
+    assert tfm("embed", file, "--out", tmp_path / "counts.txt").code == 0
+    assert (tmp_path / "counts.txt").read_text().splitlines()[0] == "9 9"

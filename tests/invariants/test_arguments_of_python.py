@@ -28,6 +28,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "classification": {"architecture": "encoder_only", "task": "classification"},
     "tagging": {"architecture": "encoder_only", "task": "tagging"},
     "masked_language_model": {"architecture": "encoder_only", "task": "masked_language_model"},
+    "word_vectors": {"architecture": "skip_gram", "task": "word_vectors"},
 }
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 
@@ -114,7 +115,7 @@ def asked(draw: st.DrawFn, method: str) -> tuple[list[object], dict[str, object]
     first = draw(st.one_of(TEXTS, st.lists(TEXTS, max_size=3), ANYTHING))
     more = (
         draw(st.lists(st.one_of(TEXTS, ANYTHING), max_size=1))
-        if method in ("score", "neighbours", "attend", "fill")
+        if method in ("score", "neighbours", "neighbour_probability", "attend", "fill")
         else []
     )
     keywords = draw(st.dictionaries(st.sampled_from([*names_of(method), "unknown"]), ANYTHING, max_size=2))
@@ -143,6 +144,7 @@ ABLE = [
     ("masked_language_model", "fill"),
     ("masked_language_model", "encode"),
     ("translation", "encode"),
+    ("word_vectors", "neighbour_probability"),
 ]
 
 

@@ -68,8 +68,8 @@ def test_what_takes_its_statistics_apart_is_refused(
 ) -> None:
     config = training(**changes)
     with pytest.raises(RecipeError, match=reason):
-        check_batch_norm("batch", config, processes)
-    check_batch_norm("layer", config, processes)
+        check_batch_norm("model.normalization", config, processes)
+    check_batch_norm(None, config, processes)
     if processes > 1:
         return
     with pytest.raises(RecipeError, match=reason):

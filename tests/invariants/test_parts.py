@@ -49,6 +49,19 @@ PARTS: dict[str, dict[str, Any]] = {
     "no projections, rotary": {"attention_projections": False, "positions": "rotary", "output_projection": False},
     "keys as values": {"values": "keys", "key_value_heads": 2},
     "no output projection": {"output_projection": False, "qk_norm": True},
+    "hard": {"lookup": "hard", "key_value_heads": 2},
+    "hard, window, shaw": {"lookup": "hard", "window": 2, "positions": "shaw"},
+    "strict": {"mask": "strict"},
+    "strict, window, rotary": {"mask": "strict", "window": 2, "positions": "rotary", "key_value_heads": 2},
+    "strict, dot": {"mask": "strict", "score": "dot"},
+    "from one": {"positions": "sinusoidal_from_one"},
+    "positions in attention": {"positions_join": "attention", "attention_projections": False},
+    "positions in attention, learned, window": {"positions_join": "attention", "positions": "learned", "window": 2},
+    "gru, reset before": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru_reset_before")},
+    "wide convolution": {"mixing": "convolution", "convolution": {"width": 4, "filters": 5}},
+    "dilated convolution": {"mixing": "convolution", "convolution": {"width": 3, "dilation": 3}},
+    "gain": {"normalization": "layer_gain"},
+    "deviation": {"normalization": "layer_std", "norm": "post"},
     "batch norm": {"normalization": "batch"},
     "normed embeddings": {"embedding_norm": True, "normalization": "rms"},
     **{f"{name}, window, shared keys": {"positions": name, "window": 2, "key_value_heads": 2} for name in RELATIVE},
@@ -168,6 +181,7 @@ def test_changing_a_token_changes_nothing_before_it(part: str, architecture: str
         ({"window": 3, "positions": "shaw", "key_value_heads": 1}, 3),
         ({"mixing": "convolution"}, 3),
         ({"mixing": "convolution", "window": 1}, 1),
+        ({"mixing": "convolution", "convolution": {"width": 5}}, 2),
         ({"mixing": "recurrent"}, None),
         ({}, None),
     ],
@@ -186,6 +200,23 @@ def test_a_token_is_seen_as_far_as_layers_reach(part: dict[str, Any], reach: int
     seen = (difference > 1e-12).nonzero().flatten().tolist()
     far = 10 if reach is None else reach * layers
     assert seen == list(range(10 - far, 10 + far + 1))
+
+
+@pytest.mark.parametrize(("width", "layers"), [(3, 1), (3, 2), (3, 3), (5, 2)])
+def test_dilated_layers_see_as_many_rows_as_their_width_to_the_power_of_their_number(width: int, layers: int) -> None:
+    """k^L rows: the path between two words of n takes log_k n layers   (Vaswani et al. 2017, table 1)."""
+    stack = StackConfig(layers=layers, dim=16, heads=4, feed_forward_dim=24)
+    table = {"width": width, "dilation": width} if layers > 1 else {"width": width}
+    config = ModelConfig.model_validate(
+        {"encoder": stack, "decoder": stack, "mixing": "convolution", "convolution": table}
+    )
+    model: Any = build(config, source_vocab=V, target_vocab=V, seed=3).double().eval()
+    source, layout = tokens([41], 1)
+    changed = source.clone()
+    changed[20] = (changed[20] + 1 - 4) % (V - 4) + 4
+    difference = (model.encode(changed, layout) - model.encode(source, layout)).abs().amax(1)
+    reach = width**layers // 2
+    assert (difference > 1e-12).nonzero().flatten().tolist() == list(range(20 - reach, 20 + reach + 1))
 
 
 def encoded(order: list[int], **changes: Any) -> Tensor:
@@ -217,6 +248,7 @@ def test_without_positions_self_attention_knows_no_order(part: str) -> None:
 ORDERED: dict[str, dict[str, Any]] = {
     **{name: {"positions": name} for name in get_args(Positions) if name != "none"},
     "beside": {"positions_join": "concatenate"},
+    "in attention": {"positions_join": "attention"},
     "window": {"positions": "none", "window": 1},
     "recurrent": {"positions": "none", "mixing": "recurrent"},
     "convolution": {"positions": "none", "mixing": "convolution"},

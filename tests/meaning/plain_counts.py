@@ -79,7 +79,11 @@ def rate(name: str, step: int, total: int, schedule: Mapping[str, Any], width: i
     if name == "linear":
         return rising * (peak - (peak - final) * past)
     if name == "step":
-        return rising * peak * schedule["factor"] ** (max(step - warm, 0) // schedule["decay_steps"])
+        return (
+            rising
+            * peak
+            * schedule["factor"] ** (max(step - warm - schedule["hold_steps"], 0) // schedule["decay_steps"])
+        )
     if name == "warmup_stable_decay":
         left = total - step
         if left >= schedule["decay_steps"]:

@@ -12,7 +12,15 @@ from tests.meaning import plain_counts as plain
 pytestmark = [pytest.mark.slow, pytest.mark.meaning("rates")]
 EPOCHS, WARMUP, SEED, BUDGET = 7, 5, 4, 150
 SCHEDULES = ("constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau")
-SET = {"peak": 0.003, "warmup_steps": WARMUP, "final": 0.0005, "decay_steps": 6, "factor": 0.7, "patience": 1}
+SET = {
+    "peak": 0.003,
+    "warmup_steps": WARMUP,
+    "final": 0.0005,
+    "decay_steps": 6,
+    "hold_steps": 2,
+    "factor": 0.7,
+    "patience": 1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +82,7 @@ KEYS: dict[str, set[str]] = {
     "inverse_sqrt": {"peak", "warmup_steps"},
     "cosine": COMING_DOWN,
     "linear": COMING_DOWN,
-    "step": {"peak", "warmup_steps", "decay_steps", "factor"},
+    "step": {"peak", "warmup_steps", "decay_steps", "hold_steps", "factor"},
     "warmup_stable_decay": {*COMING_DOWN, "decay_steps"},
     "plateau": {*COMING_DOWN, "factor", "patience"},
 }

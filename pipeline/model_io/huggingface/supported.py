@@ -16,7 +16,7 @@ ANY_VALUE = object()
 """Stand-in for the values of a key: the class holds them all, or code beside the table looks at them."""
 
 IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
-    ("max_length", "dropout", "block", "source_vectors", "target_vectors", "freeze_vectors"), ANY_VALUE
+    ("max_length", "dropout", "block", "init_range", "source_vectors", "target_vectors", "freeze_vectors"), ANY_VALUE
 )
 """Keys of training and use, which change nothing in the result for a text that the model can read."""
 STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY_VALUE)

@@ -4,10 +4,10 @@ from tfm.pipeline.recipes.unused_keys.row import LABELS, WORD_VECTORS, Unused, n
 from tfm.pipeline.tasks.abilities import tasks_that
 
 PROJECTIONS = ("model.attention_projections", "model.values", "model.output_projection")
-NO_ATTENTION = ("model.score", "model.qk_norm", "model.dropout.attention", *PROJECTIONS)
+NO_ATTENTION = ("model.score", "model.lookup", "model.qk_norm", "model.dropout.attention", *PROJECTIONS)
 HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
 EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
-SEQUENCE_KEYS = ("mixing", "window", "positions", "positions_join")
+SEQUENCE_KEYS = ("mixing", "window", "convolution", "positions", "positions_join")
 LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dropout.feed_forward", "dropout.depth")
 RECURRENT = {"model.architecture": one_of("recurrent")}
 PIECES_TEST = {"model.canine": one_of(None)}
@@ -26,6 +26,17 @@ MODEL = (
         "its one stack is [model.encoder]",
     ),
     Unused(
+        {**RECURRENT, "model.task": one_of(*tasks_that(lambda task: task.generates))},
+        ("model.encoder",),
+        "its one stack is [model.decoder]",
+    ),
+    Unused({**RECURRENT, "model.task": LABELS}, ("model.decoder",), "its one stack is [model.encoder]"),
+    Unused(
+        {"model.architecture": none_of("transformer", "decoder_only")},
+        ("model.mask",),
+        "it has no self-attention over the text that it writes",
+    ),
+    Unused(
         {**RECURRENT, **TEXT_TEST},
         (
             *("model.norm", "model.residual", "model.activation", "model.encoder.feed_forward_dim"),
@@ -36,8 +47,18 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **TEXT_TEST, "model.embedding_norm": one_of(False)},
-        ("model.normalization", "model.norm_eps"),
+        ("model.normalization",),
         "it has no norms, but with model.embedding_norm = true",
+    ),
+    Unused(
+        {
+            **RECURRENT,
+            **TEXT_TEST,
+            "model.embedding_norm": one_of(False),
+            "model.recurrent.normalization": one_of("none"),
+        },
+        ("model.norm_eps",),
+        "it has no norms, but with model.embedding_norm = true or model.recurrent.normalization",
     ),
     Unused(
         {**RECURRENT, **PIECES_TEST},
@@ -56,7 +77,7 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **PIECES_TEST},
-        ("model.mixing", "model.window"),
+        ("model.mixing", "model.window", "model.convolution"),
         "it has no self-attention over texts, as the other architectures have",
     ),
     Unused(
@@ -76,7 +97,7 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **TEXT_TEST, "model.recurrent.attention": one_of("none")},
-        ("model.score", "model.dropout.attention"),
+        ("model.score", "model.lookup", "model.dropout.attention"),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     Unused(
@@ -109,7 +130,7 @@ MODEL = (
             "model.encoder.layers": one_of(0),
             "model.recurrent.attention": one_of("none"),
         },
-        ("model.score", "model.dropout.attention"),
+        ("model.score", "model.lookup", "model.dropout.attention"),
         "there is no attention: the encoder has no layers after its convolution, and the decoder sees its mean alone",
     ),
     Unused(
@@ -130,12 +151,12 @@ MODEL = (
     Unused(
         WORD_VECTORS,
         (
-            *(f"model.{name}" for name in ("norm", "normalization", "mixing", "window", "positions", "positions_join")),
+            *(f"model.{name}" for name in ("norm", "normalization", *SEQUENCE_KEYS)),
             *(
                 f"model.{name}"
                 for name in ("activation", "residual", "score", "qk_norm", "tie", "scale_embedding", "dropout")
             ),
-            *("model.feed_forward", *PROJECTIONS),
+            *("model.feed_forward", "model.lookup", *PROJECTIONS),
             *("model.norm_eps", "model.output_bias", "model.embedding_norm"),
             *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
             "model.decoder",

@@ -76,6 +76,7 @@ TRAINING = (
         ("training.schedule.factor",),
         "it is for step and plateau",
     ),
+    Unused({"training.schedule.name": none_of("step")}, ("training.schedule.hold_steps",), "it is for step"),
     Unused({"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"),
     Unused(
         {"training.optimizer.name": none_of("sgd", "muon")}, ("training.optimizer.momentum",), "it is for sgd and muon"

@@ -1,8 +1,8 @@
-"""Synonyms from a folder with WordNet's database files (Miller 1995; the format is wndb(5WN)).
+"""Synonyms and more general words from a folder with WordNet's database files (Miller 1995; the format is wndb(5WN)).
 
 nltk's own reader also wants `lexnames` and `index.sense`, which Debian's package lacks, and a folder among nltk's data.
 The reader here reads the files that METEOR needs, and has the two methods that nltk's METEOR calls: `synsets` and
-`lemmas`.
+`lemmas`; and it follows hypernyms, which METEOR does not.
 """
 
 import hashlib
@@ -35,6 +35,10 @@ ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
 """Endings of inflected forms and their replacements, as in morphy(7WN) and nltk."""
 
 
+HYPERNYMS = ("@", "@i")
+"""The pointers to what is more general: of kinds, and of instances (Paris is one of a city)."""
+
+
 @dataclass(frozen=True)
 class Lemma:
     """A word of a synset, with `_` between the words of a compound."""
@@ -47,9 +51,19 @@ class Lemma:
 
 @dataclass(frozen=True)
 class Synset:
-    """Words that mean the same."""
+    """Words that mean the same.
+
+    Args:
+        words: the words.
+        part: their part of speech.
+        gloss: their meaning in words, and examples.
+        hypernyms: the places in data.PART of the synsets that are more general, in bytes.
+    """
 
     words: tuple[Lemma, ...]
+    part: str = "noun"
+    gloss: str = ""
+    hypernyms: tuple[int, ...] = ()
 
     def lemmas(self) -> tuple[Lemma, ...]:
         return self.words
@@ -85,6 +99,17 @@ class WordNet:
             for offset in self._lemma_offsets(part, form)
         ]
 
+    def hypernyms(self, synset: Synset) -> list[Synset]:
+        """The synsets that are more general than one, the next ones above it."""
+        return [self._read_synset(synset.part, offset) for offset in synset.hypernyms]
+
+    def hypernym_path(self, synset: Synset) -> list[Synset]:
+        """The synsets above one, each the first hypernym of the one before, to the most general."""
+        path: list[Synset] = []
+        while (above := self.hypernyms(path[-1] if path else synset)) and above[0] not in path:
+            path.append(above[0])
+        return path
+
     def _base_forms(self, word: str, part: str) -> list[str]:
         """The word itself and its base forms, each where WordNet has it."""
         found = self._irregular[part].get(word)
@@ -110,18 +135,26 @@ class WordNet:
     def _read_synset(self, part: str, offset: int) -> Synset:
         """The synset that begins at a byte of data.PART.
 
-        A line of it: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt ... | gloss, where
-        w_cnt is hexadecimal. An adjective may end in its place in a sentence, as in "galore(ip)".
+        A line of it: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [symbol offset pos
+        source/target...] ... | gloss, where w_cnt is hexadecimal. An adjective may end in its place in a sentence, as
+        in "galore(ip)".
         """
         data = self._data[part]
         try:
-            fields = data[offset : data.index(b"\n", offset)].decode().split()
+            line, _, gloss = data[offset : data.index(b"\n", offset)].decode().partition(" | ")
+            fields = line.split()
             if int(fields[0]) != offset:
                 raise ValueError("another synset")
-            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+            after = 4 + 2 * int(fields[3], 16)
+            words, num_pointers = fields[4:after:2], int(fields[after])
+            pointers = fields[after + 1 : after + 1 + 4 * num_pointers]
+            hypernyms = tuple(
+                int(place) for symbol, place in zip(pointers[::4], pointers[1::4], strict=True) if symbol in HYPERNYMS
+            )
         except (IndexError, ValueError) as error:
             raise _format_error(self._folder / f"data.{part}", f"the synset at byte {offset}") from error
-        return Synset(tuple(Lemma(re.sub(r"\([^()]*\)$", "", word)) for word in words))
+        lemmas = tuple(Lemma(re.sub(r"\([^()]*\)$", "", word)) for word in words)
+        return Synset(lemmas, part, gloss.strip(), hypernyms)
 
 
 def open_wordnet(folder: Path) -> WordNet:

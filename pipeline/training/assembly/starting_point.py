@@ -48,7 +48,7 @@ def check(session: Session, context: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
     task_of(context).check(session.data, session.model)
     check_lora(session.config.lora, session.model)
-    check_batch_norm(session.model.normalization, session.config, session.world.size)
+    check_batch_norm(session.model.batch_norm_key, session.config, session.world.size)
     check_adaptive(session.model.has_tails, session.config)
     check_one_vocabulary(session.model, shared=have_same_ids(context.source, context.target))
     flat, directions = session.config.layout == "flat", session.data.directions

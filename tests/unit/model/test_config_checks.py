@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tfm.model.config import ModelConfig
-from tfm.model.config_checks import architectures, attention, embeddings, positions, sources
+from tfm.model.config_checks import architectures, attention, convolution, embeddings, positions, sources
 from tfm.model.config_checks.registry import CHECKS, Check, first_problem
 from tfm.model.config_fields import ModelFields
 
@@ -98,6 +98,36 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"output_projection": False, "decoder": {"value_dim": 3}},
         "decoder.heads * decoder.value_dim is 24, and decoder.dim 512",
     ),
+    "mask_mixing_problem": (
+        {"mask": "strict", "mixing": "convolution"},
+        'mask = "strict" is of self-attention, in whose place mixing = "convolution" stands',
+    ),
+    "recurrent_norm_problem": (
+        {
+            "architecture": "recurrent",
+            "recurrent": {"normalization": "batch"},
+            "encoder": {"layers": 1},
+            "decoder": {"layers": 1},
+        },
+        "is of what layers after the first read: set decoder.layers to 2 or more",
+    ),
+    "recurrent_stack_problem": (
+        {"architecture": "recurrent", "task": "language_model", "recurrent": {"bidirectional": True}},
+        'would read what is to be predicted: task = "language_model" reads in one direction',
+    ),
+    "positions_in_attention_problem": (
+        {"positions_join": "attention", "encoder": {"key_value_heads": 1}},
+        "cuts vectors as wide as rows into the heads",
+    ),
+    "convolution_table_problem": ({"convolution": {"width": 2}}, 'model.convolution is for mixing = "convolution"'),
+    "convolution_width_problem": (
+        {"mixing": "convolution", "convolution": {"width": 2}, "window": 3},
+        "convolution.width = 2 stands in place of window = 3",
+    ),
+    "convolution_dilation_problem": (
+        {"mixing": "convolution", "convolution": {"width": 3, "dilation": 5}},
+        "layer 6 of the encoder reads rows 3,125 before its own",
+    ),
     "word_vectors_table_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
     "word_vectors_adaptive_problem": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
@@ -111,7 +141,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "positions_score_problem": ({"positions": "shaw", "score": "dot"}, 'it needs score = "scaled_dot", not "dot"'),
     "rotary_dim_problem": ({"positions": "rotary", "decoder": {"key_dim": 3}}, "heads of the decoder are 3 wide"),
     "rotary_table_problem": ({"rotary": {"base": 500.0}}, 'model.rotary is for positions = "rotary", not "sinusoidal"'),
-    "concatenated_positions_problem": (
+    "joined_positions_problem": (
         {"positions": "alibi", "positions_join": "concatenate"},
         "needs a vector for each position",
     ),
@@ -140,7 +170,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_every_check_is_in_the_list_and_has_an_example() -> None:
     written = {
         name
-        for module in (architectures, attention, embeddings, positions, sources)
+        for module in (architectures, attention, convolution, embeddings, positions, sources)
         for name, each in inspect.getmembers(module, inspect.isfunction)
         if each.__module__ == module.__name__ and not name.startswith("_")
     }

@@ -137,7 +137,7 @@ def same_gradients(ours: Tensor, theirs: Tensor, inputs: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_self_attention(is_causal: bool) -> None:
-    ours = ModuleFactory(small(), F64).self_attention(small().encoder, is_causal).double()
+    ours = ModuleFactory(small(), F64).self_attention(small().encoder, is_causal, 0).double()
     x = rows(SOURCE)
     got = ours(x, SOURCE, causal_mask(SOURCE) if is_causal else padding_mask(SOURCE))
     padded = SOURCE.pad(x)

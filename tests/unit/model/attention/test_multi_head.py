@@ -35,7 +35,7 @@ def config(score: str = "scaled_dot", **heads: Any) -> ModelConfig:
 
 def attention(wanted: ModelConfig) -> Any:
     torch.manual_seed(0)
-    made = ModuleFactory(wanted, F64).self_attention(wanted.encoder, False).double()
+    made = ModuleFactory(wanted, F64).self_attention(wanted.encoder, False, 0).double()
     for weight in made.parameters():
         nn.init.normal_(weight)
     return made

@@ -3,11 +3,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, NoPositionEmbedding, fairseq_sinusoids, sinusoids
+from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
+from tfm.model.config_checks.positions import INPUT_POSITIONS
+from tfm.model.layout import Layout
+from tfm.model.masks import Mask
 
 
 def test_sinusoids_are_the_papers_equation() -> None:
@@ -75,3 +79,42 @@ def test_each_scheme_adds_by_position_alone() -> None:
         added = scheme.input(6, 8).double()(rows, positions) - rows
         torch.testing.assert_close(added[0], added[2], msg=name)
         assert torch.allclose(added[0], added[1]) == (scheme.input is NoPositionEmbedding)
+
+
+@pytest.mark.parametrize("dim", [4, 7, 16])
+def test_exponents_from_one_end_at_a_ten_thousandth(dim: int) -> None:
+    """p_i = sin(i / 10000^(2 * 1/d)), cos(the same), ..., cos(i / 10000^(2 * (d/2)/d))."""
+    table = sinusoids(dim, 50, first=1)
+    for pos in (0, 1, 49):
+        for pair in range(1, (dim + 1) // 2 + 1):
+            angle = pos / 10_000 ** (2 * pair / dim)
+            assert float(table[pos, 2 * pair - 2]) == pytest.approx(math.sin(angle), abs=1e-12)
+            if 2 * pair - 1 < dim:
+                assert float(table[pos, 2 * pair - 1]) == pytest.approx(math.cos(angle), abs=1e-12)
+    if dim % 2 == 0:
+        assert float(table[1, dim - 2]) == pytest.approx(1e-4, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", INPUT_POSITIONS)
+def test_in_attention_positions_are_added_to_queries_keys_and_values(name: str) -> None:
+    """q + p, k + p, v + p of the first layer, by hand, of one head after the other; other layers have none."""
+    stack = StackConfig(layers=2, dim=8, heads=2, feed_forward_dim=6)
+    config = ModelConfig.model_validate(
+        {"encoder": stack, "decoder": stack, "positions": name, "positions_join": "attention"}
+    )
+    model: Any = build(config, source_vocab=9, target_vocab=9, seed=1).double().eval()
+    tokens, layout = torch.tensor([4, 5, 6, 7, 8]), Layout.from_lengths(torch.tensor([5]))
+    first, second = model.encoder[0].attention, model.encoder[1].attention
+    assert type(second.positions) is AttentionPositions
+    with torch.no_grad():
+        rows = model.source_embedding(tokens, layout.positions)
+        assert torch.equal(rows, model.source_embedding.table(tokens) * 8**0.5)
+        table = first.positions.scheme.table
+        p = (table if isinstance(table, Tensor) else table.weight)[:5].double()
+        query, key, value = (each + p for each in first.query_key_value(rows).split(8, 1))
+        mixed = []
+        for head in (slice(0, 4), slice(4, 8)):
+            scores = (query[:, head] @ key[:, head].T / 2).exp()
+            mixed.append(scores / scores.sum(1, keepdim=True) @ value[:, head])
+        want = first.output(torch.cat(mixed, 1))
+        torch.testing.assert_close(first(rows, layout, Mask()), want, rtol=0, atol=1e-12)

@@ -114,7 +114,18 @@ def rms_norm(x: Tensor, norm: nn.Module) -> Tensor:
     return x / (x.square().mean() + 1e-5).sqrt() * norm.weight  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(("name", "equation"), [("layer", layer_norm), ("rms", rms_norm)])
+def layer_gain_norm(x: Tensor, norm: nn.Module) -> Tensor:
+    return (x - x.mean()) / (x.var(correction=0) + 1e-5).sqrt() * norm.weight  # type: ignore[operator]
+
+
+def layer_std_norm(x: Tensor, norm: nn.Module) -> Tensor:
+    return (x - x.mean()) / (x.std(correction=0) + 1e-5) * norm.weight + norm.bias  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("name", "equation"),
+    [("layer", layer_norm), ("layer_gain", layer_gain_norm), ("layer_std", layer_std_norm), ("rms", rms_norm)],
+)
 def test_norms_are_their_equations(name: str, equation: Callable[[Tensor, nn.Module], Tensor]) -> None:
     torch.manual_seed(0)
     norm = NORMALIZATIONS[name](6).double()
@@ -123,6 +134,16 @@ def test_norms_are_their_equations(name: str, equation: Callable[[Tensor, nn.Mod
     x = torch.randn(5, 6, dtype=torch.float64)
     for row, got in zip(x, norm(x), strict=True):
         torch.testing.assert_close(got, equation(row, norm), rtol=0, atol=1e-12)
+
+
+def test_a_gain_alone_has_no_bias_and_a_row_of_equal_numbers_has_a_gradient() -> None:
+    assert [name for name, _ in NORMALIZATIONS["layer_gain"](6).named_parameters()] == ["weight"]
+    x = torch.full((2, 6), 3.0, requires_grad=True)
+    norm = NORMALIZATIONS["layer_std"](6)
+    norm(x).square().sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+    assert torch.autograd.gradcheck(norm.double(), torch.randn(2, 6, dtype=torch.float64, requires_grad=True))
 
 
 def batch_norm(x: Tensor, mean: Tensor, variance: Tensor, norm: nn.Module) -> Tensor:

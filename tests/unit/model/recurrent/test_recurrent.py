@@ -16,7 +16,7 @@ from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.recurrent.cells import CELLS, Gru, Lstm, Recurrent, Tanh
+from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, Tanh
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates, RecurrentEncoderDecoder
 from tfm.model.recurrent.steps import TimeMajorPacking
@@ -37,7 +37,11 @@ VARIANTS: list[dict[str, Any]] = [
     {"cell": "lstm", "attention": "bahdanau", "reverse_source": True},
     {"cell": "tanh", "bidirectional": True},
     {"cell": "tanh", "attention": "luong"},
+    {"cell": "gru_reset_before", "attention": "bahdanau", "bidirectional": True},
+    {"cell": "gru_reset_before"},
 ]
+TORCHS: tuple[Cell, ...] = ("lstm", "gru", "tanh")
+"""The cells that torch has."""
 variants = pytest.mark.parametrize("variant", VARIANTS, ids=lambda each: " ".join(map(str, each.values())))
 
 
@@ -112,7 +116,7 @@ def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.f
     return made
 
 
-@pytest.mark.parametrize("cell", get_args(Cell))
+@pytest.mark.parametrize("cell", TORCHS)
 def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
     ours, layout = layer(cell).double(), Layout.from_lengths(torch.tensor(LENGTHS))
     theirs, steps = torchs(ours), TimeMajorPacking(layout)
@@ -208,6 +212,29 @@ def test_steps_are_a_reordering(lengths: list[int], backward: bool) -> None:
             assert row == sum(lengths[:sentence]) + place
 
 
+@pytest.mark.parametrize("cell", get_args(Cell))
+def test_a_layer_is_its_equation(cell: Cell) -> None:
+    ours, steps = layer(cell).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([6])))
+    rows = torch.randn(6, 3, dtype=F64)
+    hidden, _ = ours(rows, steps)
+    close(hidden, torch.stack([states[0] for states in read_by_hand(ours, rows)]), 1e-12)
+
+
+def test_where_nothing_is_reset_both_orders_of_the_gru_are_one() -> None:
+    """With r = 1 U (r * h) is r * U h."""
+    before, after = layer("gru_reset_before").double(), layer("gru").double()
+    steps, rows = TimeMajorPacking(Layout.from_lengths(torch.tensor([6]))), torch.randn(6, 3, dtype=F64)
+    with torch.no_grad():
+        after.recurrent.weight.copy_(torch.cat([before.recurrent.weight, before.candidate.weight]))  # type: ignore[union-attr]
+        after.input.weight.copy_(before.input.weight)
+        after.input.bias.copy_(before.input.bias)
+        close(before(rows, steps)[0], after(rows, steps)[0], 1.0)
+        assert (before(rows, steps)[0] - after(rows, steps)[0]).abs().max() > 1e-3
+        for each in (before, after):
+            each.input.bias[:4] = 60.0
+        close(before(rows, steps)[0], after(rows, steps)[0], 1e-12)
+
+
 # The models
 
 
@@ -217,7 +244,12 @@ def sigmoid(x: Tensor) -> Tensor:
 
 def by_hand(cell: Recurrent, gates: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """One step of one hypothesis: W x + b is `gates`."""
-    x, h = gates.chunk(cell.num_gates), (cell.recurrent.weight @ states[0]).chunk(cell.num_gates)
+    x = gates.chunk(cell.num_gates)
+    if isinstance(cell, GruResetBefore):
+        for_reset, for_keep = cell.recurrent.weight.chunk(2)
+        r, z = sigmoid(x[0] + for_reset @ states[0]), sigmoid(x[1] + for_keep @ states[0])
+        return ((1 - z) * (x[2] + cell.candidate.weight @ (r * states[0])).tanh() + z * states[0],)
+    h = (cell.recurrent.weight @ states[0]).chunk(cell.num_gates)
     if isinstance(cell, Lstm):
         o, i, f = (sigmoid(x[part] + h[part]) for part in range(3))
         c = f * states[1] + i * (x[3] + h[3]).tanh()
@@ -494,7 +526,10 @@ def test_what_leaves_a_layer_is_dropped(variant: dict[str, Any], monkeypatch: py
 def test_no_padded_row_reaches_a_linear_layer(variant: dict[str, Any]) -> None:
     model, seen = network(variant), list[int]()
     for name, module in model.named_modules():
-        if isinstance(module, Linear) and name != "decoder.context_gates" and not name.endswith("first.recurrent"):
+        owner = model.get_submodule(name.rpartition(".")[0])
+        by_steps = isinstance(owner, GruResetBefore) and not name.endswith(".input")  # as many rows as go on
+        by_steps |= name == "decoder.context_gates" or name.endswith("first.recurrent")
+        if isinstance(module, Linear) and not by_steps:
             module.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
     (source, sources), (target, targets) = tokens([5, 2, 9], 1), tokens([3, 8, 2], 2)
     model.output(model(source, sources, target, targets))
@@ -549,7 +584,7 @@ def test_a_network_is_built_without_memory_for_it() -> None:
     [
         ({"recurrent": {"bidirectional": True, "reverse_source": True}}, "reads in both directions"),
         ({"recurrent": {"bidirectional": True}, "encoder": {"dim": 7, "heads": 1}, "tie": "none"}, "7 is odd"),
-        ({"task": "tagging"}, "translation"),
+        ({"task": "masked_language_model"}, "translation"),
         ({"recurrent": {"cell": "rnn"}}, "lstm"),
         ({"architecture": "transformer", "recurrent": {"cell": "gru"}}, 'architecture = "recurrent"'),
     ],

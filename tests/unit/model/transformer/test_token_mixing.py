@@ -21,14 +21,15 @@ KINDS: dict[str, dict[str, Any]] = {
     "lstm": {"mixing": "recurrent"},
     "gru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru")},
     "convolution": {"mixing": "convolution", "window": 2},
+    "dilated": {"mixing": "convolution", "convolution": {"width": 3, "dilation": 2, "filters": 5}},
 }
 
 
 def made(kind: str, causal: bool, dim: int = DIM) -> Any:
     torch.manual_seed(0)
-    stack = StackConfig(layers=1, dim=dim, heads=1, feed_forward_dim=4)
+    stack = StackConfig(layers=2, dim=dim, heads=1, feed_forward_dim=4)
     config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **KINDS[kind]})
-    layer: Any = ModuleFactory(config, F64).mixing(stack, causal=causal)
+    layer: Any = ModuleFactory(config, F64).mixing(stack, causal=causal, number=1)
     for weight in layer.double().parameters():
         nn.init.normal_(weight)
     return layer
@@ -38,11 +39,14 @@ def masked(layout: Any, causal: bool) -> Mask:
     return causal_mask(layout) if causal else padding_mask(layout)
 
 
-@given(LENGTHS, st.integers(1, 4), st.booleans())
-def test_a_convolution_is_its_equation(lengths: list[int], reach: int, causal: bool) -> None:
+@given(LENGTHS, st.integers(0, 4), st.integers(1, 3), st.sampled_from([None, 2, 5]), st.booleans())
+def test_a_convolution_is_its_equation(
+    lengths: list[int], reach: int, dilation: int, filters: int | None, causal: bool
+) -> None:
     torch.manual_seed(0)
+    offsets = range(-reach * dilation, (0 if causal else reach * dilation) + 1, dilation)
     layer, layout = (
-        ConvolutionMixing(3, reach, causal=causal, compute_dtype=F64).double(),
+        ConvolutionMixing(3, offsets, filters=filters, compute_dtype=F64).double(),
         Layout.from_lengths(torch.tensor(lengths)),
     )
     assert layer.words.bias is not None
@@ -52,10 +56,32 @@ def test_a_convolution_is_its_equation(lengths: list[int], reach: int, causal: b
     for sentence in torch.split(x, lengths):
         for i in range(len(sentence)):
             want = layer.words.bias.clone()
-            for place, offset in enumerate(range(-reach, 1 if causal else reach + 1)):
+            for place, offset in enumerate(offsets):
                 if 0 <= i + offset < len(sentence):
                     want += layer.words.weight[:, 3 * place : 3 * place + 3] @ sentence[i + offset]
+            if layer.output is not None:
+                want = layer.output.weight @ want.clamp(min=0) + layer.output.bias
             torch.testing.assert_close(next(found), want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("table", "number", "causal", "wanted"),
+    [
+        ({}, 0, False, [-3, -2, -1, 0, 1, 2, 3]),
+        ({}, 5, True, [-3, -2, -1, 0]),
+        ({"width": 3}, 0, False, [-1, 0, 1]),
+        ({"width": 3}, 0, True, [-2, -1, 0]),
+        ({"width": 4}, 0, False, [-2, -1, 0, 1]),
+        ({"width": 3, "dilation": 3}, 2, False, [-9, 0, 9]),
+        ({"width": 2, "dilation": 2}, 3, True, [-8, 0]),
+        ({"dilation": 2}, 1, True, [-6, -4, -2, 0]),
+    ],
+)
+def test_a_filter_reads_rows_at_these_distances(
+    table: dict[str, int], number: int, causal: bool, wanted: list[int]
+) -> None:
+    config = ModelConfig.model_validate({"mixing": "convolution", "convolution": table})
+    assert list(config.convolution_offsets(number, causal=causal)) == wanted
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
@@ -128,9 +154,8 @@ def test_a_step_after_reading_is_what_reading_more_would_be(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_never_asked_for_what_it_may_not_see(kind: str) -> None:
     layout, x = Layout.from_lengths(torch.tensor([3])), torch.zeros(3, DIM, dtype=F64)
-    for causal in (True, False):
-        with pytest.raises(AssertionError):
-            made(kind, causal)(x, layout, masked(layout, not causal))
+    with pytest.raises(AssertionError):
+        made(kind, causal=False)(x, layout, causal_mask(layout))
 
 
 @given(LENGTHS, st.integers(-4, 0), st.integers(1, 5))

@@ -35,13 +35,15 @@ def test_the_weather_stations_are_as_the_docstring_says() -> None:
 
 
 @pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
-@pytest.mark.parametrize("masked", ["all", "causal", "some"])
+@pytest.mark.parametrize("masked", ["all", "causal", "strict", "some"])
 def test_it_is_its_equation(name: Any, masked: str) -> None:
     query, key, value = drawn()
     may = np.random.default_rng(6).random((4, 5)) < 0.5
     may[:, 2] = True
-    may = {"all": np.ones((4, 5), bool), "causal": np.tri(4, 5, dtype=bool), "some": may}[masked]
-    given = {"all": None, "causal": "causal", "some": may.astype(int)}[masked]
+    before = np.tri(4, 5, -1, dtype=bool)
+    before[0, 0] = True  # before the first query there is nothing
+    may = {"all": np.ones((4, 5), bool), "causal": np.tri(4, 5, dtype=bool), "strict": before, "some": may}[masked]
+    given = {"all": None, "causal": "causal", "strict": "strict", "some": may.astype(int)}[masked]
     values, weights = attention(query.tolist(), key, value, score=name, mask=given)  # type: ignore[arg-type]
     for t in range(4):
         exps = [math.exp(EQUATIONS[name](query[t], key[s])) * may[t, s] for s in range(5)]
@@ -111,7 +113,7 @@ def test_a_network_computes_the_same_of_its_own_queries_and_keys(
         ({"score": lambda q, k: q}, r"the score returned \(1, 1\): return \(1, 2\)"),
         ({"mask": [[1, 1, 1]]}, r"the mask has the shape \(1, 3\): give \(1, 2\)"),
         ({"mask": [[0, 0]]}, "query 0 may attend to no key"),
-        ({"mask": "strict"}, "mask = 'strict' is not allowed"),
+        ({"mask": "later"}, "mask = 'later' is not allowed; it may be 'causal' or 'strict'"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], problem: str) -> None:

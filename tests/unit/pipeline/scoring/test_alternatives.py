@@ -41,7 +41,7 @@ from tfm.pipeline.scoring.alternative_scores import (
     wilson,
 )
 from tfm.pipeline.scoring.alternatives import score_alternatives
-from tfm.tokenizer.special import BOS_ID, EOS_ID
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 LM: dict[str, Any] = {"architecture": "decoder_only", "task": "language_model", "dtype": torch.float64}
 
@@ -260,9 +260,41 @@ def test_what_has_no_probability_is_refused_with_its_line(
     for loaded, kind, items, message in refused:
         with pytest.raises(DataError, match=message):
             score_alternatives(loaded, items, kind, NullReporter())
-    labels = tiny_model(architecture="encoder_only", task="masked_language_model")
-    with pytest.raises(DataError, match="was trained for masked_language_model"):
+    labels = tiny_model(architecture="encoder_only", task="tagging")
+    with pytest.raises(DataError, match="was trained for tagging"):
         score_alternatives(labels, questions(fine), "choices", NullReporter())
+
+
+@pytest.mark.parametrize("begin_token", [False, True])
+def test_a_masked_model_scores_each_piece_given_all_others(begin_token: bool) -> None:
+    loaded = tiny_model(
+        architecture="encoder_only", task="masked_language_model", dtype=torch.float64, begin_token=begin_token
+    )
+    encode = loaded.source_tokenizer.encode
+
+    def pll(ids: list[int], first: int = 0) -> float:
+        """Piece by piece, by itself, the whole vocabulary written out."""
+        total = 0.0
+        for place in range(first, len(ids)):
+            read = torch.tensor([*ids[:place], PAD_ID, *ids[place + 1 :], EOS_ID])
+            with torch.inference_mode():
+                logits = loaded.model.output(loaded.model(read, Layout.from_lengths(torch.tensor([len(read)]))))
+            row = logits[place].double().exp()
+            total += math.log(row[ids[place]] / row.sum())
+        return total
+
+    scored, told = score_alternatives(loaded, questions(*ASKED), "choices", NullReporter())
+    for (context, choices), found in zip(ASKED, scored, strict=True):
+        for choice, log_prob, alone in zip(choices, found.log_probs, found.alone or (), strict=True):
+            assert log_prob == pytest.approx(pll(encode(context + choice), len(encode(context))), rel=1e-9)
+            assert alone == pytest.approx(pll(encode(choice)), rel=1e-9)
+    shares = as_json(questions(*ASKED), "choices", scored, told)["accuracy"]
+    assert shares["mean"]["signature"].startswith("choices|compared:pseudo-log-p-a-piece|end:no|")
+    pair = contrasts(("", ["a dog runs", "two dogs sit"]))
+    (whole,), told = score_alternatives(loaded, pair, "contrast", NullReporter())
+    assert whole.log_probs == pytest.approx([pll(encode("a dog runs")), pll(encode("two dogs sit"))], rel=1e-9)
+    assert "|end:no|" in as_json(pair, "contrast", [whole], told)["accuracy"]["sum"]["signature"]
+    assert len(scored[0].log_probs) == len(set(scored[0].log_probs))
 
 
 def test_unknown_pieces_are_told_and_texts_of_equal_pieces_share_what_they_get(lines: LoadedModel) -> None:

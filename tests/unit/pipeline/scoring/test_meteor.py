@@ -78,6 +78,29 @@ def test_it_is_nltk_s_on_the_same_tokens(tmp_path: Path, num_references: int, sy
     assert 5 < score.score < 60
 
 
+def test_hypernyms_are_followed_to_the_most_general(tmp_path: Path) -> None:
+    """entity <- animal <- dog, and Paris, an instance of animal."""
+    folder, data, places = write_wordnet(tmp_path / "wordnet"), "", dict[str, int]()
+    for word, above, symbol in (
+        ("entity", "", ""),
+        ("animal", "entity", "@"),
+        ("dog", "animal", "@"),
+        ("Paris", "animal", "@i"),
+    ):
+        places[word] = len(data)
+        pointer = f"002 + 00000000 v 0101 {symbol} {places[above]:08d} n 0000" if above else "000"
+        data += f'{places[word]:08d} 00 n 01 {word} 0 {pointer} | what {word} means; "an example"  \n'
+    (folder / "data.noun").write_text(data, newline="\n")
+    index = "".join(f"{word.lower()} n 1 1 @ 1 0 {place:08d}  \n" for word, place in sorted(places.items()))
+    (folder / "index.noun").write_text(index, newline="\n")
+    wordnet = WordNet(folder)
+    for word, above in (("dog", ["animal", "entity"]), ("paris", ["animal", "entity"]), ("entity", [])):
+        (synset,) = wordnet.synsets(word)
+        assert [each.words[0].name() for each in wordnet.hypernym_path(synset)] == above
+        assert [each.words[0].name() for each in wordnet.hypernyms(synset)] == above[:1]
+        assert synset.gloss == f'what {synset.words[0].name()} means; "an example"'
+
+
 def test_synonyms_are_those_that_nltk_reads(tmp_path: Path) -> None:
     mine = WordNet(write_wordnet(tmp_path / "mine"))
     words = [word for texts in SYNSETS.values() for text in texts for word in text.lower().split()]

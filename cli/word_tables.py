@@ -1,0 +1,166 @@
+"""Tables of `tfm embed`: nearest words, probabilities of pairs, a word in its contexts, and what WordNet says of it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tfm.cli.options import Device
+from tfm.pipeline.model_io.model_folder import model_folder
+
+if TYPE_CHECKING:
+    from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+
+class Table(NamedTuple):
+    """A table with a title; as JSON, its rows are objects."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+    def as_json(self) -> list[dict[str, object]]:
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def as_text(self) -> list[tuple[object, ...]]:
+        """The rows with rounded numbers."""
+        return [tuple(_shorten(each) for each in row) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class VectorSource:
+    """Word vectors, and what they are of.
+
+    Args:
+        words: the vectors.
+        loaded: the model; None for a text.
+        lines: the text; empty for a model.
+        window: how far neighbors in the text stand from a word.
+    """
+
+    words: "WordVectors"
+    loaded: "LoadedModel | None" = None
+    lines: tuple[str, ...] = ()
+    window: int = 0
+
+
+def vectors_of_text(file: Path, window: int | None, *, one_hot: bool) -> VectorSource:
+    """Return the count vectors of a text file's words, or their one-hot vectors.
+
+    Args:
+        file: the text.
+        window: how far neighbors stand from a word; None for the default.
+        one_hot: one-hot vectors in place of counts.
+    """
+    from tfm.data.lines import open_lines
+    from tfm.pipeline.words.concordance import DEFAULT_WINDOW, count_vectors, one_hot_vectors
+
+    lines, window = tuple(open_lines(file)), window or DEFAULT_WINDOW
+    return VectorSource(one_hot_vectors(lines) if one_hot else count_vectors(lines, window), None, lines, window)
+
+
+def vectors_of_model(model: Path, side: str | None, device: Device) -> VectorSource:
+    """Return the word vectors of a model, of a side or of its only one.
+
+    Args:
+        model: the folder of the model or its run.
+        side: source or target; None for the default.
+        device: name of the device; None for the default.
+    """
+    from tfm.pipeline.inference.neighbours import WordVectors
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    loaded = load_model(model_folder(model), device or "auto")
+    return VectorSource(WordVectors.from_model(loaded, side), loaded)
+
+
+def tables_of(
+    of: VectorSource,
+    nearest: Iterable[str],
+    analogy: tuple[str, str, str] | None,
+    pair: tuple[str, str] | None,
+    concordance: Iterable[str],
+    wordnet: Path | None,
+    count: int,
+) -> Iterator[Table]:
+    """Yield all tables that were asked for.
+
+    Args:
+        of: the vectors.
+        nearest: words whose neighbors are listed.
+        analogy: three words; None for none.
+        pair: a word and its neighbor; None for none.
+        concordance: words of the text that are shown in their contexts.
+        wordnet: a folder of WordNet, which is asked for the words of `nearest`; None for none.
+        count: the most rows of a table.
+    """
+    for word in nearest:
+        yield _cosine_table(word, of.words.nearest(of.words[word], count, beside=(word,)))
+        if wordnet is not None:
+            yield wordnet_table(word, wordnet)
+    if analogy is not None:
+        first, second, third = analogy
+        yield _cosine_table(f"{second} - {first} + {third}", of.words.analogous(first, second, third, count))
+    if pair is not None:
+        yield pair_table(of, *pair)
+    for word in concordance:
+        yield from concordance_tables(of, word, count)
+
+
+def _cosine_table(title: str, found: "list[Neighbour]") -> Table:
+    return Table(title, ("word", "cosine"), [(each.word, each.cosine) for each in found])
+
+
+def pair_table(of: VectorSource, center: str, outside: str) -> Table:
+    """P(o | c) of two words, with the dot product of which it is made."""
+    from tfm.pipeline.words.neighbour_probability import neighbour_probability
+
+    assert of.loaded is not None
+    found = neighbour_probability(of.loaded, center, outside)
+    columns = ("center", "outside", "dot", "probability", "rank")
+    return Table(f"P({outside} | {center})", columns, [tuple(getattr(found, name) for name in columns)])
+
+
+def concordance_tables(of: VectorSource, word: str, count: int) -> Iterator[Table]:
+    """A word in its contexts, and the words that stand most often in them."""
+    from tfm.pipeline.errors import RecipeError
+    from tfm.pipeline.words.concordance import count_neighbours, find_occurrences
+
+    found = list(find_occurrences(of.lines, word, of.window))
+    if not found:
+        raise RecipeError(of.words.unknown_word_message(word))
+    rows = [(each.line, " ".join(each.left), each.word, " ".join(each.right)) for each in found[:count]]
+    yield Table(f"{word}: {len(found):,} in the text", ("line", "before", "word", "after"), [*rows])
+    beside = count_neighbours(found).most_common(count)
+    yield Table(f"beside {word}", ("neighbour", "count"), [*beside])
+
+
+def wordnet_table(word: str, folder: Path) -> Table:
+    """The synsets of a word in a folder of WordNet, with those above them."""
+    from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
+
+    wordnet = open_wordnet(folder)
+    rows = [
+        (
+            " ".join(lemma.name() for lemma in synset.lemmas()),
+            " > ".join(above.words[0].name() for above in wordnet.hypernym_path(synset)),
+            synset.gloss,
+        )
+        for synset in wordnet.synsets(word.lower())
+    ]
+    return Table(f"{word} in WordNet", ("synset", "hypernyms", "gloss"), [*rows])
+
+
+def picture_warning(picture: Path, shown: Mapping[str, str]) -> str | None:
+    """Why characters of a picture are boxes; None where they are not."""
+    from tfm.pipeline.label_fonts import boxes_warning
+
+    return boxes_warning(picture, [*shown, *shown.values()])
+
+
+def _shorten(value: object) -> object:
+    """A number as a table shows it."""
+    if not isinstance(value, float):
+        return value
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.3g}"

@@ -1,0 +1,34 @@
+"""The rows of its own text that a decoder's row sees: whole texts by a mask, and step by step by slots of the cache."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tfm.model.attention.kv_cache import CacheSlots
+from tfm.model.layout import AnyLayout
+from tfm.model.masks import Mask, causal_mask, padding_mask, strict_mask
+
+
+class DecoderMask(NamedTuple):
+    """A mask of self-attention in a decoder.
+
+    of_text: the layout of texts that are read at once -> their mask. of_step: the slots that a new row and those
+    before it take -> the same slots, with the mask of that row.
+    """
+
+    of_text: Callable[[AnyLayout], Mask]
+    of_step: Callable[[CacheSlots], CacheSlots]
+
+
+def keep_slots(slots: CacheSlots) -> CacheSlots:
+    """The slots as they are: a row sees those before it, and itself."""
+    return slots
+
+
+CAUSAL = DecoderMask(causal_mask, keep_slots)
+"""Each row sees those before it, and itself."""
+DECODER_MASKS: dict[str, DecoderMask] = {
+    "causal": CAUSAL,
+    "strict": DecoderMask(strict_mask, CacheSlots.exclude_new_rows),
+    "none": DecoderMask(padding_mask, keep_slots),  # a row that is written has no others after it yet
+}
+"""By name: the rows of a text that each of its rows may see."""

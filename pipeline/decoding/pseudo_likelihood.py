@@ -1,0 +1,54 @@
+"""Pseudo-log-likelihood: the score of a text by a masked language model (Salazar et al. 2020).
+
+    PLL(W) = sum over t of log p(w_t | W without w_t)
+
+Each piece is hidden once and predicted from all others, so that a text of n pieces is read n times. The sum is no
+log-probability: the conditionals are of no one distribution over texts, and texts compare with one another alone.
+Legend: R readings at a time · V vocabulary.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tfm.model.layers.log_probs import log_softmax
+from tfm.model.layout import Layout
+from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID
+from tfm.tokenizer.special import EOS_ID
+
+READINGS = 64
+"""R: readings in one batch."""
+
+
+def pseudo_log_likelihoods(model: Any, texts: Sequence[Sequence[int]], firsts: Sequence[int]) -> NDArray[np.float64]:
+    """Return for each text the sum of log p of its pieces from a first one on, each given all others, in nats.
+
+    Args:
+        model: a masked language model, in eval mode.
+        texts: ids of each text, without its end token.
+        firsts: of each text, the place of the first piece that counts; those before it are read alone.
+    """
+    found = np.zeros(len(texts))
+    hidden = [(number, place) for number, text in enumerate(texts) for place in range(firsts[number], len(text))]
+    with torch.inference_mode():
+        for begin in range(0, len(hidden), READINGS):
+            some = hidden[begin : begin + READINGS]
+            np.add.at(found, [number for number, _ in some], _read_masked(model, texts, some))
+    return found
+
+
+def _read_masked(model: Any, texts: Sequence[Sequence[int]], some: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+    """log p (R,) of the pieces at some places (number of the text, place in it), one hidden in each reading."""
+    device = next(model.parameters()).device
+    readings = [[*texts[number][:place], HIDDEN_ID, *texts[number][place + 1 :], EOS_ID] for number, place in some]
+    lengths = torch.tensor([len(each) for each in readings])
+    ids = torch.tensor([piece for each in readings for piece in each], device=device)
+    rows = (lengths.cumsum(0) - lengths + torch.tensor([place for _, place in some])).to(device)
+    wanted = torch.tensor([texts[number][place] for number, place in some], device=device)
+    states = model(ids, Layout.from_lengths(lengths, device)).index_select(0, rows)
+    log_probs = log_softmax(model.output(states).double())
+    predicted: NDArray[np.float64] = log_probs.gather(1, wanted.unsqueeze(1)).squeeze(1).cpu().numpy()
+    return predicted
