@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tfm.data.errors import format_count
 from tfm.model.layers.linear import inference_precision
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import FORCED_NEED_A_BEAM, Phrases
@@ -230,7 +231,9 @@ class TextGenerator:
         wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
-            raise DataError(f"the forced words have {needed} pieces, which do not fit after the prompt")
+            raise DataError(
+                f"there is no room for the {format_count(needed, 'piece')} of the forced words after the prompt"
+            )
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
             (found,) = decode(
                 PromptedStepper(reader.model, prompt),
@@ -246,8 +249,8 @@ class TextGenerator:
         longest = self._max_new_pieces(prompt)
         if longest < (self._config.max_length or DEFAULT_MAX_TOKENS) and max(lengths) >= longest:
             self._reporter.warn(
-                f"output cut after {longest} tokens: with the prompt ({len(prompt)} tokens) it reached the model's "
-                "maximum length"
+                f"output cut after {format_count(longest, 'token')}: with the prompt "
+                f"({format_count(len(prompt), 'token')}) it reached the model's maximum length"
             )
 
 

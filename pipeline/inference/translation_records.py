@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import tee
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Draft
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.runtime.progress import Reporter
@@ -88,4 +89,5 @@ def write_translations(
     seconds = time.monotonic() - began
     rate = num_tokens / seconds
     draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
-    reporter.line(f"{name}: {num_lines:,} {what} in {seconds:.1f} s, {rate:,.0f} tokens a second")
+    count = format_count(num_lines, what.removesuffix("s"))
+    reporter.line(f"{name}: {count} in {seconds:.1f} s, {rate:,.0f} tokens a second")

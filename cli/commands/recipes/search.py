@@ -79,7 +79,7 @@ def search(
     if not report and not final:
         job = WorkerJob(found.trials, found.base, found.sets, command_line(), reporter)
         if found.config.method == "grid":
-            reporter.line(f"grid: {len(found.trials.all()):,} configurations")
+            reporter.line(f"grid: {format_count(len(found.trials.all()), 'configuration')}")
         if workers > 1:
             if storage is not None:
                 os.environ[STORAGE] = storage
