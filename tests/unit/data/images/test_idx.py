@@ -43,7 +43,7 @@ def test_classes_have_names(tmp_path: Path) -> None:
     files = write(tmp_path, spelled(VALUES))
     classes = "T-shirt Hose Pullover Kleid Mantel Sandale Hemd Schuh Tasche Stiefel".split()
     assert [each.captions[0] for each in read_idx(*files, classes)] == ["Kleid", "T-shirt", "Stiefel", "Hose", "Kleid"]
-    with pytest.raises(DataError, match="labels: label 3 is 9, but there are 9 classes, counted from 0"):
+    with pytest.raises(DataError, match="labels: label 3 is 9, but `classes` has 9 names, counted from 0"):
         list(read_idx(*files, classes[:9]))
 
 
