@@ -82,7 +82,7 @@ def _counts_sentence(results: Results, seeds: str) -> str:
         return f"Of {format_count(len(results.trials), 'trial')}, {ends}"
     others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
     rest = len(results.trials) - untrained.total()
-    return f"Of {format_count(len(results.trials), 'trial')}, {others}; the other {rest}: {ends}"
+    return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest} {'was' if rest == 1 else 'were'} {ends}"
 
 
 def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:

@@ -145,7 +145,7 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
             text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
             (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
             (draft.folder / "report.html").write_text(
-                search_page(search.config, search.trials.parameters, found), encoding="utf-8"
+                search_page(search.config, parameters_of(search.config.space), found), encoding="utf-8"
             )
             draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
