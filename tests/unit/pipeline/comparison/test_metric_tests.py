@@ -105,6 +105,20 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
     assert in_blocks.p == versus.p
 
 
+def test_a_note_says_where_sacrebleu_s_p_and_that_which_decides_disagree(tmp_path: Path) -> None:
+    """Systems that differ in one segment: as far apart in every draw, which sacrebleu does not count."""
+    base = said(0.5)
+    other = [*base[:-1], "what nobody asked for"]
+    runs = [run_of(tmp_path / name, texts, ["chrf"]) for name, texts in (("base", base), ("other", other))]
+    found = outcome(runs, ["chrf"])
+    versus = found.rows["chrf"]["other"].versus
+    assert isinstance(versus, Difference)
+    assert versus.p_randomisation < 0.001 < 0.9 < versus.p
+    (note,) = found.notes
+    assert note.startswith("other: chrf: p randomisation is sacrebleu's, which leaves out draws")
+    assert note.endswith("with them p is 1.0000")
+
+
 def test_holm_s_correction_is_over_all_runs_beside_the_baseline(tmp_path: Path) -> None:
     base = said(0.5)
     better = [list(base) for _ in range(3)]

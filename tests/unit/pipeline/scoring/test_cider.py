@@ -138,7 +138,7 @@ def test_the_signature_holds_the_documents_and_a_hash_of_their_frequencies() -> 
             "one segment alone has references with words: every n-gram's weight would be ln(1 / 1) = 0",
         ),
         (["a dog", "A dog."], "the references of all 2 texts have the same n-grams: every weight would be ln 1 = 0"),
-        (["!", "?"], "no reference has 1 tokens (tok:unicode-words): it could only be 0"),
+        (["!", "?"], "no reference has 1 token (tok:unicode-words): it could only be 0"),
         (["", ""], "no reference has a word"),
     ],
     ids=["one segment", "one with words", "equal", "no words", "empty"],
