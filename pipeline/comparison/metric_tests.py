@@ -23,7 +23,7 @@ TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments
 ONE_SEGMENT = "not tested: there is one segment alone"
 ONE_SEED_REASON = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
 
-TIES_COUNT = "p randomisation, which is sacrebleu's, leaves out draws with just this difference; with them p is {}, and it decides"
+TIES_COUNT = "p randomisation is sacrebleu's, which leaves out draws with just this difference; with them p is {}"
 HOLDS_ZERO = "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
 
 
