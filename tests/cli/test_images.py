@@ -182,6 +182,13 @@ def test_image_files_get_captions() -> None:
     assert {line.split("\t")[2] for line in labels.out.splitlines()} == {*COLOURS}
 
 
+def test_judges_of_captions_need_the_images_too(tmp_path: Path) -> None:
+    asked = ("--kind", "likert", "--segments", "2", "--judges", "1")
+    done = tfm("judge", "make", "runs/captions", *asked, "--out", tmp_path / "judging")
+    assert done.code == 0, done.err
+    assert "warning: the sources are images, and judges are shown their names alone" in done.err
+
+
 def test_checkpoints_ensembles_and_folders() -> None:
     last = tfm("translate", "runs/captions", "test/0.png", "--step", "last", "--device", "cpu")
     assert (last.code, last.out.count("\n")) == (0, 1), last.err

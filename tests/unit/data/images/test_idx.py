@@ -52,7 +52,7 @@ def test_classes_have_names(tmp_path: Path) -> None:
     [
         (b"", spelled(LABELS), "images: is not an IDX file"),
         (b"\x89PNG\r\n", spelled(LABELS), "images: is not an IDX file: it does not begin with two zero bytes"),
-        (spelled(LABELS), spelled(LABELS), r"images: has 1 dimensions, so it does not hold images \(3 dimensions\)"),
+        (spelled(LABELS), spelled(LABELS), r"images: has 1 dimension, so it does not hold images \(3 dimensions\)"),
         (spelled(VALUES), spelled(VALUES), r"labels: has 3 dimensions, so it does not hold labels \(1 dimension\)"),
         (spelled(VALUES, kind=13), spelled(LABELS), "images: holds items of type 0x0d; only bytes"),
         (spelled(VALUES)[:9], spelled(LABELS), "images: ends within its header"),
