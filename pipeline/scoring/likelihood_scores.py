@@ -158,10 +158,10 @@ def _read_texts(split: Split, abilities: TaskSpec) -> Column:
 
 
 def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
-    is_or_are = "is" if num_long == 1 else "are"
+    was = "was" if num_long == 1 else "were"
     reporter.warn(
         f"{name}: {format_share(num_long, len(split), 'text', 'is', 'are')} longer than the "
-        f"{format_count(reads - 1, 'piece')} that the model reads, and {is_or_are} {what}"
+        f"{format_count(reads - 1, 'piece')} that the model reads, and {was} {what}"
     )
 
 
