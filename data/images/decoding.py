@@ -111,6 +111,8 @@ def _read_bytes(content: Path | bytes, name: str) -> bytes:
     if isinstance(content, Path):
         if not content.exists():
             raise DataError("no such file", file=name)
+        if content.is_dir():
+            raise DataError("is a folder: name the images in it", file=name)
         with open_regular(content, shown=Path(name)) as file:
             content = file.read(MAX_FILE_BYTES + 1)
     if not content:

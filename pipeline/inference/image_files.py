@@ -35,6 +35,13 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
+def image_file(name: str) -> Path:
+    """The file of an image by its name. Raises DataError where the name is empty, which to a path is the folder."""
+    if not name:
+        raise DataError("the name of an image is empty: name a file")
+    return Path(name)
+
+
 def decoded_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:
     """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
     shape = preparation.shape

@@ -285,3 +285,16 @@ def test_other_commands_know_a_run_of_images() -> None:
     page = Path("other.html").read_text("utf-8")
     assert "of the reference" in page
     assert "of the source" not in page
+
+
+def test_from_python_files_are_named() -> None:
+    model = load("runs/captions", device="cpu")
+    for ask in (model.translate, model.attend):
+        with pytest.raises(DataError, match="the name of an image is empty"):
+            ask("")
+        with pytest.raises(DataError, match="test: is a folder: name the images in it"):
+            ask("test")
+    with pytest.raises(DataError, match=r"it has no generate\(\); it has translate\(\), embed\(\), attend\(\)$"):
+        model.generate("x")
+    with pytest.raises(DataError, match="reads images, not text"):
+        model.score(["test/0.png"], ["rot"])
