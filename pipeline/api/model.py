@@ -146,7 +146,7 @@ class Model:
 
     @names_parameters
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
-        """The probability of every label of a classifier, for each text or image file, the likeliest first; none for "".
+        """The probability of each label of a classifier, for each text or image file, the likeliest first; none for "".
 
         The remainder to 1 is the probability of control tokens, which are no labels.
         """
