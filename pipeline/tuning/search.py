@@ -169,6 +169,13 @@ def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
     return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(plan.config), plan.seed)
 
 
+def mean_words(config: SearchConfig) -> str:
+    """The words that say of which runs a trial's figure is the mean; "" where it is of one run."""
+    sizes = [(config.folds or 1, "fold"), (config.repeats, "seed")]
+    of = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
+    return f", the mean of {of}" if of else ""
+
+
 def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
     """Make the best trial a whole run, NAME-final, beside the search, and score its tests; return the folder of that
     run.
@@ -187,10 +194,10 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
-    reason = (
-        f"{search.config.metric} {best.value:.4g} of validation, the best of {format_count(len(found.ranked), 'trial')}"
-    )
-    reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
+    mean = mean_words(search.config)
+    counted = format_count(len(found.ranked), "trial")
+    reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
+    reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     check_inputs(search.trials, recipe, best.configuration)
