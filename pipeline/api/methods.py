@@ -19,7 +19,7 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
 }
 """The tasks that have each method, by its name."""
 OF_TEXTS = {"score", "encode"}
-"""Those that a model of images lacks, whatever its task."""
+"""Methods that a model of images lacks, whatever its task."""
 
 
 def check_has(loaded: LoadedModel, method: str) -> None:
