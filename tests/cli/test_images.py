@@ -287,6 +287,13 @@ def test_other_commands_know_a_run_of_images() -> None:
     assert "of the source" not in page
 
 
+def test_texts_alone_are_not_what_a_model_of_images_is_scored_by() -> None:
+    for more in ((), ("--source", "captions.toml")):
+        done = tfm("evaluate", "--model", "runs/captions", "--reference", "captions.toml", *more)
+        assert done.code == 65
+        assert "reads images, not text: `tfm translate MODEL IMAGES --out DIR` writes captions" in done.err
+
+
 def test_from_python_files_are_named() -> None:
     model = load("runs/captions", device="cpu")
     for ask in (model.translate, model.attend):
