@@ -76,6 +76,19 @@ def format_count(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
+def format_share(number: int, whole: int, singular: str, has: str, have: str) -> str:
+    """A part of a number of things, with its verb: "1 of 5 lines has", "2 of 5 lines have".
+
+    Args:
+        number: how many the sentence is about.
+        whole: how many there are.
+        singular: the word for one.
+        has: the verb for one.
+        have: the verb for several.
+    """
+    return f"{number:,} of {format_count(whole, singular)} {has if number == 1 else have}"
+
+
 def validation_problem(error: "ValidationError") -> str:
     """The first problem of a pydantic model: its place, with dots, and the message."""
     first = error.errors(include_url=False, include_input=False)[0]

@@ -24,3 +24,10 @@ def test_no_message_has_words_that_are_read_twice(words: str) -> None:
     assert [
         message for message in FILE.read_text("utf-8").splitlines() if unclear.search(message.partition(": ")[2])
     ] == []
+
+
+def test_no_message_has_a_verb_that_is_right_for_several_alone() -> None:
+    """ "1 of 5 lines have": `format_share` chooses the verb."""
+    plural = re.compile(r"\{…\} of (the )?\{…\} ([a-z{…}-]+ )?[a-z]+s (are|do|have|were)\b")
+    several = [message for message in FILE.read_text("utf-8").splitlines() if plural.search(message)]
+    assert several == []

@@ -55,3 +55,17 @@ def write_idx(folder: Path, count: int, seed: int = 1) -> dict[str, Any]:
     images.write_bytes(idx_bytes(np.array([pixels[:, :, 0] for pixels, _, _ in found])))
     labels.write_bytes(idx_bytes(np.array([[*COLOURS].index(label) for _, _, label in found], np.uint8)))
     return {"format": "idx", "path": str(images), "target": str(labels), "classes": [*COLOURS]}
+
+
+def tiff_bytes(values: NDArray[np.uint16], bits: int, *, negative: bool = False, turned: int = 1) -> bytes:
+    """Grey values (height, width) as a little-endian TIFF file without compression.
+
+    negative: whether 0 is white; turned: the orientation.
+    """
+    by_bits = np.packbits((values[..., None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)).tobytes()
+    packed = values.astype("<u2").tobytes() if bits == 16 else by_bits
+    (height, width), begin = values.shape, 8 + 2 + 9 * 12 + 4
+    tags = {256: width, 257: height, 258: bits, 259: 1, 262: 0 if negative else 1, 273: begin, 274: turned}
+    tags |= {277: 1, 279: len(packed)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    return struct.pack("<2sHIH", b"II", 42, 8, len(tags)) + entries + bytes(4) + packed

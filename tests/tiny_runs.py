@@ -8,7 +8,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.inference.translation_records import reference_file
+from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS, IMAGES, reference_file
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
@@ -89,6 +89,9 @@ def add_texts(
             files |= {reference_file(name, number): column for number, column in enumerate(each.references, 1)}
             for file, lines in files.items():
                 (draft.folder / file).write_text("".join(line + "\n" for line in lines), "utf-8", newline="\n")
+            if each.sources_are_names:
+                known = {} if each.image_contents is None else {IMAGE_CONTENTS: each.image_contents}
+                draft.figures[name] = {IMAGES: len(each.hypotheses), **known}
     config = EvaluationConfig(metrics=tuple(metrics), samples=0, **evaluation)  # type: ignore[arg-type]
     found = [evaluate_segments(each, config, seed=1, reporter=NullReporter(), extra=extra) for each in tests.values()]
     made = f"translations{ending}"

@@ -54,8 +54,9 @@ def _inspect_run(folder: Path, as_json: bool) -> None:
 def _describe_run(report: Mapping[str, Any]) -> Iterator[str]:
     """A run as text: one row for each folder, with its problem or the process that is writing it."""
     from tfm.cli.console import table_lines
+    from tfm.pipeline.errors import format_count
 
-    yield f"{report['path']}: {report['bytes']:,} bytes"
+    yield f"{report['path']}: {format_count(report['bytes'], 'byte')}"
     rows = []
     for part in report["parts"]:
         steps = f"checkpoints {', '.join(map(str, part['steps']))}" if part["steps"] else ""
@@ -65,7 +66,8 @@ def _describe_run(report: Mapping[str, Any]) -> Iterator[str]:
     for part in report["parts"]:
         yield from (f"  {part['name']} would run: {command}" for command in part["commands"])
     for name, num_bytes in report["left_over"].items():
-        yield f"  {name}: {num_bytes:,} bytes of a draft or a replaced version, which the next run of its stage removes"
+        size = format_count(num_bytes, "byte")
+        yield f"  {name}: {size} of a draft or a replaced version, which the next run of its stage removes"
 
 
 def _print_json(report: Mapping[str, Any]) -> None:
@@ -80,12 +82,13 @@ def _print_lines(found: Iterator[str]) -> None:
 
 def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     """The report as text: what was made and how, what it would run, its files, and the tree of its inputs."""
+    from tfm.pipeline.errors import format_count
     from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
     size = sum(entry["size"] for entry in report["files"].values())
     num_files = len(report["files"])
     seed = "" if report["seed"] is None else f", seed {report['seed']}"
-    yield f"{report['path']}: whole; {num_files} file{'s' if num_files != 1 else ''}, {size:,} bytes"
+    yield f"{report['path']}: whole; {format_count(num_files, 'file')}, {format_count(size, 'byte')}"
     yield f"  stage        {report['stage']}"
     yield f"  fingerprint  {report['fingerprint']}"
     yield f"  command      {shlex.join(report['command'])}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfm.data.dataset.split import Split
+from tfm.data.errors import format_count
 from tfm.tokenizer.labels import split_names
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -32,6 +33,7 @@ def count_unseen_names(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
 def unseen_labels_message(found: Counter[str], where: str) -> str:
     """The message on unseen names, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(MAX_LISTED_LABELS))
-    more = f" and {len(found) - MAX_LISTED_LABELS} others" if len(found) > MAX_LISTED_LABELS else ""
+    num_others = len(found) - MAX_LISTED_LABELS
+    more = f" and {format_count(num_others, 'other')}" if num_others > 0 else ""
     are = "label of {} is" if found.total() == 1 else "labels of {} are"
     return f"{found.total():,} {are.format(where)} not in the training data: {first}{more}; each counts as wrong"

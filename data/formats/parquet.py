@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tfm.data.errors import format_count
 from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY, Page, read_pages, read_row_groups
 from tfm.data.formats.row_sizes import check_unpacked_size, row_sizes
 
@@ -62,7 +63,7 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
             check_unpacked_size(num_bytes, file_bytes)
             yield table
     if num_rows != file.metadata.num_rows:
-        raise ValueError(f"it has {num_rows} rows, but its metadata says {file.metadata.num_rows}")
+        raise ValueError(f"it has {format_count(num_rows, 'row')}, but its metadata says {file.metadata.num_rows}")
 
 
 def _num_bytes(table: pa.Table) -> int:

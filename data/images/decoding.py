@@ -19,9 +19,9 @@ from PIL import (
     Image,
     ImageFile,
     ImageOps,
-    TiffImagePlugin,  # noqa: F401  Pillow does not know these two formats unless they are imported
+    TiffImagePlugin,
     UnidentifiedImageError,
-    WebPImagePlugin,  # noqa: F401
+    WebPImagePlugin,  # noqa: F401  Pillow does not know this format and TIFF unless they are imported
 )
 
 from tfm.data.errors import DataError, printable
@@ -37,6 +37,8 @@ MAX_FILE_BYTES = 2**28
 PIXELS_AT_ONCE = 2**22
 PIL_MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
 ORIENTATION_TAG = 0x0112  # the EXIF tag
+BITS_TAG, PHOTOMETRIC_TAG = 258, 262  # of TIFF: bits of a value, and how values are colours
+WHITE_IS_ZERO = 0
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ def _read_bytes(content: Path | bytes, name: str) -> bytes:
     if isinstance(content, Path):
         if not content.exists():
             raise DataError("no such file", file=name)
+        if content.is_dir():
+            raise DataError("is a folder: name the images in it", file=name)
         with open_regular(content, shown=Path(name)) as file:
             content = file.read(MAX_FILE_BYTES + 1)
     if not content:
@@ -151,7 +155,7 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
     if image.mode not in PIL_MODES and not image.mode.startswith("I;16"):
         raise DataError(f"has pixels of mode {image.mode}, whose black and white are not known", file=name)
     if image.mode == "I" and image.format == "TIFF":
-        raise DataError("has pixels of 32 bits, whose black and white are not known", file=name)
+        raise DataError("has pixels with a sign or of 32 bits, whose black and white are not known", file=name)
     return ["first picture of several (MPO)"] if several else []
 
 
@@ -159,18 +163,22 @@ def _to_plain_mode(file: ImageFile.ImageFile, name: str, conversions: list[str])
     """The image upright, opaque, of 8 bits, in mode L or RGB."""
     is_grey = file.mode in ("1", "L", "LA", "La")
     is_deep = file.mode.startswith("I")
-    if is_deep or ";16" in str(file.tile):
-        conversions.append("16 bits to 8")
+    bits = _bits_of_tiff(file)
+    if is_deep or bits > 8 or ";16" in str(file.tile) or _is_deep_ppm(file):
+        conversions.append(f"{bits or 16} bits to 8")
+    was_turned = file.format == "TIFF" and _is_turned(file)  # Pillow puts it upright as it loads it
     file.load()
     image: Image.Image = file
     has_alpha = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
-    if image.getexif().get(ORIENTATION_TAG, 1) in range(2, 9):
+    if was_turned or _is_turned(image):
         conversions.append("turned as EXIF says")
         image = ImageOps.exif_transpose(image)
     if is_deep and has_alpha:
         raise DataError("has 16 bits and transparency: save it with 8 bits", file=name)
     if is_deep:
-        return _to_eight_bits(image)
+        return _to_eight_bits(
+            image, 2 ** (bits or 16) - 1, is_negative=_tiff_tag(file, PHOTOMETRIC_TAG) == WHITE_IS_ZERO
+        )
     if has_alpha:
         conversions.append("transparency to white")
         return _paste_on_white(image, "L" if is_grey else "RGB")
@@ -178,6 +186,25 @@ def _to_plain_mode(file: ImageFile.ImageFile, name: str, conversions: list[str])
         conversions.append(f"mode {image.mode}")
         return image.convert("L" if is_grey else "RGB")
     return image
+
+
+def _is_turned(image: Image.Image) -> bool:
+    return image.getexif().get(ORIENTATION_TAG, 1) in range(2, 9)
+
+
+def _is_deep_ppm(file: ImageFile.ImageFile) -> bool:
+    """Return whether white of a PPM file is more than 255, which Pillow scales as it loads it."""
+    return file.format == "PPM" and any(isinstance(each, int) and each > 255 for each in file.tile[0].args or ())
+
+
+def _tiff_tag(file: ImageFile.ImageFile, tag: int) -> object:
+    return file.tag_v2.get(tag) if isinstance(file, TiffImagePlugin.TiffImageFile) else None
+
+
+def _bits_of_tiff(file: ImageFile.ImageFile) -> int:
+    """The bits of a value in a TIFF file, of which Pillow gives those of 12 bits as they are; 0 in other formats."""
+    bits = _tiff_tag(file, BITS_TAG)
+    return int(bits[0]) if isinstance(bits, tuple) and bits else 0
 
 
 def _bands(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
@@ -196,12 +223,13 @@ def _paste_on_white(image: Image.Image, mode: str) -> Image.Image:
     return opaque
 
 
-def _to_eight_bits(image: Image.Image) -> Image.Image:
-    """16-bit gray as the nearest 8-bit gray: 65,535 is white."""
+def _to_eight_bits(image: Image.Image, white: int, *, is_negative: bool) -> Image.Image:
+    """Gray of more bits as the nearest 8-bit gray; of a negative 0 is white, and `white` black."""
     grey = Image.new("L", image.size)
     for top, band in _bands(image):
-        values = np.asarray(band).astype(np.int64).clip(0, 65_535)
-        grey.paste(Image.fromarray(((values * 255 + 32_767) // 65_535).astype(np.uint8)), (0, top))
+        values = np.asarray(band).astype(np.int64).clip(0, white)
+        values = white - values if is_negative else values
+        grey.paste(Image.fromarray(((values * 255 + white // 2) // white).astype(np.uint8)), (0, top))
     return grey
 
 

@@ -41,7 +41,8 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
     of_images, of_labels = _read_items(images, 3, count, height * width), _read_items(labels, 1, count, 1)
     for number, (values, label) in enumerate(zip(of_images, of_labels, strict=True), 1):
         if classes and label[0] >= len(classes):
-            problem = f"label {number} is {label[0]}, but there are {len(classes)} classes, counted from 0"
+            names = format_count(len(classes), "name")
+            problem = f"label {number} is {label[0]}, but `classes` has {names}, counted from 0"
             raise DataError(problem, file=labels)
         text = classes[label[0]] if classes else str(label[0])
         pixels = np.frombuffer(values, np.uint8).reshape(height, width)
@@ -58,7 +59,7 @@ def _read_dimensions(path: Path, expected: int) -> tuple[int, ...]:
         raise DataError(f"holds items of type {head[2]:#04x}; only bytes (0x08) are images or labels", file=path)
     if head[3] != expected:
         what = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"
-        raise DataError(f"has {head[3]} dimensions, so it does not hold {what}", file=path)
+        raise DataError(f"has {format_count(head[3], 'dimension')}, so it does not hold {what}", file=path)
     if len(head) < 4 + 4 * expected:
         raise DataError("ends within its header", file=path)
     return struct.unpack(f">{expected}I", head[4:])

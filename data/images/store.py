@@ -1,10 +1,12 @@
 """The images of one split on disk: a memory-mapped array of bytes, and which image each text of the split is of.
 
-images.json   shape, number of images, sums of the channels, what was converted or refused
+images.json   shape, number of images, sums of the channels, what was converted or refused; a hash of the images of
+              validation and test splits
 pixels.npy    uint8 (images, height, width, channels)
 rows.npy      int64 (rows,): the image of each row of texts
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +42,9 @@ class ImageWriter:
         self._stream = stream
         self._count = 0
         self._converted: dict[int, tuple[str, tuple[str, ...]]] = {}  # by the pixels' id: title, conversions
+        self._keys: dict[int, str] = {}  # likewise: the key of the image
+        self._contents = hashlib.sha256()
+        self._num_hashed = 0
 
     def write(self, pixels: Pixels) -> int:
         """Append an image (height, width, channels); its number, from 0."""
@@ -48,6 +53,9 @@ class ImageWriter:
         self._stream.write(np.ascontiguousarray(pixels).tobytes())
         self.statistics += ChannelStatistics.from_pixels(pixels)
         self.report.add(*self._converted.pop(id(pixels), ("", ())))
+        if (key := self._keys.pop(id(pixels), None)) is not None:
+            self._contents.update(key.encode())
+            self._num_hashed += 1
         self._count += 1
         return self._count - 1
 
@@ -69,7 +77,14 @@ class ImageWriter:
                 self._converted[id(found.pixels)] = image.title, found.conversions
             else:
                 self._converted.pop(id(found.pixels), None)  # of an image that was dropped
+            if not drop:
+                self._keys[id(found.pixels)] = image.key
             yield image, found.pixels
+
+    @property
+    def contents(self) -> str | None:
+        """sha256, in hex, of the images so far, as files, in order; None of training images, which are many."""
+        return self._contents.hexdigest() if self._num_hashed == self._count else None
 
     @property
     def count(self) -> int:
@@ -97,8 +112,9 @@ def write_images(folder: Path, shape: ImageSize) -> Iterator[ImageWriter]:
     if writer.rows is None or not _are_images(writer.rows, writer.count):
         raise ValueError("`rows` must be set to the number of an image for each row")
     np.save(folder / ROWS_FILE, writer.rows.astype(np.int64))
+    contents = {} if writer.contents is None else {"contents": writer.contents}
     ImageTransform(shape, writer.statistics).write(
-        folder, images=writer.count, report=writer.report.as_json(stored=writer.count)
+        folder, images=writer.count, report=writer.report.as_json(stored=writer.count), **contents
     )
 
 
@@ -111,12 +127,14 @@ class ImageStore:
         rows: (rows,) the image of each row of texts.
         statistics: of all pixels of this split; every split is normalized by those of the training split.
         report: on the images of the split.
+        contents: the hash of the images as files, in order; None where it is not known.
     """
 
     pixels: Pixels
     rows: Ints
     statistics: ChannelStatistics
     report: dict[str, Any]
+    contents: str | None = None
 
     @property
     def shape(self) -> ImageSize:
@@ -161,7 +179,9 @@ def load_images(folder: Path) -> ImageStore:
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
         if pixels[..., 0].size != preparation.statistics.count or type(about["images"]) is not int:
             raise ValueError("its sums are of other pixels")
-        return ImageStore(pixels, rows, preparation.statistics, about["report"])
+        contents = about.get("contents")  # formerly it was not there
+        known = contents if isinstance(contents, str) else None
+        return ImageStore(pixels, rows, preparation.statistics, about["report"], known)
     except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error

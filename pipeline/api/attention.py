@@ -20,6 +20,7 @@ from tfm.pipeline.attention_page.picture import view_of
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.image_files import image_file
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import one_at_a_time
 
@@ -108,7 +109,7 @@ def record_attention(loaded: LoadedModel, source: str, target: str | None, confi
         arguments.one_text(target, "target")
     with one_at_a_time():
         if loaded.images is not None:
-            found = attend_to_image(loaded, Path(source), target, config)
+            found = attend_to_image(loaded, image_file(source), target, config)
         else:
             found = attend(loaded, source, target, config)
     return Attention(f"Attention of {loaded.folder}", found)

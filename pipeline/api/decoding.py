@@ -1,7 +1,6 @@
 """Texts and images decoded by a loaded model, as the methods of `Model` need it."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.methods import check_has
@@ -9,7 +8,7 @@ from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
-from tfm.pipeline.inference.image_files import decoded_images
+from tfm.pipeline.inference.image_files import decoded_images, image_file
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -49,7 +48,7 @@ def decode_texts(
                 loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         else:
-            shown = decoded_images([Path(line) for line in lines], images)
+            shown = decoded_images([image_file(line) for line in lines], images)
             found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
         return list(found)
 

@@ -18,6 +18,8 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
     "attend": lambda task: not task.within_window,
 }
 """The tasks that have each method, by its name."""
+OF_TEXTS = {"score", "encode"}
+"""Methods that a model of images lacks, whatever its task."""
 
 
 def check_has(loaded: LoadedModel, method: str) -> None:
@@ -25,5 +27,5 @@ def check_has(loaded: LoadedModel, method: str) -> None:
     task = loaded.config.task
     own = [name for name, has in METHODS.items() if has(ABILITIES[task])]
     if method not in own:
-        has = ", ".join(f"{name}()" for name in own)
+        has = ", ".join(f"{name}()" for name in own if loaded.images is None or name not in OF_TEXTS)
         raise DataError(f"was trained for {task}: it has no {method}(); it has {has}", file=loaded.folder)

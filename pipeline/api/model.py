@@ -141,13 +141,13 @@ class Model:
 
     @names_parameters
     def classify(self, texts: str | Iterable[str]) -> list[str]:
-        """The likeliest label of each text, or image file; "" for an empty one."""
+        """The likeliest label of each text, or image file; "" for an empty text."""
         check_has(self._loaded, "classify")
         return [found[0].text for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
     @names_parameters
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
-        """The probability of every label of a classifier, for each text, the likeliest first; none for an empty one.
+        """The probability of each label of a classifier, for each text or image file, the likeliest first; none for "".
 
         The remainder to 1 is the probability of control tokens, which are no labels.
         """

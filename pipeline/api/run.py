@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.errors import format_count
 from tfm.pipeline.page_frame import inline_svg
 from tfm.pipeline.reports import run_summary
 from tfm.pipeline.reports.training_curves import curve_points, curves_svg, read_metrics
@@ -59,7 +60,8 @@ class Run:
         return f"<figure>{inline_svg(curves_svg(self.metrics))}</figure>"
 
     def __repr__(self) -> str:
-        return f"<tfm.Run {self.name}: {len(self.figures)} figures, {len(self.curves)} curves>"
+        sizes = f"{format_count(len(self.figures), 'figure')}, {format_count(len(self.curves), 'curve')}"
+        return f"<tfm.Run {self.name}: {sizes}>"
 
 
 def read_run(folder: str | os.PathLike[str]) -> Run:

@@ -16,7 +16,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, walk_tree
-from tfm.pipeline.errors import DataError, mask_command
+from tfm.pipeline.errors import DataError, format_count, mask_command
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -246,7 +246,8 @@ def _verify_fingerprint(manifest: Manifest) -> None:
         size = found[name].st_size
         if size != entry.size:
             raise DataError(
-                f"{name!r} has {size} bytes, but {entry.size} when it was made; {remedy}", file=manifest.path
+                f"{name!r} has {format_count(size, 'byte')}, but {entry.size} when it was made; {remedy}",
+                file=manifest.path,
             )
     extra = found.keys() - manifest.files.keys() - {NAME}
     if extra:

@@ -156,7 +156,7 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
             bar.advance()
     if left_out:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        reporter.warn(f"left out of {num_sentences + left_out.total():,} sentences: {reasons}")
+        reporter.warn(f"left out of {format_count(num_sentences + left_out.total(), 'sentence')}: {reasons}")
     if not num_sentences:
         raise DataError("contains no sentence that the model can read", file=files[0])
     order = list(KINDS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tfm.data.errors import format_count
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Image, Kind, Token, Weights
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label_fonts import font_style
@@ -85,8 +86,9 @@ def title_of(read: AttentionTrace, view: View) -> str:
     if len(layers) == 1 and len(layers[0].weights) == 1:
         return KINDS[view.kind]
     if view.layer is None:
-        return f"{KINDS[view.kind]}, mean of {sum(len(each.weights) for each in layers)} heads of {len(layers)} layers"
-    which = f"mean of {len(layers[0].weights)} heads" if view.head is None else f"head {view.head}"
+        num_heads = sum(len(each.weights) for each in layers)
+        return f"{KINDS[view.kind]}, mean of {format_count(num_heads, 'head')} of {format_count(len(layers), 'layer')}"
+    which = f"mean of {format_count(len(layers[0].weights), 'head')}" if view.head is None else f"head {view.head}"
     return f"{KINDS[view.kind]}, layer {view.layer}, {which}"
 
 

@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage, looked_at
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
-from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.holm import LEVEL, format_p, holm
 from tfm.pipeline.significance.intervals import ALL_ALIKE
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_tests
@@ -23,6 +23,7 @@ TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments
 ONE_SEGMENT = "not tested: there is one segment alone"
 ONE_SEED_REASON = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
 
+TIES_COUNT = "p randomisation is sacrebleu's, which leaves out draws with just this difference; with them p is {}"
 HOLDS_ZERO = "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
 
 
@@ -125,7 +126,7 @@ def run_tests(
             if each_run:
                 by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))
             by_row[metric], without = _estimate_rows(found, metric, counted, by_run.get(metric, {}))
-            remarks += [*without, *_contradiction_notes(metric, by_row[metric])]
+            remarks += [*without, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_known, metric)
@@ -221,6 +222,18 @@ def _contradiction_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> 
         MetricNote(name, metric, HOLDS_ZERO)
         for name, (low, high) in ends.items()
         if low is not None and high is not None and low <= 0 <= high
+    ]
+
+
+def _tie_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
+    """Rows whose p by sacrebleu is below the level and that which decides is not: few segments differ, or few of them
+    matter.
+    """
+    tests = {name: each.versus for name, each in measured.items() if isinstance(each.versus, Difference)}
+    return [
+        MetricNote(name, metric, TIES_COUNT.format(format_p(test.p)))
+        for name, test in tests.items()
+        if test.p_randomisation < LEVEL <= test.p
     ]
 
 

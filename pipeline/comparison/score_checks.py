@@ -51,7 +51,8 @@ def check_scores(
             " and ".join(f"{format_count(count, 'line')} of {name!r:.80}" for name, count in lines.items())
             or "no lines"
         )
-        problem = f"has {counts}, but the folder has {num} hypotheses of {scored.name!r:.80}: {REMEDY}"
+        there = format_count(num, "hypothesis", "hypotheses")
+        problem = f"has {counts}, but the folder has {there} of {scored.name!r:.80}: {REMEDY}"
         raise DataError(problem, file=made.path / SEGMENTS_FILE)
     if scored.num_segments != num:
         there = format_count(num, "hypothesis", "hypotheses")

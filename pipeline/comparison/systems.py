@@ -17,7 +17,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation_records import IMAGES, reference_file
+from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS, IMAGES, reference_file
 from tfm.pipeline.reports.run_summary import kept_beside
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
@@ -134,7 +134,10 @@ def text_mismatch(one: Segments, other: Segments) -> str | None:
     if len(one.references) != len(other.references):
         return f"{one.name}: {format_count(len(one.references), 'reference')} a segment, not {len(other.references)}"
     columns = [("reference", *pair) for pair in zip(one.references, other.references, strict=True)]
-    if one.sources is not None and other.sources is not None:
+    if one.image_contents is not None and other.image_contents is not None:
+        if one.image_contents != other.image_contents:
+            return f"{one.name}: its images are others"
+    elif one.sources is not None and other.sources is not None:
         columns.append(("source", one.sources, other.sources))
     for kind, mine, theirs in columns:
         for line, (text, another) in enumerate(zip(mine, theirs, strict=True), 1):
@@ -170,8 +173,12 @@ def _read_segments(manifest: Manifest, name: str) -> Segments:
         files[f"reference {number}"], number = file, number + 1
     lines = read_aligned_files({kind: manifest.folder / file for kind, file in files.items()})
     references = [lines[f"reference {each}"] for each in range(1, number)]
-    named = IMAGES in manifest.figures.get(name, {})
-    return Segments(name, lines["source"], lines["hypotheses"], references, sources_are_names=named)
+    figures = manifest.figures.get(name, {})
+    named, contents = IMAGES in figures, figures.get(IMAGE_CONTENTS)
+    known = contents if isinstance(contents, str) else None
+    return Segments(
+        name, lines["source"], lines["hypotheses"], references, sources_are_names=named, image_contents=known
+    )
 
 
 def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:

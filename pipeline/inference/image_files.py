@@ -11,6 +11,8 @@ from tfm.data.images.imagefolder import list_files
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
+CAPTIONS_ADVICE = "`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores"
+"""What `tfm evaluate` of files says of a model of images."""
 MAX_BATCH_BYTES = 1 << 26
 MAX_BATCH_IMAGES = 512
 """Bytes of pixels, and images, that are in memory at a time."""
@@ -33,6 +35,13 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
             raise DataError(f"holds no image ({', '.join(EXTENSIONS)})", file=path)
         found += inside
     return found
+
+
+def image_file(name: str) -> Path:
+    """The file of an image by its name. Raises DataError where the name is empty, which to a path is the folder."""
+    if not name:
+        raise DataError("the name of an image is empty: name a file")
+    return Path(name)
 
 
 def decoded_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:

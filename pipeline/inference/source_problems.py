@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tfm.data.errors import format_count, format_share
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -59,15 +60,16 @@ class SourceProblems:
         said = []
         if self.cut:
             were = "was" if self.cut == 1 else "were"
-            untagged = f": {self.words} words have no tag, and count as wrong" if self.words else ""
-            said.append(
-                f"{self.cut} of {self.lines} sources {were} longer than the {limit} pieces that the model reads, and "
-                f"{were} cut{untagged}"
+            longer = format_share(self.cut, self.lines, "source", "was", "were")
+            have, count = ("has", "counts") if self.words == 1 else ("have", "count")
+            untagged = (
+                "" if not self.words else f": {format_count(self.words, 'word')} {have} no tag, and {count} as wrong"
             )
+            said.append(f"{longer} longer than the {limit} pieces that the model reads, and {were} cut{untagged}")
         if self.strange:
-            consist = "consists" if self.strange == 1 else "consist"
+            consist = format_share(self.strange, self.lines, "source", "consists", "consist")
             said.append(
-                f"{self.strange} of {self.lines} sources {consist} by half or more of what the model's vocabulary "
+                f"{consist} by half or more of what the model's vocabulary "
                 f"lacks ({100 * self.unknown / self.pieces:.1f} % of all pieces are unknown): is this the language "
                 "that the model reads?"
             )

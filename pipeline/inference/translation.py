@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
@@ -256,7 +256,9 @@ def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, li
     for row, each in enumerate(phrases.forced or ()):
         wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
         if wanted > limit:
-            raise DataError(f"the forced words of a line have {wanted} pieces and the model reads at most {limit}")
+            raise DataError(
+                f"the forced words of a line have {format_count(wanted, 'piece')} and the model reads at most {limit}"
+            )
 
 
 def best_texts(

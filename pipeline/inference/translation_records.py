@@ -2,17 +2,20 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import tee
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Draft
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.runtime.progress import Reporter
 
 SENTENCES, IMAGES = "sentences", "images"
 """Names of the things that were translated, as the figures of translations count them."""
+IMAGE_CONTENTS = "contents"
+"""The figure that is the hash of the images."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def write_translations(
     reporter: Reporter,
     *,
     what: str = SENTENCES,
+    more: Mapping[str, JSON] = {},
 ) -> None:
     """Write the translations of one text into a draft, and their costs into its figures.
 
@@ -71,6 +75,7 @@ def write_translations(
         translate: gives the translations of texts, in their order.
         reporter: receives a message.
         what: the name of the things that are translated.
+        more: further figures.
     """
     began = time.monotonic()
     num_lines = num_tokens = 0
@@ -87,5 +92,6 @@ def write_translations(
             num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
     seconds = time.monotonic() - began
     rate = num_tokens / seconds
-    draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1)}
-    reporter.line(f"{name}: {num_lines:,} {what} in {seconds:.1f} s, {rate:,.0f} tokens a second")
+    draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1), **more}
+    count = format_count(num_lines, what.removesuffix("s"))
+    reporter.line(f"{name}: {count} in {seconds:.1f} s, {rate:,.0f} tokens a second")

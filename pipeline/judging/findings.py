@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.judging.answer_tables import (
@@ -255,8 +256,10 @@ def _judge_warnings(judges: Sequence[Verdict], without: Sequence[str]) -> list[s
             found.append(f"{conduct.judge} is left out (--without)")
             continue
         if conduct.num_answered < conduct.num_items:
-            ties = f"; {conduct.num_ties} ties between equal texts, never shown, count all the same"
-            said = f"{conduct.judge} answered {conduct.num_answered} of {conduct.num_items} items"
+            counts = "counts" if conduct.num_ties == 1 else "count"
+            tied = format_count(conduct.num_ties, "tie")
+            ties = f"; {tied} between equal texts, never shown, {counts} all the same"
+            said = f"{conduct.judge} answered {conduct.num_answered} of {format_count(conduct.num_items, 'item')}"
             found.append(said + ties if conduct.num_ties else said)
         if verdict.reasons:
             found.append(

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines, open_maybe_compressed
 
 Matrix: TypeAlias = NDArray[np.float32]
@@ -88,9 +88,12 @@ def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
             if word in wanted and word not in found:
                 found[word] = _check_finite(np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None)
         else:
-            raise DataError(f"has more than the {num_promised:,} vectors of its first line", file=file, line=1)
+            raise DataError(
+                f"has more than the {format_count(num_promised, 'vector')} of its first line", file=file, line=1
+            )
         if number != num_promised or buffer[place:].strip():
-            problem = f"should have {num_promised} vectors by its first line, but has {number}: is it complete?"
+            promised = format_count(num_promised, "vector")
+            problem = f"should have {promised} by its first line, but has {number}: is it complete?"
             raise DataError(problem, file=file, line=1)
     return found
 
@@ -113,7 +116,9 @@ def _read_text(file: Path, width: int, wanted: Collection[str]) -> dict[str, Mat
         if word in wanted and word not in found:
             found[word] = _parse_vector(numbers, file, number)
     if promised is not None and promised != num_vectors:
-        problem = f"should have {promised} vectors by its first line, but has {num_vectors}: is it complete?"
+        problem = (
+            f"should have {format_count(promised, 'vector')} by its first line, but has {num_vectors}: is it complete?"
+        )
         raise DataError(problem, file=file, line=1)
     return found
 

@@ -17,7 +17,7 @@ from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.examples import Chunk, Side
 from tfm.data.dataset.row_keys import combine_keys
 from tfm.data.dataset.unwritable import Unwritable
-from tfm.data.errors import printable
+from tfm.data.errors import format_count, printable
 from tfm.tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
@@ -214,7 +214,8 @@ def batches_line(report: Mapping[str, Any]) -> str:
     cost, corpora = report["batches"], report["splits"]["train"]["corpora"]
     return (
         f"{'the first' if any('epochs' in each for each in corpora) else 'an'} epoch: "
-        f"{cost['rows_an_epoch']:,} pairs in {cost['batches_an_epoch']:,} batches of at most "
+        f"{format_count(cost['rows_an_epoch'], 'pair')} in "
+        f"{format_count(cost['batches_an_epoch'], 'batch', 'batches')} of at most "
         f"{cost['batch_tokens']:,} padded tokens a side, as translation has them; {cost['padding']:.1%} of the "
         "positions are padding"
     )

@@ -16,6 +16,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS
 from tfm.pipeline.reports.model_figures import (
     SHORT,
     describe_machine,
@@ -174,7 +175,11 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
         number = 2
         while entry := translations.files.get(f"{test}.reference.{number}.txt"):
             kinds[f"reference_{number}"], number = entry, number + 1
-        return {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
+        found = {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
+        contents = get_table(translations.figures, test).get(IMAGE_CONTENTS)
+        if isinstance(contents, str):  # of images, whose sources are names
+            found = {"images": contents[:SHORT], **{kind: each for kind, each in found.items() if kind != "source"}}
+        return found
     if "dataset" in scores.inputs:
         below = get_table(scores.inputs["dataset"].lineage, "inputs")
         parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]

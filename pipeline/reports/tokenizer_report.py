@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
+from tfm.data.errors import format_count
 from tfm.data.lines import chunk_rows, normalize_whitespace
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.growth.trainer import GrowthTrainer
@@ -151,7 +152,9 @@ def show_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[s
         if isinstance(trainer, GrowthTrainer):
             figures["new_pieces"] = trainer.num_new
             of = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""
-            reporter.line(f"tokenizer: {trainer.num_new:,} pieces {of}beside its {trainer.old.vocab_size:,}")
+            reporter.line(
+                f"tokenizer: {format_count(trainer.num_new, 'piece')} {of}beside its {trainer.old.vocab_size:,}"
+            )
     return figures
 
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import NormalDist, mean
 from typing import Any
 
+from tfm.data.errors import format_share
 from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
 
 LEVEL = 0.95
@@ -241,16 +242,20 @@ COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signat
 
 def input_warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
     """Messages to the user on how the items were read."""
-    said, of = [], f"of {len(items):,} contexts"
+    said, num = [], len(items)
     if told.cut:
-        said.append(f"{told.cut:,} {of} are longer than the model reads, and were cut")
+        were = "was" if told.cut == 1 else "were"
+        longer = format_share(told.cut, num, "context", "is", "are")
+        said.append(f"{longer} longer than the model reads, and {were} cut")
     if told.unknown:
         said.append(
-            f"{told.unknown:,} of {len(items):,} items have a text with pieces that the tokenizer does not know"
+            f"{format_share(told.unknown, num, 'item', 'has', 'have')} a text with pieces that the tokenizer does not "
+            "know"
         )
     if told.word_joins:
+        ends = format_share(len(told.word_joins), num, "context", "ends", "end")
         said.append(
-            f'{len(told.word_joins):,} {of} end within a word that a choice goes on with ("{told.word_joins[0]}"): '
+            f'{ends} within a word that a choice goes on with ("{told.word_joins[0]}"): '
             "texts are joined as they are written, so begin a choice with a space where a new word begins"
         )
     return said

@@ -208,7 +208,7 @@ def _append_line(descriptor: int, line: bytes) -> None:
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line
     if (written := os.write(descriptor, line)) != len(line):
-        raise OSError(f"only {written} of {len(line)} bytes were written")
+        raise OSError(f"only {written} of {len(line)} bytes could be written")
 
 
 def _serialize_entry(entry: dict[str, str]) -> bytes:

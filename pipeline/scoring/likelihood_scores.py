@@ -17,7 +17,7 @@ import torch
 
 from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Column, Split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count, format_share
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import stride_problem
 from tfm.pipeline.errors import RecipeError
@@ -114,7 +114,9 @@ def _score_language_model(
     overlap, num_long = windows.contexts.any(), int((lines > longest).sum()) if config.block is None else 0
     if num_long:
         apart = f"each {stride} after the one before" if overlap else "each by itself (--stride gives them context)"
-        _warn_of_long(num_long, split, longest, f"are scored in windows of {longest} tokens, {apart}", name, reporter)
+        _warn_of_long(
+            num_long, split, longest, f"scored in windows of {format_count(longest, 'token')}, {apart}", name, reporter
+        )
     found = token_scores(
         loaded.model.eval(), running_text(split), windows, name=name, batch_tokens=batch_tokens, reporter=reporter
     )
@@ -145,7 +147,7 @@ def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Rep
     num_long = int((column.lengths >= reads).sum())
     if not num_long:
         return split, 0
-    _warn_of_long(num_long, split, reads, "were cut", name, reporter)
+    _warn_of_long(num_long, split, reads, "cut", name, reporter)
     short = replace(column, lengths=np.minimum(column.lengths, reads - 1))
     return replace(split, source=short) if abilities.reads == "source" else replace(split, target=short), num_long
 
@@ -156,9 +158,10 @@ def _read_texts(split: Split, abilities: TaskSpec) -> Column:
 
 
 def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
+    was = "was" if num_long == 1 else "were"
     reporter.warn(
-        f"{name}: {num_long} of {len(split)} texts are longer than the {reads - 1} pieces that the model reads, and "
-        f"{what}"
+        f"{name}: {format_share(num_long, len(split), 'text', 'is', 'are')} longer than the "
+        f"{format_count(reads - 1, 'piece')} that the model reads, and {was} {what}"
     )
 
 

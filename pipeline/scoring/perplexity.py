@@ -161,7 +161,7 @@ def perplexity(
                 pairs.append(Pair(row, source, target, text))
     if not pairs:
         raise DataError(
-            f"no reference has a perplexity: {num_empty} are empty, {num_long} exceed the model's {limit} pieces"
+            f"no reference has a perplexity: empty are {num_empty}, longer than the model's {limit} pieces {num_long}"
         )
     _warn_of_lengths(num_empty, num_long, limit, reporter)
     counts = LikelihoodCounts(
@@ -211,7 +211,8 @@ def _log_probs(
 
 def _warn_of_lengths(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
     if num_empty:
-        reporter.warn(f"{num_empty} empty references are omitted from the perplexity")
+        verb = "is" if num_empty == 1 else "are"
+        reporter.warn(f"{format_count(num_empty, 'empty reference')} {verb} omitted from the perplexity")
     if num_long:
         verb = "is" if num_long == 1 else "are"
         reporter.warn(

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from tfm.data.errors import format_share
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -67,6 +68,6 @@ def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) ->
     """
     if unknown > WARN_OF_UNKNOWN * pieces:
         reporter.warn(
-            f"{what}: {unknown:,} of {pieces:,} pieces ({unknown / pieces:.1%}) are unknown to the tokenizer, which "
-            "makes perplexity and bits a character look better than they are"
+            f"{what}: {format_share(unknown, pieces, 'piece', 'is', 'are')} unknown to the tokenizer "
+            f"({unknown / pieces:.1%}), which makes perplexity and bits a character look better than they are"
         )

@@ -9,6 +9,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.image_files import CAPTIONS_ADVICE
 from tfm.pipeline.inference.translation import best_texts
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
@@ -108,7 +109,7 @@ def evaluate_files(
         if model is not None and source is not None:
             loaded = _load_models(model, ensemble, device).for_languages(to, source_language)
         if loaded is not None:
-            loaded.check_reads_text("`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores")
+            loaded.check_reads_text(CAPTIONS_ADVICE)
         if loaded is not None and hypotheses is None:
             lines["hypotheses"] = _translate_lines(loaded, lines, prefix, decoding, reporter)
         segments = Segments(

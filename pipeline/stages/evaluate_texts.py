@@ -6,11 +6,13 @@ from typing import Any
 
 from tfm.data.config import DataConfig
 from tfm.data.errors import DataError
+from tfm.data.image_config import IMAGES_FILE
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.image_files import CAPTIONS_ADVICE
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
@@ -51,6 +53,8 @@ def evaluate_texts(
     made = open_artifact(model, "train")
     task = task_of(made)
     if ABILITIES[task].gives_hypotheses:
+        if IMAGES_FILE in made.files:
+            raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
         raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
     used = {"stride"} if ABILITIES[task].generates else set()
     for name in sorted(config.model_fields_set - used):

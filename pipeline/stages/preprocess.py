@@ -27,7 +27,7 @@ from tfm.data.dataset.split_files import write_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split
 from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
 from tfm.data.dataset.unwritable import Unwritable
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
@@ -276,8 +276,9 @@ def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
     wrong = np.flatnonzero(words != tags)
     if len(wrong):
         row = wrong[0]
+        sizes = f"{format_count(words[row], 'word')} and {format_count(tags[row], 'tag')}"
         raise DataError(
-            f"pair {chunk.rows[row] + 1} has {words[row]} words and {tags[row]} tags: each word needs one tag",
+            f"pair {chunk.rows[row] + 1} has {sizes}: each word needs one tag",
             file=describe_corpus(corpus),
         )
 

@@ -10,7 +10,7 @@ from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_tagged_words
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
 from tfm.data.lines import chunk_rows
 from tfm.data.table_keys import drop_unset
@@ -209,7 +209,7 @@ def _learn_tokenizers(
         if tokenizers[side].vocab_size == least:
             raise DataError(
                 f"there is nothing to learn a tokenizer from: no text, or no {new}piece of it occurs "
-                f"tokenizer.min_frequency = {min_frequency} times ({side} side)"
+                f"tokenizer.min_frequency = {format_count(min_frequency, 'time')} ({side} side)"
             )
     return tokenizers
 

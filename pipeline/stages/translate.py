@@ -19,7 +19,14 @@ from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decoded_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
-from tfm.pipeline.inference.translation_records import IMAGES, Translation, one_line, reference_file, write_translations
+from tfm.pipeline.inference.translation_records import (
+    IMAGE_CONTENTS,
+    IMAGES,
+    Translation,
+    one_line,
+    reference_file,
+    write_translations,
+)
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import splits_scored
 
@@ -139,7 +146,9 @@ def translate_tests(
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 if split.images is not None:
                     shown = partial(_translate_images, loaded, split.images, config, bar.advance)
-                    write_translations(draft, name, f"{name}.source", sources, shown, reporter, what=IMAGES)
+                    contents = {} if (known := split.images.store.contents) is None else {IMAGE_CONTENTS: known}
+                    named = f"{name}.source"
+                    write_translations(draft, name, named, sources, shown, reporter, what=IMAGES, more=contents)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
                 directed = partial(_translate_directions, found, loaded, data.directions.get(name, ()))

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Dataset
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
 from tfm.pipeline.tasks.task import (
@@ -59,8 +59,10 @@ class Classification(PairTask):
         for name, split in (("train", data.train), ("valid", data.valid)):
             many = (split.target_lengths != 1).nonzero()[0]
             if len(many):
+                are = "label is" if len(many) == 1 else "labels are"
+                pieces = format_count(int(split.target_lengths[many[0]]), "piece")
                 raise DataError(
-                    f"{len(many)} {name} labels are not one piece (the first: {split.target_lengths[many[0]]} pieces, "
+                    f"{len(many)} {name} {are} not one piece (the first: {pieces}, "
                     f'row {many[0]}): make tokenizer and dataset with model.task = "classification" in the recipe'
                 )
         check_known_labels(data.valid)

@@ -12,7 +12,7 @@ from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_texts, make_windows
 from tfm.data.batching.buckets import split_by_budget
 from tfm.data.dataset.split import Dataset, Ids, Split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
@@ -113,7 +113,9 @@ class RunningText(LanguageModel):
         for name, split in (("train", data.train), ("valid", data.valid)):
             length = int(split.target_lengths.sum()) + len(split)
             if length < self.block:
-                raise DataError(f"the {name} split has {length} tokens, fewer than model.block = {self.block}")
+                raise DataError(
+                    f"the {name} split has {format_count(length, 'token')}, fewer than model.block = {self.block}"
+                )
             if (split.weights != 1).any() or split.turns:
                 raise DataError(
                     "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
@@ -126,7 +128,7 @@ class RunningText(LanguageModel):
         return len(rows) * self.block
 
     def what(self, split: Split, rows: Rows) -> str:
-        return f"a batch of {len(rows)} windows x {self.block} tokens"
+        return f"a batch of {format_count(len(rows), 'window')} x {format_count(self.block, 'token')}"
 
     def _token_stream(self, split: Split) -> Ids:
         for known, text in self._texts:

@@ -14,7 +14,7 @@ from torch import Tensor
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Dataset, Split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
@@ -92,9 +92,11 @@ class Tagging(PairTask):
             wrong = (words != split.target_lengths).nonzero()[0]
             if len(wrong):
                 row = wrong[0]
+                have = "sentence has" if len(wrong) == 1 else "sentences have"
+                sizes = f"{format_count(words[row], 'word')}, {format_count(split.target_lengths[row], 'tag')}"
                 raise DataError(
-                    f"{len(wrong)} {name} sentences have not a tag for each word (the first: row {row}, {words[row]} "
-                    f"words, {split.target_lengths[row]} tags): tags stand between spaces as the words do; "
+                    f"{len(wrong)} {name} {have} not a tag for each word (the first: row {row}, {sizes}): tags stand "
+                    "between spaces as the words do; "
                     + ("mend these lines" if split.words is not None else REMAKE_ADVICE)
                 )
         check_known_labels(data.valid)

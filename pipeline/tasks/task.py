@@ -18,7 +18,7 @@ from tfm.data.batching.batches import make_pairs
 from tfm.data.batching.buckets import make_batches, ordered_batches
 from tfm.data.batching.padding_cost import epoch_sizes
 from tfm.data.dataset.split import Dataset, Split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_count, format_share
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.special import SPECIALS, UNK_ID
@@ -245,9 +245,10 @@ class PairTask:
             too_long = int((longer > model.max_length).sum())
             if too_long:
                 remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
+                have = format_share(too_long, len(split), f"{name} example", "has", "have")
                 raise DataError(
-                    f"{too_long} of {len(split)} {name} examples have more than model.max_length = {model.max_length} "
-                    f"pieces (the longest {longer.max()}, end token included); {remedy}"
+                    f"{have} more than model.max_length = {model.max_length} pieces (the longest {longer.max()}, end "
+                    f"token included); {remedy}"
                 )
 
     def begin(self, model: Any, data: Dataset) -> None:
@@ -265,4 +266,4 @@ class PairTask:
     def what(self, split: Split, rows: Rows) -> str:
         """A batch in words, for a message that it does not fit in memory."""
         longest = max(int(lengths[rows].max()) for lengths in self.lengths(split))
-        return f"a batch of {len(rows)} rows x {longest} tokens"
+        return f"a batch of {format_count(len(rows), 'row')} x {format_count(longest, 'token')}"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.data.dataset.split import Dataset
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_share
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
@@ -48,9 +48,10 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
-        kept = ", and are not trained" if side in context.model.frozen_sides else ""
+        kept = ", without training" if side in context.model.frozen_sides else ""
         num_pieces = tokenizer.vocab_size - len(SPECIALS)
-        reporter.line(f"training: {num_found:,} of {num_pieces:,} {side} pieces start from {place}{kept}")
+        start = format_share(num_found, num_pieces, f"{side} piece", "starts", "start")
+        reporter.line(f"training: {start} from {place}{kept}")
     if state.ema is not None:
         state.ema.load(remove_ties(state.model.state_dict()))
 
@@ -83,7 +84,8 @@ def load_pretrained(
     anew = "" if whole else "; its head is drawn anew"
     reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
     if num_new:
-        reporter.line(f"training: {num_new:,} new pieces begin as the mean of those that they take the place of")
+        begin = "1 new piece begins" if num_new == 1 else f"{num_new:,} new pieces begin"
+        reporter.line(f"training: {begin} as the mean of the pieces in whose place each is")
     if adapters:
         trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
         share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"

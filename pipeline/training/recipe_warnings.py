@@ -38,8 +38,8 @@ def recipe_warnings(
     elif schedule.name == "warmup_stable_decay" and warmup + decay > total_steps:
         yield (
             f"training.schedule.warmup_steps = {warmup:,} and decay_steps = {decay:,} are more than the "
-            f"{total_steps:,} updates: the learning rate never reaches its peak; set them to {tenth:,} and "
-            f"{2 * tenth:,}, or train longer"
+            f"{format_count(total_steps, 'update')}: the learning rate never reaches its peak; set them to {tenth:,} "
+            f"and {2 * tenth:,}, or train longer"
         )
     if growth is not None and growth.steps[-1] >= total_steps:
         yield (

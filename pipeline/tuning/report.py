@@ -50,8 +50,8 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     updates = sum(each.updates for each in results.trials)
     text = (
         f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_evaluation_words(config)} "
-        f"(seed {config.seed}). The space was: {space}. {_counts_sentence(results, seeds)}; they took {updates:,} "
-        f"updates and {hours:.2f} hours in all."
+        f"(seed {config.seed}). The space was: {space}. {_counts_sentence(results, seeds)}; they took "
+        f"{format_count(updates, 'update')} and {hours:.2f} hours in all."
     )
     if results.best is None:
         return text + " No trial has finished."
@@ -82,7 +82,7 @@ def _counts_sentence(results: Results, seeds: str) -> str:
         return f"Of {format_count(len(results.trials), 'trial')}, {ends}"
     others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
     rest = len(results.trials) - untrained.total()
-    return f"Of {format_count(len(results.trials), 'trial')}, {others}; of the {rest} others, {ends}"
+    return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest} {'was' if rest == 1 else 'were'} {ends}"
 
 
 def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:

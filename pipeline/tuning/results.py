@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Trials
-from tfm.pipeline.tuning.trial_records import attributes_of
+from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, attributes_of
 
 SIGNIFICANCE_LEVEL = 0.05
 MAX_SQUARED = 1e100
@@ -189,20 +190,34 @@ def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float
 
 
 def _parameter_importances(trials: Trials) -> dict[str, float]:
-    """Return the share of the figure's variance that each key explains (fANOVA: Hutter et al. 2014), of keys that all
-    trials have.
+    """Return the share of the figure's variance that each key explains by itself (fANOVA: Hutter et al. 2014), of keys
+    that all trials have; what keys do together is in no share.
 
-    The result is empty where there are fewer than four finished trials, or all have one figure.
+    Each key is on the scale on which it is drawn. The result is empty where there are fewer than four trained trials,
+    or all have one figure.
     """
-    done = trials.finished_trials()
+    done = [each for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
     if len(done) < 4 or len({each.value for each in done}) < 2:
         return {}
-    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+    import optuna
+    from optuna.importance import FanovaImportanceEvaluator
 
     shared = set.intersection(*({*each.params} for each in done))
-    varied = [key for key in shared if len({each.params[key] for each in done}) > 1]
+    varied = sorted(key for key in shared if len({each.params[key] for each in done}) > 1)
     if not varied:
         return {}
-    evaluator = FanovaImportanceEvaluator(seed=trials.config.seed)
-    found = get_param_importances(trials.study, evaluator=evaluator, params=sorted(varied))
+    study = optuna.create_study()  # in memory
+    for each in done:
+        drawn = {key: _on_drawn_scale(each.params[key], each.distributions[key]) for key in varied}
+        params, distributions = ({key: pair[part] for key, pair in drawn.items()} for part in (0, 1))
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=each.value))
+    # not by `get_param_importances`, which makes their sum 1
+    found = FanovaImportanceEvaluator(seed=trials.config.seed).evaluate(study, params=varied)
     return {key: value for key, value in found.items() if math.isfinite(value)}
+
+
+def _on_drawn_scale(value: Any, of: BaseDistribution) -> tuple[Any, BaseDistribution]:
+    """A value with its distribution; the logarithm of one that is drawn by it, which Optuna's fANOVA does not take."""
+    if isinstance(of, FloatDistribution) and of.log:
+        return math.log(value), FloatDistribution(math.log(of.low), math.log(of.high))
+    return value, of

@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from typing import Any
 
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
@@ -20,56 +17,21 @@ from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
-from tfm.pipeline.recipes.error_messages import field_at, model_of, recipe_error
 from tfm.pipeline.recipes.final_evaluation import check_unused, score_tests_once
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.recipe_batch import plan_of
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
-from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION
-from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.training_config import FIGURES
-from tfm.pipeline.tuning.config import SearchConfig, Value, load_search
-from tfm.pipeline.tuning.inputs import check_inputs
+from tfm.pipeline.tuning.checks.inputs import check_inputs
+from tfm.pipeline.tuning.checks.keys import check_key
+from tfm.pipeline.tuning.config import SearchConfig, load_search
 from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import Results, summarize_trials
 from tfm.pipeline.tuning.samplers.registry import check_method
-from tfm.pipeline.tuning.space import Parameter, parameters_of
+from tfm.pipeline.tuning.space import parameters_of
 from tfm.pipeline.tuning.study import Trials, open_trials
 from tfm.pipeline.tuning.trial import recipe_of
-
-OTHER_TEXTS = "figures of different texts do not compare"
-OTHER_PREDICTIONS = "the figures of validation would be of other predictions, and do not compare"
-NO_EFFECT_REASON = "it does not change what is learned"
-FIXED_KEYS = {
-    "name": "each trial has its own",
-    "seed": "use search.seed and search.repeats",
-    "model.task": "figures of different tasks do not compare",
-    "model.block": OTHER_PREDICTIONS,
-    "model.span_corruption": OTHER_PREDICTIONS,
-    "model.word_vectors.window": OTHER_PREDICTIONS,
-    "model.word_vectors.shrink": OTHER_PREDICTIONS,
-    "model.word_vectors.negatives": OTHER_PREDICTIONS,
-    "data.path": OTHER_TEXTS,
-    "data.source": OTHER_TEXTS,
-    "data.target": OTHER_TEXTS,
-    "data.valid": OTHER_TEXTS,
-    "data.ratios": OTHER_TEXTS,
-    "data.split_seed": OTHER_TEXTS,
-    "data.tests": "a search does not look at the tests",
-    "data.fold": "search.folds cross-validates",
-    "data.limits": "it decides which validation texts count",
-    "training.validation": "it decides what is validated, and when",
-    "training.early_stopping.metric": "search.metric says it",
-    "training.device": NO_EFFECT_REASON,
-    "training.threads": NO_EFFECT_REASON,
-    "training.parallel": NO_EFFECT_REASON,
-    "training.log_every": NO_EFFECT_REASON,
-    "training.tensorboard": NO_EFFECT_REASON,
-    "evaluation": "it says how the tests are scored, at which a search does not look",
-}
-"""Keys that a search may not vary, and why."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +81,7 @@ def open_search(
     load_recipe(base, sets, {"training.early_stopping.metric": config.metric})  # its task may not have such a figure
     parameters = parameters_of(config.space)
     for each in parameters:
-        _check_key(each, config, file)
-        if each.key == "model.architecture" and ABILITIES[recipe.model.task].within_window:
-            raise RecipeError(f'{file}: search.space."{each.key}" cannot be varied: {OTHER_PREDICTIONS}')
+        check_key(each, config, file, recipe)
     check_method(config, parameters)
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: remove one")
@@ -136,33 +96,6 @@ def open_search(
     return Search(config, trials, base, sets, about)
 
 
-def _check_key(parameter: Parameter, config: SearchConfig, file: Path) -> None:
-    parts = tuple(parameter.key.split("."))
-    place = f'{file}: search.space."{parameter.key}"'
-    for length in range(len(parts), 0, -1):
-        if why := FIXED_KEYS.get(".".join(parts[:length])):
-            raise RecipeError(f"{place} cannot be varied: {why}")
-    field = field_at(Recipe, tuple(each for each in parts if not each.isdecimal()))  # an item of a list: a number
-    if field is None:
-        raise RecipeError(f"{place} is not a key of recipes")
-    if parts[-1].isdecimal():
-        _check_item(parameter, field, place)
-    else:
-        _check_values(parameter, field, f"{file}: search.space")
-    if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
-        raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
-    if parts[0] == "tokenizer" and config.metric in FIGURES:
-        raise RecipeError(
-            f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
-            'search.metric = "bleu", or another score of texts'
-        )
-    if parts[0] == "decoding" and config.metric in FIGURES:
-        needs = 'search.metric = "bleu", or another score of texts'
-        raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
-    if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
-        raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
-
-
 def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
     """Raise DataError where a fold would be empty, or BLEU without a mean over folds; texts that cannot be read are
     left to the stage that reads them.
@@ -175,39 +108,6 @@ def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
             problem = bleu_tokenizers_problem(recipe, config.folds)
     if problem is not None:
         raise DataError(problem)
-
-
-def _check_item(parameter: Parameter, field: FieldInfo, place: str) -> None:
-    """Raise RecipeError if a key that ends in a number names no item of a list, or one that is a table."""
-    if not any(get_origin(each) is tuple for each in (field.annotation, *get_args(field.annotation))):
-        raise RecipeError(f"{place} is not a key of recipes: no list has an item there")
-    if (table := model_of(field.annotation)) is not None:
-        remedy = f'vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
-        raise RecipeError(f"{place} must be a table of keys; {remedy}")
-
-
-def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
-    """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
-    of: TypeAdapter[Any] = TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]
-    values: Sequence[Value] = parameter.values or ()
-    remedy = ""
-    if (table := model_of(field.annotation)) is not None:
-        remedy = f'; vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
-    if parameter.values is None:
-        values = [parameter.low + share * (parameter.high - parameter.low) for share in (0.31, 0.71)]
-        remedy = remedy or "; without step or factor any number in between is drawn"
-    problem = None
-    for value in values:
-        if value == "none" and (table is None or type(None) in get_args(field.annotation)):  # takes a value away
-            return
-        try:
-            of.validate_json(json.dumps(value), strict=True)
-            return
-        except ValidationError as error:
-            problem = problem or recipe_error(
-                error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: place
-            )
-    raise RecipeError(f"{str(problem).splitlines()[0]}{remedy}")
 
 
 def _refuse_run(folder: Path) -> None:
@@ -245,7 +145,7 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
             text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
             (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
             (draft.folder / "report.html").write_text(
-                search_page(search.config, search.trials.parameters, found), encoding="utf-8"
+                search_page(search.config, parameters_of(search.config.space), found), encoding="utf-8"
             )
             draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
@@ -269,6 +169,13 @@ def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
     return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(plan.config), plan.seed)
 
 
+def mean_words(config: SearchConfig) -> str:
+    """The words that say of which runs a trial's figure is the mean; "" where it is of one run."""
+    sizes = [(config.folds or 1, "fold"), (config.repeats, "seed")]
+    of = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
+    return f", the mean of {of}" if of else ""
+
+
 def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
     """Make the best trial a whole run, NAME-final, beside the search, and score its tests; return the folder of that
     run.
@@ -287,10 +194,10 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
-    reason = (
-        f"{search.config.metric} {best.value:.4g} of validation, the best of {format_count(len(found.ranked), 'trial')}"
-    )
-    reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation")
+    mean = mean_words(search.config)
+    counted = format_count(len(found.ranked), "trial")
+    reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
+    reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     check_inputs(search.trials, recipe, best.configuration)

@@ -108,6 +108,16 @@ def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]
     return tuple(found.values())
 
 
+def in_draw_order(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """The keys by name, each after those of its condition: draws in this order do not depend on that of a file."""
+    rest, found = sorted(parameters, key=lambda each: each.key), dict[str, Parameter]()
+    while rest:
+        able = next(each for each in rest if all(other in found for other, _ in each.only_if))
+        found[able.key] = able
+        rest.remove(able)
+    return tuple(found.values())
+
+
 def _make_parameter(key: str, config: ParameterConfig) -> Parameter:
     condition = tuple(config.only_if.items())
     if config.values is not None or config.choices is not None:

@@ -27,7 +27,7 @@ from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.journal import REMEDY, waiting_for
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
-from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration
+from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration, in_draw_order
 from tfm.pipeline.tuning.storage import hide_password, raise_storage_errors, storage_at
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF, attributes_of, check_trials
 
@@ -200,7 +200,7 @@ def open_trials(
     Args:
         config: the search.
         about: all settings that define the search.
-        parameters: its space.
+        parameters: its space; a new study draws its keys by name, whatever their order.
         folder: where its runs lie.
         url: the database of the trials; None: a journal in the folder.
         create: whether a study that is not there is made on disk; else there are no trials, and nothing is written.
@@ -215,7 +215,9 @@ def open_trials(
         storage = storage_at(folder, url, create=create)
         study = None if storage is None else _study_in(storage, config, url)
         before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
-    said = json.loads(json.dumps(about))
+    said, parameters = json.loads(json.dumps(about)), in_draw_order(parameters)
+    if isinstance(said.get("space"), dict):
+        said["space"] = {each.key: said["space"][each.key] for each in parameters}
     if storage is None or (not create and (study is None or before is NEW_TRIAL)):
         empty = optuna.create_study(direction=_study_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)

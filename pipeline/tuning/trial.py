@@ -25,7 +25,7 @@ from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_of
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
-from tfm.pipeline.tuning.inputs import check_base, check_inputs
+from tfm.pipeline.tuning.checks.inputs import check_base, check_inputs
 from tfm.pipeline.tuning.journal import waiting_for
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, same_as

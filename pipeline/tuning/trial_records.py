@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from optuna.trial import FrozenTrial, TrialState
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tfm.data.errors import printable
+from tfm.data.errors import format_count, printable
 from tfm.pipeline.tuning.config import Finite, Value
 from tfm.pipeline.tuning.space import Configuration, Parameter
 
@@ -78,7 +78,7 @@ def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter],
 def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter], num_runs: int) -> None:
     known = attributes_of(trial)
     if len(known.values) not in (0, num_runs):
-        raise ValueError(f"values: has {len(known.values):,} figures; its trainings are {num_runs:,}")
+        raise ValueError(f"values: has {format_count(len(known.values), 'figure')}; its trainings are {num_runs:,}")
     if known.configuration is not None and (problem := configuration_problem(known.configuration, parameters)):
         raise ValueError(f"{CONFIGURATION}: {problem}")
     if trial.state == TrialState.COMPLETE and known.configuration is None and known.ended is not None:

@@ -84,7 +84,7 @@ def test_the_built_in_set_has_two_splits_and_a_file_of_its_name_is_a_file(
     assert done.code == 0, done.err
     assert "it test: 1,000 contrasts" in done.out
     assert "it combinations: 1,000 contrasts" in done.out
-    assert "items have a text with pieces that the tokenizer does not know" in " ".join(done.err.split())
+    assert "a text with pieces that the tokenizer does not know" in " ".join(done.err.split())
     contrast.rename(tmp_path / "it")
     assert [of["count"] for of in found("--model", stages.folder, "--contrast", "it")["sets"]] == [3]
 

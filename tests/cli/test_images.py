@@ -182,6 +182,13 @@ def test_image_files_get_captions() -> None:
     assert {line.split("\t")[2] for line in labels.out.splitlines()} == {*COLOURS}
 
 
+def test_judges_of_captions_need_the_images_too(tmp_path: Path) -> None:
+    asked = ("--kind", "likert", "--segments", "2", "--judges", "1")
+    done = tfm("judge", "make", "runs/captions", *asked, "--out", tmp_path / "judging")
+    assert done.code == 0, done.err
+    assert "warning: the sources are images, and judges are shown their names alone" in done.err
+
+
 def test_checkpoints_ensembles_and_folders() -> None:
     last = tfm("translate", "runs/captions", "test/0.png", "--step", "last", "--device", "cpu")
     assert (last.code, last.out.count("\n")) == (0, 1), last.err
@@ -278,3 +285,23 @@ def test_other_commands_know_a_run_of_images() -> None:
     page = Path("other.html").read_text("utf-8")
     assert "of the reference" in page
     assert "of the source" not in page
+
+
+def test_texts_alone_are_not_what_a_model_of_images_is_scored_by() -> None:
+    for more in ((), ("--source", "captions.toml")):
+        done = tfm("evaluate", "--model", "runs/captions", "--reference", "captions.toml", *more)
+        assert done.code == 65
+        assert "reads images, not text: `tfm translate MODEL IMAGES --out DIR` writes captions" in done.err
+
+
+def test_from_python_files_are_named() -> None:
+    model = load("runs/captions", device="cpu")
+    for ask in (model.translate, model.attend):
+        with pytest.raises(DataError, match="the name of an image is empty"):
+            ask("")
+        with pytest.raises(DataError, match="test: is a folder: name the images in it"):
+            ask("test")
+    with pytest.raises(DataError, match=r"it has no generate\(\); it has translate\(\), embed\(\), attend\(\)$"):
+        model.generate("x")
+    with pytest.raises(DataError, match="reads images, not text"):
+        model.score(["test/0.png"], ["rot"])

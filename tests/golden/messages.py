@@ -56,12 +56,18 @@ def shown(value: ast.expr) -> Iterator[str]:
 
 
 def filled_in(part: ast.expr) -> str:
-    """The stand-in of a formatted value: `{…}`, and the word of what `format_count` counts."""
+    """The stand-in of a formatted value: `{…}`, and the words of what `format_count` and `format_share` count."""
     match part:
         case ast.FormattedValue(
             value=ast.Call(func=ast.Name(id="format_count"), args=[_, ast.Constant(value=word), *_])
         ):
             return f"{{…}} {word}(s)"
+        case ast.FormattedValue(
+            value=ast.Call(
+                func=ast.Name(id="format_share"), args=[_, _, ast.Constant(value=word), ast.Constant(value=has), _]
+            )
+        ):
+            return f"{{…}} of {{…}} {word}(s) {has}"
     return "{…}"
 
 

@@ -199,7 +199,7 @@ def test_another_direction_or_description_is_refused(tmp_path: Path) -> None:
 def test_figures_of_other_trainings_or_beyond_their_squares(tmp_path: Path) -> None:
     trials = searched(tmp_path / "s")
     other = replace(trials, config=trials.config.model_copy(update={"folds": 5}))
-    with pytest.raises(DataError, match=r"trial 0: values: has 1 figures; its trainings are 5"):
+    with pytest.raises(DataError, match=r"trial 0: values: has 1 figure; its trainings are 5"):
         other.all()
     best, far = (
         replace(summarize_trials(trials).trials[0], values=(value, 2e307, 9e306, 8e307, 1e307))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,7 +80,7 @@ def search(
     if not report and not final:
         job = WorkerJob(found.trials, found.base, found.sets, command_line(), reporter)
         if found.config.method == "grid":
-            reporter.line(f"grid: {len(found.trials.all()):,} configurations")
+            reporter.line(f"grid: {format_count(len(found.trials.all()), 'configuration')}")
         if workers > 1:
             if storage is not None:
                 os.environ[STORAGE] = storage
@@ -92,7 +93,7 @@ def search(
     if as_json:
         print_json(results.as_json(), indent=1)
     else:
-        columns, rows = trials_table(results)
+        columns, rows = trials_table(results, list(found.config.space))
         num = len(results.trials)
         reporter.table(
             f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_order(num)}", columns, rows
@@ -117,10 +118,10 @@ def describe_order(num_trials: int) -> str:
     return "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
 
 
-def trials_table(results: "Results") -> tuple[list[str], list[list[str]]]:
-    """The best trials, those without a figure last."""
+def trials_table(results: "Results", keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """The best trials, those without a figure last; keys: of the space, of which those that a trial has are shown."""
     rest = [each for each in results.trials if each.value is None]
-    keys = list(dict.fromkeys(key for each in results.trials for key in each.configuration))
+    keys = [key for key in keys if any(key in each.configuration for each in results.trials)]
     rows = []
     for each in [*results.ranked, *rest][:MAX_TRIALS_SHOWN]:
         settings = [each.configuration.get(key, "–") for key in keys]

@@ -77,8 +77,8 @@ def _changes_section(found: Differences, name: str, changed: Changes) -> list[st
     base = found.columns[0]
     parts = [
         f"<h3>Sentences: {bdi(base)} and {bdi(name)}</h3>",
-        f'<p class="note">By {changed.by}, {changed.better:,} segments are better in {bdi(name)}, {changed.worse:,} '
-        f"are worse, {changed.as_good:,} are as good but not the same, and {changed.same:,} are the same.</p>",
+        f'<p class="note">Segments by {changed.by}: better in {bdi(name)} {changed.better:,}, worse {changed.worse:,}, '
+        f"as good but not the same {changed.as_good:,}, the same {changed.same:,}.</p>",
     ]
     for title, some in (("Gained most", changed.gained), ("Lost most", changed.lost)):
         if some:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from tfm.data.errors import format_count
 from tfm.data.scripts import has_spaceless
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.differences.breakdowns import (
@@ -35,7 +36,7 @@ from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metri
 MAX_ROWS = 40  # of a table, where there are many labels
 MAX_SENTENCES = 10
 NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
-UNKNOWN = "{:,} pieces of the training texts of {} are unknown to its tokenizer, and are missing in their words"
+UNKNOWN = "the tokenizer of {} does not know {} of its training texts, which its words lack"
 SINGLE_LETTERS = "of scripts without spaces between words each letter is counted as a word"
 NO_TEST_TRANSLATIONS = "{} is skipped: there are no translations of test sets beside its model"
 FIRST_RUNS = "sentences are those of the first run of each system"
@@ -111,7 +112,7 @@ def _training_words(
     if has_spaceless(words) and choose_tokenizer(texts[0].references).name not in MECAB:
         notes.append(SINGLE_LETTERS)
     if unknown:
-        notes.append(UNKNOWN.format(unknown, baseline.name))
+        notes.append(UNKNOWN.format(baseline.name, format_count(unknown, "piece")))
     return TrainingWords(counts, split)
 
 

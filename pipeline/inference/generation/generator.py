@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tfm.data.errors import format_count
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import FORCED_NEED_A_BEAM, LENGTH_NORMS
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces, best_first
@@ -204,6 +205,6 @@ class TextGenerator:
         longest = self._max_new_pieces(prompt)
         if longest < (self._config.max_length or DEFAULT_MAX_TOKENS) and max(lengths) >= longest:
             self._reporter.warn(
-                f"output cut after {longest} tokens: with the prompt ({len(prompt)} tokens) it reached the model's "
-                "maximum length"
+                f"output cut after {format_count(longest, 'token')}: with the prompt "
+                f"({format_count(len(prompt), 'token')}) it reached the model's maximum length"
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tfm.data.errors import format_count
 from tfm.model.layers.linear import inference_precision
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import Phrases
@@ -65,7 +66,9 @@ class TorchWriter:
         wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
-            raise DataError(f"the forced words have {needed} pieces, which do not fit after the prompt")
+            raise DataError(
+                f"there is no room for the {format_count(needed, 'piece')} of the forced words after the prompt"
+            )
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
             (found,) = decode(
                 PromptedStepper(reader.model, prompt),

@@ -101,8 +101,9 @@ function finish() {
   const answers = done.map(item => ({item: item.id, seconds: Math.round(10 * (kept.seconds[item.id] || 0)) / 10,
                                      answer: kept.given[item.id]}));
   const text = JSON.stringify({format: 1, campaign, judge, answers}, null, 1) + '\n';
+  const are = `${items.length === 1 ? 'item' : 'items'} ${done.length === 1 ? 'is' : 'are'} answered.`;
   by('ended').textContent = done.length === items.length
-    ? `All ${items.length} items are answered. Thank you!` : `${done.length} of ${items.length} items are answered.`;
+    ? `All ${items.length} ${are} Thank you!` : `${done.length} of ${items.length} ${are}`;
   by('answers').value = text;
   const file = by('file');
   if (file.href) URL.revokeObjectURL(file.href);

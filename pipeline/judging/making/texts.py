@@ -52,6 +52,13 @@ def segments_of(system: System) -> Segments:
     return next(iter(system.tests.values()))
 
 
+def image_warning(system: System) -> str | None:
+    """The warning that judges of captions see the names of images alone; None where sources are texts."""
+    if not segments_of(system).sources_are_names:
+        return None
+    return "the sources are images, and judges are shown their names alone: send the images along"
+
+
 def _distinct_runs(runs: Sequence[Path]) -> list[Path]:
     """The runs, each once, under the first of its names: by its folder, its model's, or a link."""
     by_place: dict[str, Path] = {}

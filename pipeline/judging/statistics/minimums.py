@@ -21,8 +21,8 @@ MIN_APART = 10
 """Fewest segments that have another value than the commonest; of a strength, that a system won, and that it lost."""
 TOO_ALIKE = "another value than the commonest one is in {}, and it needs {}"
 TOO_AGREED_REASON = "the judges differ in {}, and it needs {}"
-ONE_SIDED = "{} won in {} segments and lost in {}, and each system needs {} of both"
-SAME_SHARE = "{} has another share of wins than its commonest one in {} segments, and each system needs {} of these"
+ONE_SIDED = "{} won in {} and lost in {}, and each system needs {} of both"
+SAME_SHARE = "{} has another share of wins than its commonest one in {}, and each system needs {} of these"
 UNDEFINED_REASON = "the figure itself is not defined"
 ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does not differ
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 
+from tfm.data.errors import format_count
 from tfm.pipeline.judging.statistics.minimums import (
     MIN_APART,
     MIN_SEGMENTS,
@@ -151,11 +152,15 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     """Why strengths have no intervals, by the counts (N, K, K); a tie is half won and half lost."""
     won, lost = counts.sum(2), counts.sum(1)
     sides = zip(systems, (won > 0).sum(0).tolist(), (lost > 0).sum(0).tolist(), strict=True)
-    found = [ONE_SIDED.format(*each, MIN_APART) for each in sides if min(each[1:]) < MIN_APART]
+    found = [
+        ONE_SIDED.format(system, format_count(wins, "segment"), losses, MIN_APART)
+        for system, wins, losses in sides
+        if min(wins, losses) < MIN_APART
+    ]
     for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
         met = wins + losses > 0
         varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
-        found += [SAME_SHARE.format(system, varied, MIN_APART)] if varied < MIN_APART else []
+        found += [SAME_SHARE.format(system, format_count(varied, "segment"), MIN_APART)] if varied < MIN_APART else []
     bounded = len(connected_groups(counts.sum(0), systems, "strong")) > 1
     return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED_NOTE if bounded else None)
 

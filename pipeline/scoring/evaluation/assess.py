@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tfm.data.errors import format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
@@ -119,7 +120,8 @@ def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationC
         return label_warnings(references[0], config)
     if not (count := num_blank(references)):
         return []
-    said = f"{count:,} of {len(references[0]):,} segments have a blank reference, of which only a blank output is right"
+    blank = format_share(count, len(references[0]), "segment", "has", "have")
+    said = f"{blank} a blank reference, of which only a blank output is right"
     return [f"{said}; remove those whose reference is missing"]
 
 

@@ -19,6 +19,7 @@ class Segments:
         directions: the languages of its rows, of a dataset that names them.
         images: of a test set of images, where they are at hand.
         sources_are_names: whether the sources are names of images, and so no texts.
+        image_contents: the hash of the images behind these names, where it is known.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Segments:
     directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
     images: RowImages | None = None
     sources_are_names: bool = False
+    image_contents: str | None = None
 
     @property
     def source_texts(self) -> Sequence[str] | None:

@@ -168,7 +168,7 @@ def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
         return None
     if len(documents) == 1:
         return "one segment alone has references with words: every n-gram's weight would be ln(1 / 1) = 0"
-    return f"all {len(documents)} segments' references have the same n-grams: every weight would be ln 1 = 0"
+    return f"the references of all {len(documents)} texts have the same n-grams: every weight would be ln 1 = 0"
 
 
 def _segment_ngrams(segment: Sequence[Tokens]) -> set[Ngram]:

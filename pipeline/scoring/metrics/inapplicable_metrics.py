@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import regex
 
+from tfm.data.errors import format_count
 from tfm.data.scripts import SPACELESS, has_spaceless
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
@@ -126,7 +127,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     texts = [text for column in references for text in column if text.strip()]
     order = ORDERS.get(name, 1)
     if texts and not any(len(split(text)) >= order for text in texts):
-        return f"no reference has {order} tokens ({tokenizer}): it could only be 0"
+        return f"no reference has {format_count(order, 'token')} ({tokenizer}): it could only be 0"
     if all(text.isascii() for text in texts) or not (
         name.startswith(("rouge", "meteor", "cider_d")) or has_spaceless(texts)
     ):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from tfm.data.errors import format_count, format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.score import Score
 
@@ -153,10 +154,10 @@ def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[
     num_empty = sum(not any(line) for line in lines)
     said = []
     if num_empty:
-        said.append(f"{num_empty:,} of {len(lines):,} lines have no label, and what is said of them counts as wrong")
+        share = format_share(num_empty, len(lines), "line", "has", "have")
+        said.append(f"{share} no label, and what is said there counts as wrong")
     if len(names) == 1:
         label = names.pop()
-        said.append(
-            f'"{label}" is the only label of all {len(lines):,} lines: a model that always gives it is 100 % right'
-        )
+        num_lines = format_count(len(lines), "line")
+        said.append(f'"{label}" is the only label of {num_lines}: a model that always gives it is 100 % right')
     return said

@@ -130,7 +130,7 @@ class Checkpoints:
                 reporter.warn(str(error))
         if steps:
             raise DataError(
-                f"none of the {len(steps)} checkpoints can be read; move the folder away to start over",
+                f"no checkpoint of {len(steps)} can be read; move the folder away to start over",
                 file=self.folder,
             )
         return None

@@ -10,4 +10,4 @@ from tfm.pipeline.tuning.results import Results, TrialResult
 def test_the_title_says_where_trials_are_left_out(num: int, wanted: str) -> None:
     trials = tuple(TrialResult(number, {}, "finished", "", 0.0 + number, (), (), 1, 1.0, None) for number in range(num))
     assert describe_order(num) == wanted
-    assert len(trials_table(Results("loss", trials, trials, (), {}))[1]) == 10
+    assert len(trials_table(Results("loss", trials, trials, (), {}), [])[1]) == 10

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from tfm.data.errors import format_count
 from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
@@ -213,6 +214,9 @@ def _check_labels(settings: Settings, kind: LabelKind, rows: int) -> None:
         raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")
     names = names_of(settings, kind)
     if len(names) + len(SPECIALS) != rows:
-        raise ValueError(f"id2label has {len(names)} names and its output {rows - len(SPECIALS)} rows")
+        raise ValueError(
+            f"id2label has {format_count(len(names), 'name')} and its output "
+            f"{format_count(rows - len(SPECIALS), 'row')}"
+        )
     if len(names) < 2:
         raise ValueError("it has one label, so what it gives is a figure (regression) and no label")

@@ -6,6 +6,7 @@ no text has either.
 
 import json
 
+from tfm.data.errors import format_count
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
 from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
@@ -73,7 +74,7 @@ def surrounding_ids(document: Settings) -> tuple[int | None, int]:
     before, after = template_ids(document)
     if len(before) > 1 or len(after) != 1:
         raise ValueError(
-            f"its tokenizer puts {len(before)} tokens before a text and {len(after)} after it; here there is one after "
-            "it, and one or none before it"
+            f"its tokenizer puts {format_count(len(before), 'token')} before a text and {len(after)} after it; here "
+            "there is one after it, and one or none before it"
         )
     return (before[0] if before else None), after[0]

@@ -83,7 +83,7 @@ def _exchange_data(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    deadline, late = time.monotonic() + limit, ExternalMetricError(f"did not end within its limit of {limit:g} seconds")
+    deadline, late = time.monotonic() + limit, ExternalMetricError(f"did not end within its limit of {limit:g} s")
     text, errors = _PipeWriter(process.stdin, chunks), b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdin, selectors.EVENT_WRITE)

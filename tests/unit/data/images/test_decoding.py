@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.tiny_images import tiff_bytes
 from tfm.data.errors import DataError
 from tfm.data.images import decoding
 from tfm.data.images.decoding import PIL_FORMATS, DecodedImage, ImageSize, decode_image
@@ -106,6 +107,28 @@ def test_sixteen_bits_of_grey_become_the_nearest_eight() -> None:
         found = of(saved(Image.fromarray(values), kind), GREY)
         assert found.conversions == ("16 bits to 8",)
         assert np.array_equal(found.pixels[:, :, 0], np.round(values / 257.0))
+
+
+@pytest.mark.parametrize("turned", [1, 2, 6, 8])
+@pytest.mark.parametrize(
+    ("bits", "negative"), [(1, False), (1, True), (8, False), (8, True), (12, False), (16, False), (16, True)]
+)
+def test_grey_of_tiff_is_what_its_header_says(bits: int, negative: bool, turned: int) -> None:
+    """Black and white of each number of bits, negatives, and turned ones, against plain arithmetic."""
+    values = np.random.default_rng(bits).integers(0, 2**bits, (8, 8)).astype(np.uint16)
+    share = values.astype(float) / (2**bits - 1)
+    wanted = np.rint(255 * (1 - share if negative else share))
+    upright = {1: wanted, 2: wanted[:, ::-1], 6: np.rot90(wanted, -1), 8: np.rot90(wanted)}[turned]
+    found = decode_image(tiff_bytes(values, bits, negative=negative, turned=turned), "a.tif", ImageSize(8, 8, 1))
+    assert np.array_equal(found.pixels[..., 0], upright)
+    depth = {1: ["mode 1"], 8: [], 12: ["12 bits to 8"], 16: ["16 bits to 8"]}[bits]
+    assert sorted(found.conversions) == sorted(depth + (["turned as EXIF says"] if turned > 1 else []))
+
+
+def test_sixteen_bits_of_a_ppm_are_said() -> None:
+    deep = b"P6 8 6 65535\n" + (VALUES.astype(">u2") * 257).tobytes()
+    assert of(deep).conversions == ("16 bits to 8",)
+    assert np.array_equal(of(deep).pixels, VALUES)
 
 
 def test_sixteen_bits_of_colour_are_said_too() -> None:

@@ -43,7 +43,7 @@ def test_classes_have_names(tmp_path: Path) -> None:
     files = write(tmp_path, spelled(VALUES))
     classes = "T-shirt Hose Pullover Kleid Mantel Sandale Hemd Schuh Tasche Stiefel".split()
     assert [each.captions[0] for each in read_idx(*files, classes)] == ["Kleid", "T-shirt", "Stiefel", "Hose", "Kleid"]
-    with pytest.raises(DataError, match="labels: label 3 is 9, but there are 9 classes, counted from 0"):
+    with pytest.raises(DataError, match="labels: label 3 is 9, but `classes` has 9 names, counted from 0"):
         list(read_idx(*files, classes[:9]))
 
 
@@ -52,7 +52,7 @@ def test_classes_have_names(tmp_path: Path) -> None:
     [
         (b"", spelled(LABELS), "images: is not an IDX file"),
         (b"\x89PNG\r\n", spelled(LABELS), "images: is not an IDX file: it does not begin with two zero bytes"),
-        (spelled(LABELS), spelled(LABELS), r"images: has 1 dimensions, so it does not hold images \(3 dimensions\)"),
+        (spelled(LABELS), spelled(LABELS), r"images: has 1 dimension, so it does not hold images \(3 dimensions\)"),
         (spelled(VALUES), spelled(VALUES), r"labels: has 3 dimensions, so it does not hold labels \(1 dimension\)"),
         (spelled(VALUES, kind=13), spelled(LABELS), "images: holds items of type 0x0d; only bytes"),
         (spelled(VALUES)[:9], spelled(LABELS), "images: ends within its header"),

@@ -210,3 +210,27 @@ def test_figures_that_cannot_be_are_refused(tmp_path: Path, name: str, value: ob
 def test_where_there_are_none_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there are no images \(no images.json\)"):
         load_images(tmp_path)
+
+
+def test_a_hash_says_which_images_a_test_set_has(tmp_path: Path) -> None:
+    """Of the files that were written, in order, whatever they are called; of training images there is none."""
+
+    def contents(folder: Path, images: Sequence[CaptionedImage], *, drop: bool = False) -> str | None:
+        with write_images(folder, SHAPE) as writer:
+            for _, pixels in writer.decode(images, drop=drop):
+                writer.write(pixels)
+            writer.rows = np.arange(len(images))
+        return load_images(folder).contents
+
+    def named(*names: str) -> list[CaptionedImage]:
+        return [CaptionedImage(name, values, ("a",)) for name, values in zip(names, VALUES, strict=False)]
+
+    known = contents(tmp_path / "one", named("a", "b", "c"))
+    assert known is not None
+    assert contents(tmp_path / "other names", named("x", "y", "z")) == known
+    assert contents(tmp_path / "other order", named("a", "b", "c")[::-1]) not in (known, None)
+    assert contents(tmp_path / "fewer", named("a", "b")) not in (known, None)
+    assert contents(tmp_path / "train", named("a", "b", "c"), drop=True) is None
+    about = json.loads((tmp_path / "one" / IMAGES_FILE).read_text())
+    (tmp_path / "one" / IMAGES_FILE).write_text(json.dumps({**about, "contents": 3}))
+    assert load_images(tmp_path / "one").contents is None

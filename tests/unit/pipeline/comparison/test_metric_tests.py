@@ -53,9 +53,10 @@ def run_of(
     *,
     seed: int = 1,
     norm: str = "pre",
+    images: Mapping[str, Any] = {},
     **more: Any,
 ) -> Path:
-    segments = Segments("test", references, hypotheses, [references])
+    segments = Segments("test", references, hypotheses, [references], **images)
     run = make_run(folder, seed=seed, model={"norm": norm})
     return add_texts(run, {"test": segments}, metrics=metrics, **more)
 
@@ -103,6 +104,33 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
     assert isinstance(in_blocks, Difference)
     assert in_blocks.p_bootstrap == pytest.approx(versus.p_bootstrap, abs=2e-3)
     assert in_blocks.p == versus.p
+
+
+def test_a_note_says_where_sacrebleu_s_p_and_that_which_decides_disagree(tmp_path: Path) -> None:
+    """Systems that differ in one segment: as far apart in every draw, which sacrebleu does not count."""
+    base = said(0.5)
+    other = ["what nobody asked for", *base[1:]]
+    runs = [run_of(tmp_path / name, texts, ["chrf"]) for name, texts in (("base", base), ("other", other))]
+    found = outcome(runs, ["chrf"])
+    versus = found.rows["chrf"]["other"].versus
+    assert isinstance(versus, Difference)
+    assert versus.p_randomisation < 0.001 < 0.9 < versus.p
+    (note,) = found.notes
+    assert note.startswith("other: chrf: p randomisation is sacrebleu's, which leaves out draws")
+    assert note.endswith("with them p is 1.0000")
+
+
+def test_captions_of_other_images_of_the_same_names_are_not_tested(tmp_path: Path) -> None:
+    """They are told apart by their contents; and the same images under other names are tested."""
+    base, others = said(0.5), {"same": "one", "dark": "other"}
+    runs = [run_of(tmp_path / "base", base, images={"sources_are_names": True, "image_contents": "one"})]
+    for name, contents in others.items():
+        images = {"sources_are_names": True, "image_contents": contents}
+        runs.append(run_of(tmp_path / name, said(0.3), images=images, norm=name))
+    found = outcome(runs)
+    assert list(versus_of(found.rows["exact_match"])) == ["same"]
+    (warning,) = compare_runs(runs).notes
+    assert "images:other instead of images:one" in warning
 
 
 def test_holm_s_correction_is_over_all_runs_beside_the_baseline(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_forced_words_need_room(lines):
     (best,) = TextGenerator(PromptEncoder(lines), config, NullReporter()).texts("a dog")
     assert " snow" in best.text
     assert " the sea is cold" in best.text
-    with pytest.raises(DataError, match=r"the forced words have .* pieces, which do not fit"):
+    with pytest.raises(DataError, match=r"there is no room for the .* pieces of the forced words after the prompt"):
         TextGenerator(PromptEncoder(lines), config, NullReporter()).texts("a dog runs through the snow ." + " sea" * 5)
 
 

@@ -282,7 +282,7 @@ def test_vectors_of_a_trained_model(dataset: Path, tmp_path: Path) -> None:
     folder = run(dataset, tmp_path / "second", training(max_steps=2), model=model, reporter=said)
     name = "source_embedding.table.weight"
     assert rows_of(folder, dataset, name) == rows_of(first, dataset, "table.weight")
-    assert f"training: 10 of 10 source pieces start from {first}, and are not trained" in said.lines
+    assert f"training: 10 of 10 source pieces start from {first}, without training" in said.lines
     wide = UNTIED.model_copy(update={"source_vectors": str(first), "embedding_dim": 8})
     with pytest.raises(DataError, match="its vectors are 16 wide, and the embedding is 8"):
         run(dataset, tmp_path / "third", training(max_steps=2), model=wide)

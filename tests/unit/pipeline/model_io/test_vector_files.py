@@ -55,7 +55,7 @@ def test_any_words_and_numbers(words: list[str], seed: int, tmp_path_factory: py
     ("content", "said"),
     [
         (binary(ROWS)[:-6], "line 1: should have 3 vectors by its first line, but has 2: is it complete?"),
-        (binary(ROWS, num=10**17), "should have 100000000000000000 vectors by its first line, but has 3"),
+        (binary(ROWS, num=10**17), "should have 100,000,000,000,000,000 vectors by its first line, but has 3"),
         (binary(ROWS, num=2), "line 1: has more than the 2 vectors of its first line"),
         (binary({"a": [1.0, 2.0]}), "line 1: its vectors are 2 wide, and the embedding is 3"),
         (binary({"a": [1.0, float("nan"), 2.0]}), "a vector contains a number that is not finite"),

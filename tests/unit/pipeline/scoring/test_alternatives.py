@@ -233,7 +233,7 @@ def test_a_context_that_is_too_long_is_cut_from_the_left_equally_for_all_choices
     content = as_json(questions((context, choices)), "choices", [found], told)
     assert content["cut"] == 1
     assert "|cut:1|" in content["accuracy"]["sum"]["signature"]
-    assert "1 of 1 contexts are longer than the model reads" in input_warnings(told, [found.item])[0]
+    assert "1 of 1 context is longer than the model reads" in input_warnings(told, [found.item])[0]
 
 
 def test_a_source_that_is_too_long_is_cut_at_its_end_as_in_translating(pairs: LoadedModel) -> None:

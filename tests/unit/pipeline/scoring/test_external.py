@@ -144,13 +144,13 @@ def family(folder: Path, then: str) -> tuple[str, Path]:
 @pytest.mark.parametrize("then", ["time.sleep(600)", "sys.stdin.read(); print('1\\n' * 7, end='')"])
 def test_a_command_past_its_limit_is_ended_with_all_that_it_started(tmp_path: Path, then: str) -> None:
     code, file = family(tmp_path, then)
-    assert failure(code, limit=0.5) == "did not end within its limit of 0.5 seconds"
+    assert failure(code, limit=0.5) == "did not end within its limit of 0.5 s"
     assert ends([int(each) for each in file.read_text().split()])
 
 
 def test_a_command_that_stays_after_its_last_line_is_past_its_limit() -> None:
     code = "import os, time\nos.write(1, b'1\\n' * 7); os.close(1); os.close(2); time.sleep(600)"
-    assert failure(code, limit=0.5) == "did not end within its limit of 0.5 seconds"
+    assert failure(code, limit=0.5) == "did not end within its limit of 0.5 s"
 
 
 def test_ctrl_c_ends_the_command_with_all_that_it_started(tmp_path: Path) -> None:

@@ -152,9 +152,9 @@ def test_labels_that_say_little_are_said() -> None:
     line, word = EvaluationConfig(labels="line"), EvaluationConfig(labels="word")
     assert label_warnings(["a", "b"], line) == label_warnings(["a b", "b a"], word) == []
     assert label_warnings(["a b", "a b"], line) == [
-        '"a b" is the only label of all 2 lines: a model that always gives it is 100 % right'
+        '"a b" is the only label of 2 lines: a model that always gives it is 100 % right'
     ]
     assert len(label_warnings(["a a", "a"], word)) == 1
     assert label_warnings(["a", " ", "b", ""], line) == [
-        "2 of 4 lines have no label, and what is said of them counts as wrong"
+        "2 of 4 lines have no label, and what is said there counts as wrong"
     ]

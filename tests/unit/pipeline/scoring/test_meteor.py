@@ -219,7 +219,7 @@ def test_files_that_are_not_wordnet_s_are_named(wordnet: Path, name: str, conten
 
 def test_it_is_left_out_where_it_can_say_nothing() -> None:
     for text, why in (
-        ("!!!", "no reference has 1 tokens (tok:unicode-words): it could only be 0"),
+        ("!!!", "no reference has 1 token (tok:unicode-words): it could only be 0"),
         ("ab " * 5001, "line 1 has 5,001 words; compared are at most 5,000"),
     ):
         assert inapplicable_metrics(["ab"], [[text]], PLAIN) == {"meteor": why}

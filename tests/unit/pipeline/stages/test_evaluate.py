@@ -15,7 +15,7 @@ from tests.rounding import assert_rounds_like
 from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split import Column
 from tfm.data.dataset.store import write_split
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_share
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
@@ -308,8 +308,8 @@ def test_perplexity_is_that_of_the_forced_probabilities(loaded: LoadedModel) -> 
         assert part in scores["perplexity"].signature
     num_pieces = num_tokens - len(kept)
     assert heard.warnings[2:] == [
-        f"the references: {num_unknown} of {num_pieces} pieces ({num_unknown / num_pieces:.1%}) are unknown to the "
-        "tokenizer, which makes perplexity and bits a character look better than they are"
+        f"the references: {format_share(num_unknown, num_pieces, 'piece', 'is', 'are')} unknown to the tokenizer "
+        f"({num_unknown / num_pieces:.1%}), which makes perplexity and bits a character look better than they are"
     ]
 
 
@@ -358,5 +358,5 @@ def test_segments_without_a_probability_have_none(tmp_path: Path, model: Path) -
 
 
 def test_references_without_a_token_have_no_perplexity(loaded: LoadedModel) -> None:
-    with pytest.raises(DataError, match="no reference has a perplexity: 2 are empty"):
+    with pytest.raises(DataError, match="no reference has a perplexity: empty are 2"):
         perplexity(loaded, ["a", "b"], [["", " "]], reporter=NullReporter())

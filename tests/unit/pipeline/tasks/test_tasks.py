@@ -226,7 +226,7 @@ def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
 
 
 def test_a_label_of_several_pieces_is_refused() -> None:
-    with pytest.raises(DataError, match=r'1 train labels are not one piece .*row 1.*model.task = "classification"'):
+    with pytest.raises(DataError, match=r'1 train label is not one piece .*row 1.*model.task = "classification"'):
         Classification(CrossEntropy(0.0)).check(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
 
 
@@ -239,7 +239,7 @@ def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     task = Tagging(CrossEntropy(0.0), pieces.begins_word)
     assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
     task.check(dataset(texts), ModelConfig())
-    with pytest.raises(DataError, match=r"1 train sentences have not a tag for each word .*row 1"):
+    with pytest.raises(DataError, match=r"1 train sentence has not a tag for each word .*row 1"):
         task.check(dataset(split(pieces.encode_batch(lines[:2]), [[5] * len(lines[0].split()), []])), ModelConfig())
 
 

@@ -313,7 +313,7 @@ def test_texts_without_two_words_are_refused() -> None:
         task_of(config).check(dataset_of([[4], [UNK_ID, 5]]), config)
     with pytest.raises(DataError, match="the valid split has no text with two known words"):
         task_of(config).check(dataset_of(TEXTS, [[4]]), config)
-    with pytest.raises(DataError, match=r"1 of 4 train examples have more than model\.max_length = 5"):
+    with pytest.raises(DataError, match=r"1 of 4 train examples has more than model\.max_length = 5"):
         task_of(config).check(dataset_of(TEXTS), config.model_copy(update={"max_length": 5}))
 
 

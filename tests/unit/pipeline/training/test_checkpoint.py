@@ -89,7 +89,7 @@ def test_a_file_that_does_not_belong_is_refused(checkpoints: Checkpoints) -> Non
 def test_checkpoints_that_are_all_damaged_stop_the_run(checkpoints: Checkpoints) -> None:
     for step in (5, 10):
         (checkpoints.place(step) / "state.json").write_text("{}")
-    with pytest.raises(DataError, match="none of the 2 checkpoints"):
+    with pytest.raises(DataError, match="no checkpoint of 2 can be read"):
         checkpoints.newest(NullReporter())
 
 

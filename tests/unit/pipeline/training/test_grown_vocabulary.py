@@ -73,7 +73,7 @@ def test_rows_of_new_pieces_are_means_and_logits_of_old_ones_are_the_same(
     first = run(dataset, tmp_path / "first", training(**STILL), model=model)
     with in_float64():
         second = run(larger, tmp_path / "second", training(**STILL, init_from=str(first)), model=model, reporter=heard)
-    assert "training: 20 new pieces begin as the mean of those that they take the place of" in heard.lines
+    assert "training: 20 new pieces begin as the mean of the pieces in whose place each is" in heard.lines
     before, after = (
         {n: w.double() for n, w in load_file(each / "model.safetensors").items()} for each in (first, second)
     )

@@ -1,15 +1,28 @@
 """What a search says of its trials: the best, which are not worse, the paragraph, the page."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import t, ttest_rel
 
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import methods_paragraph, search_page
-from tfm.pipeline.tuning.results import Results, TrialResult, equally_good_trials, fold_means, worse_on_folds_p, worse_p
-from tfm.pipeline.tuning.space import parameters_of
+from tfm.pipeline.tuning.results import (
+    Results,
+    TrialResult,
+    equally_good_trials,
+    fold_means,
+    summarize_trials,
+    worse_on_folds_p,
+    worse_p,
+)
+from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
+from tfm.pipeline.tuning.study import open_trials
 
 CONFIG = SearchConfig.model_validate(
     {
@@ -118,7 +131,7 @@ def test_the_paragraph_says_every_configuration_only_where_none_is_left() -> Non
     some = replace(some, trials=(*some.trials, trial(4, (), "waiting")))
     text = methods_paragraph(grid, parameters_of(CONFIG.space), some)
     assert "by grid search; " in text
-    assert "Of 5 trials, 1 not begun; of the 4 others, trained" in text
+    assert "Of 5 trials, 1 not begun; 4 were trained" in text
 
 
 def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
@@ -138,7 +151,7 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
     some = Results("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
     text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), some)
     assert (
-        "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; of the 2 others, trained with "
+        "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; 2 were trained with "
         "3 seeds each, of which the mean counts, 2 finished; they took"
     ) in text
     assert "t-test over seeds, the other one is worse than it at p < 0.05." in text
@@ -162,3 +175,41 @@ def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
     assert found == search_page(CONFIG, parameters_of(CONFIG.space), some_results())
     empty = search_page(CONFIG, parameters_of(CONFIG.space), Results("loss", (), (), (), {}))
     assert "No trial has finished" in empty
+
+
+def importances(folder: Path, figure: Callable[[Mapping[str, Any]], float], **settings: Any) -> dict[str, float]:
+    """What each key explains by itself in a search whose trials have these figures."""
+    config = SearchConfig.model_validate({"name": "s", "base": "b", **settings})
+    trials = open_trials(config, {}, parameters_of(config.space), folder, None)
+    while trials.stop_reason() is None:
+        with trials.claim() as mine:
+            assert mine is not None
+            trials.study.tell(mine.trial, figure(suggest_configuration(trials.parameters, mine.trial)))
+    return summarize_trials(trials).importances
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        lambda of: 3.0 * of["a"] + of["b"],
+        lambda of: (of["a"] - 0.5) * of["b"],
+        lambda of: float((of["a"] < 2) != (of["b"] < 2)),
+    ],
+    ids=["sum", "product", "both alone say nothing"],
+)
+def test_importance_is_the_share_of_variance_that_a_key_explains_by_itself(
+    figure: Callable[[Mapping[str, Any]], float], tmp_path: Path
+) -> None:
+    """Against the analysis of variance of the whole grid."""
+    grid = np.array([[figure({"a": a, "b": b}) for b in range(4)] for a in range(4)])
+    exact = {"a": grid.mean(1).var() / grid.var(), "b": grid.mean(0).var() / grid.var()}
+    space = {key: {"values": [0, 1, 2, 3]} for key in exact}
+    assert importances(tmp_path, figure, method="grid", space=space) == pytest.approx(exact, abs=0.15)
+
+
+def test_importance_is_over_the_scale_on_which_a_key_is_drawn(tmp_path: Path) -> None:
+    space = {"a": {"low": 1e-4, "high": 1.0, "log": True}, "b": {"low": 0.0, "high": 1.0}}
+    found = importances(
+        tmp_path, lambda of: math.log(of["a"]) / math.log(1e-4) + of["b"], method="random", trials=60, space=space
+    )
+    assert found == pytest.approx({"a": 0.5, "b": 0.5}, abs=0.15)

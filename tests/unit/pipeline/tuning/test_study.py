@@ -201,27 +201,54 @@ def test_a_key_of_recipes_that_came_later_is_no_difference(tmp_path: Path) -> No
         open_with({"model": {"dim": 3}, "train": [{"path": "a"}]}, folds=3)
 
 
+SPACE: dict[str, dict[str, Any]] = {
+    "b": {"low": 0.0, "high": 1.0},
+    "d": {"values": [0.25, 0.5]},
+    "a": {"values": [*range(9)], "only_if": {"d": 0.25}},
+    "c": {"choices": ["x", "y", "z"]},
+}
+
+
+def drawn(folder: Path, spaces: list[dict[str, Any]], method: str = "random", url: str | None = None) -> list[object]:
+    """The configurations that a search draws, whose file is as each of the spaces for one trial."""
+    found: list[object] = []
+    for each in spaces:
+        settings = {"name": "s", "base": "b", "method": method, "trials": 9, "space": each}
+        config = SearchConfig.model_validate(settings)
+        about = config.model_dump(mode="json")
+        trials = open_trials(config, about, parameters_of(config.space), folder, url)
+        with trials.claim() as mine:
+            assert mine is not None
+            found.append(suggest_configuration(trials.parameters, mine.trial))
+            trials.study.tell(mine.trial, len(found) * 0.1)
+    return found
+
+
+TURNED = {key: SPACE[key] for key in ("c", "d", "b", "a")}
+
+
 @pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
 @pytest.mark.parametrize("method", ["random", "tpe"])
-def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(which: int, method: str, tmp_path: Path) -> None:
-    """A file whose keys were put in another order meanwhile has the same trials as one that was left alone."""
-    space = {"b": {"low": 0.0, "high": 1.0}, "a": {"values": [*range(9)]}, "c": {"choices": ["x", "y", "z"]}}
-    turned = dict(reversed(space.items()))
+def test_draws_do_not_depend_on_the_order_of_the_keys(which: int, method: str, tmp_path: Path) -> None:
+    """A file whose keys are in another order, also since a while ago, has the same trials."""
+    one, other, third = (
+        drawn(tmp_path / name, spaces, method, [None, f"sqlite:///{tmp_path}/{name}.db"][which])
+        for name, spaces in (("one", [SPACE] * 4), ("other", [SPACE, TURNED, TURNED, SPACE]), ("third", [TURNED] * 4))
+    )
+    assert one == other == third
+    assert any("a" in each for each in one)  # type: ignore[operator]
 
-    def drawn(folder: Path, spaces: list[dict[str, Any]]) -> list[object]:
-        found: list[object] = []
-        for each in spaces:
-            settings = {"name": "s", "base": "b", "method": method, "trials": 9, "space": each}
-            config, url = SearchConfig.model_validate(settings), [None, f"sqlite:///{folder}.db"][which]
-            about = config.model_dump(mode="json")
-            trials = open_trials(config, about, parameters_of(config.space), folder, url)
-            with trials.claim() as mine:
-                assert mine is not None
-                found.append(suggest_configuration(trials.parameters, mine.trial))
-                trials.study.tell(mine.trial, len(found) * 0.1)
-        return found
 
-    assert drawn(tmp_path / "one", [space, space, space]) == drawn(tmp_path / "other", [space, turned, turned])
+def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study in whose time draws had the order of the file keeps it."""
+    with monkeypatch.context() as then:
+        then.setattr("tfm.pipeline.tuning.study.in_draw_order", lambda parameters: parameters)
+        before = drawn(tmp_path / "before", [TURNED] * 3)
+        begun = drawn(tmp_path / "s", [TURNED])
+    assert begun + drawn(tmp_path / "s", [TURNED, SPACE]) == before
+    assert drawn(tmp_path / "new", [TURNED] * 3) != before
 
 
 def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "a figure": (
         "BertForSequenceClassification",
         {"id2label": {"0": "height"}},
-        "id2label has 1 names and its output 5 rows",
+        "id2label has 1 name and its output 5 rows",
     ),
     "a tag with a space": (
         "BertForTokenClassification",

@@ -1,0 +1,136 @@
+"""The keys of a search's space: those that a recipe has and a search may vary, with values that a recipe takes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.error_messages import model_of, recipe_error
+from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.training_config import FIGURES
+from tfm.pipeline.tuning.config import SearchConfig, Value
+from tfm.pipeline.tuning.space import Parameter
+
+OTHER_TEXTS = "figures of different texts do not compare"
+OTHER_PREDICTIONS = "the figures of validation would be of other predictions, and do not compare"
+NO_EFFECT_REASON = "it does not change what is learned"
+FIXED_KEYS = {
+    "name": "each trial has its own",
+    "seed": "use search.seed and search.repeats",
+    "model.task": "figures of different tasks do not compare",
+    "model.block": OTHER_PREDICTIONS,
+    "model.span_corruption": OTHER_PREDICTIONS,
+    "model.word_vectors.window": OTHER_PREDICTIONS,
+    "model.word_vectors.shrink": OTHER_PREDICTIONS,
+    "model.word_vectors.negatives": OTHER_PREDICTIONS,
+    "data.path": OTHER_TEXTS,
+    "data.source": OTHER_TEXTS,
+    "data.target": OTHER_TEXTS,
+    "data.valid": OTHER_TEXTS,
+    "data.ratios": OTHER_TEXTS,
+    "data.split_seed": OTHER_TEXTS,
+    "data.tests": "a search does not look at the tests",
+    "data.fold": "search.folds cross-validates",
+    "data.limits": "it decides which validation texts count",
+    "training.validation": "it decides what is validated, and when",
+    "training.early_stopping.metric": "search.metric says it",
+    "training.device": NO_EFFECT_REASON,
+    "training.threads": NO_EFFECT_REASON,
+    "training.parallel": NO_EFFECT_REASON,
+    "training.log_every": NO_EFFECT_REASON,
+    "training.tensorboard": NO_EFFECT_REASON,
+    "evaluation": "it says how the tests are scored, at which a search does not look",
+}
+"""Keys that a search may not vary, and why."""
+
+
+def check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Recipe) -> None:
+    """Raise RecipeError for a key that there is not, that a search may not vary, or of which no value is possible.
+
+    Args:
+        parameter: the key with its values.
+        config: the search.
+        file: has the search.
+        recipe: the base recipe.
+    """
+    parts = tuple(parameter.key.split("."))
+    place = f'{file}: search.space."{parameter.key}"'
+    for length in range(len(parts), 0, -1):
+        if why := FIXED_KEYS.get(".".join(parts[:length])):
+            raise RecipeError(f"{place} cannot be varied: {why}")
+    field, kind = _find_field(parts, recipe, place)
+    _check_values(parameter, field, kind, f"{file}: search.space")
+    if parts == ("model", "architecture") and ABILITIES[recipe.model.task].within_window:
+        raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS}")
+    if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
+        raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
+    if parts[0] == "tokenizer" and config.metric in FIGURES:
+        raise RecipeError(
+            f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
+            'search.metric = "bleu", or another score of texts'
+        )
+    if parts[0] == "decoding" and config.metric in FIGURES:
+        needs = 'search.metric = "bleu", or another score of texts'
+        raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
+    if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
+        raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
+
+
+def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[FieldInfo, Any]:
+    """The field of a key, and its type, or that of an item of its list; a list has as many as in the base recipe."""
+    holder: type[BaseModel] | None = Recipe
+    field: FieldInfo | None = None
+    value: Any = recipe
+    kind: Any = None
+    for number, part in enumerate(parts):
+        kinds = [each for each in (kind, *get_args(kind)) if get_origin(each) is tuple]
+        is_table = not kinds or (isinstance(value, tuple) and len(value) == 1)  # [data.train] is a list of one
+        if holder is not None and part in holder.model_fields and is_table:
+            value = value[0] if kinds else value
+            field = holder.model_fields[part]
+            value, kind, holder = getattr(value, part, None), field.annotation, model_of(field.annotation)
+        elif field is not None and part.isdecimal():
+            if not kinds:
+                raise RecipeError(f"{place} is not a key of recipes: no list has an item there")
+            items = value if isinstance(value, tuple) else field.get_default(call_default_factory=True)
+            length = len(items) if isinstance(items, tuple) else 0
+            if part not in map(str, range(length)):
+                has = "no items" if not length else "one item, 0" if length == 1 else f"items 0 to {length - 1}"
+                raise RecipeError(f"{place}: {'.'.join(parts[:number])} has {has} in the base recipe, and not {part}")
+            types = get_args(kinds[0])
+            value, kind = items[int(part)], types[0] if types[-1] is Ellipsis else types[int(part)]
+        else:
+            raise RecipeError(f"{place} is not a key of recipes")
+    if field is None:
+        raise RecipeError(f"{place} is not a key of recipes")
+    return field, kind if parts[-1].isdecimal() else Annotated[kind, field]
+
+
+def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, place: str) -> None:
+    """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
+    of: TypeAdapter[Any] = TypeAdapter(kind)
+    values: Sequence[Value] = parameter.values or ()
+    remedy = ""
+    if (table := model_of(field.annotation)) is not None:
+        remedy = f'; vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
+    if parameter.values is None:
+        values = [parameter.low + share * (parameter.high - parameter.low) for share in (0.31, 0.71)]
+        remedy = remedy or "; without step or factor any number in between is drawn"
+    problem = None
+    for value in values:
+        if value == "none" and (table is None or type(None) in get_args(field.annotation)):  # takes a value away
+            return
+        try:
+            of.validate_json(json.dumps(value), strict=True)
+            return
+        except ValidationError as error:
+            problem = problem or recipe_error(
+                error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: place
+            )
+    raise RecipeError(f"{str(problem).splitlines()[0]}{remedy}")
