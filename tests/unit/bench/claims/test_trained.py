@@ -1,0 +1,101 @@
+"""Claims of trained models: how they read what was trained, on tiny ones."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from bench.claims import depth, extrapolation, heads, meaning
+from bench.claims.extrapolation import draw_strings, share_in_place
+from bench.claims.meaning import compare_pairs, count_contexts, positive_mutual_information, share_of_wins, split_words
+from bench.processes import ROOT
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
+from tfm.model.layout import Layout
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.pipeline.recipes.recipe import load_recipe
+
+
+@pytest.mark.parametrize(
+    ("recipe", "sets"),
+    [
+        *(
+            (depth.RECIPE, [f"model.decoder.layers={layers}", *sets])
+            for layers in (2, 24)
+            for sets in depth.MODELS.values()
+        ),
+        *((extrapolation.RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
+        *((heads.RECIPE, [f"model.encoder.heads={number}"]) for number in heads.NUMBERS),
+        (meaning.RECIPE, []),
+    ],
+)
+def test_what_a_claim_sets_is_a_recipe(recipe: str, sets: list[str]) -> None:
+    load_recipe(ROOT / recipe, sets)
+
+
+def test_the_recipe_of_meaning_has_the_lines_and_the_window_that_are_counted() -> None:
+    recipe = load_recipe(ROOT / meaning.RECIPE, [])
+    assert recipe.model.word_vectors.window == meaning.WINDOW
+    (corpus,) = recipe.data.train  # type: ignore[misc]
+    assert corpus.size == meaning.SIZE
+
+
+def test_contexts_are_counted_on_both_sides_as_far_as_the_window() -> None:
+    lines = [split_words("Der Hund schläft, der Hund träumt.")]
+    assert lines == [["Der", "Hund", "schläft", ",", "der", "Hund", "träumt", "."]]
+    counts = count_contexts(lines, ["Hund", "schläft"])
+    vocabulary = [",", ".", "Der", "Hund", "der", "schläft", "träumt"]
+    first = dict(zip(vocabulary, counts[0], strict=True))
+    assert first == {",": 2, ".": 1, "Der": 1, "Hund": 0, "der": 1, "schläft": 1, "träumt": 1}
+    assert dict(zip(vocabulary, counts[1], strict=True)) == {
+        **dict.fromkeys(vocabulary, 0), "Der": 1, "Hund": 1, ",": 1, "der": 1
+    }  # fmt: skip
+
+
+def test_mutual_information_of_counts() -> None:
+    found = positive_mutual_information(np.array([[3.0, 1.0], [0.0, 4.0]]))
+    assert found == pytest.approx(np.array([[math.log(3 * 8 / (4 * 3)), 0], [0, math.log(4 * 8 / (4 * 5))]]))
+
+
+def test_pairs_of_one_hot_vectors_are_all_alike() -> None:
+    words = [word for group in meaning.GROUPS.values() for word in group]
+    pairs = compare_pairs(words, np.eye(len(words)))
+    assert len(pairs["related"]) == 4 * 15
+    assert len(pairs["related"]) + len(pairs["others"]) == 24 * 23 // 2
+    assert {*pairs["related"], *pairs["others"]} == {0.0}
+    assert share_of_wins(pairs["related"], pairs["others"]) == 0.5
+
+
+def test_the_share_of_wins_counts_ties_as_half() -> None:
+    assert share_of_wins([3.0, 1.0], [1.0, 0.0]) == (1 + 1 + 0.5 + 1) / 4
+
+
+def test_symbols_count_where_they_stand() -> None:
+    assert share_in_place(["a b c", "a"], ["a c c", "a b"]) == 3 / 5
+    assert [len(each.split()) for each in draw_strings(12, 3)] == [12] * 3
+    assert draw_strings(12, 3) == draw_strings(12, 3)
+
+
+def test_a_head_that_is_taken_away_contributes_nothing_and_comes_back() -> None:
+    stack = {"layers": 1, "dim": 8, "heads": 2, "feed_forward_dim": 8}
+    config = ModelConfig.model_validate({"encoder": stack, "decoder": stack})
+    network = build(config, source_vocab=9, target_vocab=9, seed=2).eval()
+    assert isinstance(network, EncoderDecoder)
+    found = {(kind, layer): attention for kind, layer, attention in heads.list_attentions(network)}
+    assert [*found] == [("encoder", 1), ("decoder", 1), ("cross", 1)]
+    attention, layout = found["encoder", 1], Layout.from_lengths(torch.tensor([4]))
+    mixed: list[torch.Tensor] = []
+    handle = attention.output.register_forward_pre_hook(lambda _, given: mixed.append(given[0]))
+    source, weight = torch.tensor([4, 5, 6, 3]), attention.output.weight
+    with torch.no_grad():
+        before = network.encode(source, layout)
+        with heads.take_heads(attention, [1]):
+            without = network.encode(source, layout)
+            (rows,) = [attention.output(mixed[-1])]
+            by_hand = mixed[-1][:, :4] @ network.encoder[0].attention.output.weight[:, :4].T + attention.output.bias
+        assert torch.allclose(rows, by_hand, atol=1e-6)
+        assert not torch.allclose(before, without)
+        assert torch.equal(network.encode(source, layout), before)
+    assert weight is attention.output.weight
+    handle.remove()
