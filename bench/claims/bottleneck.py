@@ -23,6 +23,7 @@ def recurrent(dim: int, *sets: str) -> tuple[str, ...]:
 MODELS: Mapping[str, Sequence[str]] = {
     "LSTM, state of 32": recurrent(32),
     "LSTM, state of 128": recurrent(128),
+    "the same, source read backwards": recurrent(128, "model.recurrent.reverse_source=true"),
     "LSTM of 32 with attention": recurrent(32, "model.recurrent.attention=bahdanau", "model.decoder.heads=1"),
     "Transformer": (),
 }

@@ -148,8 +148,8 @@ def draw(found: Found) -> "Figure":
     figure = Figure(figsize=(9.5, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     panels: tuple[tuple[Any, str, str, str], ...] = (
-        (left, "by_distance", "distance", "gradient of the last output with respect to an input"),
-        (right, "by_depth", "layers below", "gradient with respect to the rows between layers"),
+        (left, "by_distance", "distance", "gradient of the last output, by distance"),
+        (right, "by_depth", "layers below", "gradient of the last output, by depth"),
     )
     for axes, key, label, title in panels:
         for name, norms in found[key].items():

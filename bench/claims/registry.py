@@ -17,6 +17,7 @@ from bench.claims import (
     sinusoids,
     smoothing,
     subwords,
+    warmup,
     windows,
 )
 from bench.claims.claim import Claim
@@ -31,6 +32,7 @@ CLAIMS: dict[str, Claim] = {
     "meaning": meaning.CLAIM,
     "subwords": subwords.CLAIM,
     "depth": depth.CLAIM,
+    "warmup": warmup.CLAIM,
     "landscape": landscape.CLAIM,
     "extrapolation": extrapolation.CLAIM,
     "heads": heads.CLAIM,

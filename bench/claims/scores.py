@@ -103,9 +103,9 @@ def draw(found: Found) -> "Figure":
         axes.grid(alpha=0.25)
         if key == "variance":
             axes.set_yscale("log", base=2)
-            axes.legend(frameon=False)
         else:
             axes.set_ylim(0, 1)
+            axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.6))
     return figure
 
 

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from bench.claims import depth, extrapolation, heads, meaning
+from bench.claims import (
+    bottleneck,
+    data,
+    depth,
+    dropout,
+    extrapolation,
+    heads,
+    landscape,
+    meaning,
+    order,
+    smoothing,
+    subwords,
+    windows,
+)
 from bench.claims.extrapolation import draw_strings, share_in_place
 from bench.claims.meaning import compare_pairs, count_contexts, positive_mutual_information, share_of_wins, split_words
 from bench.processes import ROOT
@@ -28,6 +41,12 @@ from tfm.pipeline.recipes.recipe import load_recipe
         *((extrapolation.RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
         *((heads.RECIPE, [f"model.encoder.heads={number}"]) for number in heads.NUMBERS),
         (meaning.RECIPE, []),
+        *((bottleneck.RECIPE, sets) for sets in bottleneck.MODELS.values()),
+        *((data.RECIPE, ["data.train.0.size=1000", *sets]) for sets in data.MODELS.values()),
+        (smoothing.RECIPE, ["training.label_smoothing=0.0"]),
+        (depth.RECIPE, ["model.norm=post", "training.schedule.warmup_steps=1"]),
+        (dropout.RECIPE, ["model.dropout.residual=0.3"]),
+        (order.COPY_RECIPE, ["model.positions=sinusoidal"]),
     ],
 )
 def test_what_a_claim_sets_is_a_recipe(recipe: str, sets: list[str]) -> None:
@@ -99,3 +118,48 @@ def test_a_head_that_is_taken_away_contributes_nothing_and_comes_back() -> None:
         assert torch.equal(network.encode(source, layout), before)
     assert weight is attention.output.weight
     handle.remove()
+
+
+def test_a_direction_is_as_long_as_the_rows_of_the_weights_and_none_for_vectors() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.LayerNorm(5))
+    direction = landscape.draw_direction(network, torch.Generator().manual_seed(1))
+    matrix, *vectors = direction
+    assert torch.allclose(matrix.norm(dim=1), network[0].weight.norm(dim=1))
+    assert not any(each.any() for each in vectors)
+    start = [each.detach().clone() for each in network.parameters()]
+    landscape.move_weights(network, start, [direction, direction], (0.5, -2.0))
+    assert torch.allclose(network[0].weight, start[0] - 1.5 * matrix, atol=1e-6)
+    landscape.move_weights(network, start, [direction, direction], (0.0, 0.0))
+    assert torch.equal(network[0].weight, start[0])
+
+
+def test_the_rise_is_the_mean_of_four_points_above_the_middle() -> None:
+    losses = [[9.0, 2.0, 9.0], [3.0, 1.0, 4.0], [9.0, 5.0, 9.0]]
+    assert landscape.rise({"steps": [-1.0, 0.0, 1.0], "losses": {"net": losses}}, "net", 1.0) == 2.5
+
+
+def test_stacked_windows_reach_as_far_as_layers_times_reach() -> None:
+    found = windows.measure(dim=8, length=40, draws=1)
+    for name, by_depth in found["norms"].items():
+        reached = {int(depth): windows.farthest(norms) for depth, norms in by_depth.items()}
+        expected = {depth: 39 if name == "attention" else depth * windows.REACH for depth in windows.DEPTHS}
+        assert reached == expected, name
+
+
+def test_unknown_words_are_counted_as_words_and_pieces_as_pieces() -> None:
+    texts = ["ab ab cd cd ef ef", "gh gh ij"]
+    tokenizer = subwords.train(texts, subwords.make_config("word", 8))
+    assert subwords.describe(tokenizer, ["ab gh ij cd ij xy"]) == {"pieces": 1.0, "unknown": 50.0}
+    letters = subwords.train(texts, subwords.make_config("char", 100))
+    assert subwords.describe(letters, ["ab cd"])["pieces"] == pytest.approx(5 / 2)  # and the space
+
+
+def test_means_and_deviations_of_seeds() -> None:
+    found = {"scores": {"bleu": {"0.0": [1.0, 2.0, 3.0]}}}
+    assert smoothing.figures(found) == {"bleu, eps = 0.0": "2.00 ± 1.00"}
+
+
+def test_the_lowest_validation_loss_is_told_with_its_update() -> None:
+    curves = {"validation": [[50.0, 100.0, 150.0], [2.0, 1.0, 3.0]], "train": [[50.0], [0.5]]}
+    found = dropout.figures({"curves": {"0.1": curves}})
+    assert [*found.values()] == ["1.00", "100", "3.00", "0.50"]
