@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPE = "recipes/claims/depth.toml"
-DEPTHS = (2, 6, 12, 24)
+DEPTHS = (2, 8, 24)
 PRE, POST, NO_NORM, NO_RESIDUAL, NEITHER = "pre-norm", "post-norm", "no norm", "no residuals", "neither"
 MODELS: Mapping[str, Sequence[str]] = {
     PRE: (),

@@ -15,7 +15,7 @@ from bench.claims.depth import NO_RESIDUAL, PRE, train_model
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DEPTH = 12
+DEPTH = 24
 STEPS = tuple(number / 5 for number in range(-5, 6))
 NUM_TEXTS = 60
 
