@@ -80,3 +80,23 @@ def test_every_page_of_a_course_is_linked_in_order() -> None:
 def test_recipes_that_a_page_names_are_there(page: Path) -> None:
     for name in re.findall(r"recipes/[\w/-]+\.toml", TEXTS[page]):
         assert (ROOT / name).exists(), name
+
+
+EXERCISES = TEXTS[ROOT / "docs" / "lectures" / "exercises.md"]
+
+
+def test_ten_tasks_have_their_answers_folded() -> None:
+    tasks = re.split(r"^(?=\*\*\d+\. )", EXERCISES, flags=re.MULTILINE)[1:]
+    assert [int(re.findall(r"\d+", task)[0]) for task in tasks] == [*range(1, 11)]
+    for task in tasks:
+        assert task.count("<details><summary>Answer</summary>") == task.count("</details>") == 1
+        assert re.search(r"^ {4}\w|^```python", task.partition("<summary>")[2], re.MULTILINE), "a command, or Python"
+
+
+def test_what_attention_gives_in_the_first_tasks_is_in_their_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    for snippet in re.findall(r"```python\n(.*?)```", EXERCISES, re.DOTALL):
+        if "attention(" in snippet:
+            exec(snippet, {})
+    printed = re.findall(r"0\.\d+", capsys.readouterr().out)
+    assert len(printed) > 12
+    assert [each for each in printed if each not in EXERCISES] == []
