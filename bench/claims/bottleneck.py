@@ -20,11 +20,13 @@ def recurrent(dim: int, *sets: str) -> tuple[str, ...]:
     return ("model.architecture=recurrent", "model.embedding_dim=64", *stacks, *sets)
 
 
+ATTENTION = ("model.recurrent.attention=bahdanau", "model.decoder.heads=1")
 MODELS: Mapping[str, Sequence[str]] = {
     "LSTM, state of 32": recurrent(32),
     "LSTM, state of 128": recurrent(128),
     "the same, source read backwards": recurrent(128, "model.recurrent.reverse_source=true"),
-    "LSTM of 32 with attention": recurrent(32, "model.recurrent.attention=bahdanau", "model.decoder.heads=1"),
+    "LSTM of 32 with attention": recurrent(32, *ATTENTION),
+    "LSTM of 128 with attention": recurrent(128, *ATTENTION),
     "Transformer": (),
 }
 

@@ -96,9 +96,10 @@ def draw(found: Found) -> "Figure":
         heights = [each["any"] for each in found["moved"][name].values()]
         left.bar([place + 0.2 * offset for place in range(len(heights))], heights, width=0.18, label=name)
     left.set_yscale("log")
+    left.set_ylim(top=1e6)  # room for the legend
     left.set_xticks([place + 0.3 for place in range(len(STACKS))], [*STACKS])
     left.set_title("largest change of an output by another order of “john loves mary”", loc="left")
-    left.legend(frameon=False, title="positions", ncols=2)
+    left.legend(frameon=False, title="positions", ncols=4, loc="upper left")
     copied = found["copied"]
     right.bar([*copied], [*copied.values()], color=["#e6550d", "#3182bd"])
     right.set_title("exact copies, %", loc="left")
