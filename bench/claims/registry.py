@@ -8,7 +8,9 @@ from bench.claims import (
     dropout,
     extrapolation,
     gradients,
+    grid,
     heads,
+    intervals,
     landscape,
     meaning,
     order,
@@ -41,4 +43,6 @@ CLAIMS: dict[str, Claim] = {
     "beams": beams.CLAIM,
     "dropout": dropout.CLAIM,
     "data": data.CLAIM,
+    "intervals": intervals.CLAIM,
+    "grid": grid.CLAIM,
 }

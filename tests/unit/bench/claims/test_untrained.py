@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from bench.claims import gradients, order, parallel, scores, sinusoids
+from bench.claims import gradients, grid, intervals, order, parallel, scores, sinusoids
 from bench.claims.gradients import gradient_norms, make_networks, read_recurrent
 from tfm.model.layout import Layout
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.recurrent.steps import TimeMajorPacking
+from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
 
 def test_permuted_words_have_permuted_outputs_without_positions_alone() -> None:
@@ -113,3 +114,25 @@ def test_parallel_has_milliseconds_of_every_length() -> None:
     found = parallel.measure(lengths=(4, 8), dim=16, layers=1, budget=0.001)
     assert all(len(each) == 2 and min(each) > 0 for each in found["milliseconds"].values())
     assert "loop over matrix, n = 8" in parallel.figures(found)
+
+
+def test_a_grid_of_k_values_is_a_quarter_of_a_step_off_and_draws_are_nearer_where_one_key_matters() -> None:
+    found = grid.measure(sides=(2, 3), draws=2000)
+    one = found["distances"]["1 of 3 matters"]
+    assert one[grid.GRID] == pytest.approx([1 / 8, 1 / 12], rel=0.05)
+    nearest = [1 / (2 * (n + 1)) * (n + 2) / (n + 1) for n in (8, 27)]  # of n uniform points, the ends counted
+    assert one[grid.DRAWN] == pytest.approx(nearest, rel=0.15)
+    assert found["distances"]["3 of 3 matter"][grid.GRID] == pytest.approx([3 / 16, 1 / 8], rel=0.05)
+
+
+def test_an_interval_of_a_share_is_that_of_the_binomial_and_shrinks_with_the_root() -> None:
+    generator = np.random.default_rng(3)
+    right = (generator.random((2, 800)) < np.array([[0.5], [0.9]])).astype(float)
+    systems = [
+        SegmentStatistics(np.stack([row, np.ones(800)], 1), lambda sums: 100 * sums[..., 0] / sums[..., 1])
+        for row in right
+    ]
+    small, large = intervals.resample(systems, (50, 200), 6)
+    assert small["half"] == pytest.approx(196 * math.sqrt(0.25 / 50), rel=0.2)
+    assert small["half"] / large["half"] == pytest.approx(2, rel=0.25)
+    assert (large["apart"], large["wrong"]) == (1, 0)
