@@ -16,11 +16,12 @@ from bench.claims import (
     landscape,
     meaning,
     order,
+    parallel,
     smoothing,
     subwords,
     windows,
 )
-from bench.claims.extrapolation import draw_strings, share_in_place
+from bench.claims.extrapolation import draw_strings
 from bench.claims.meaning import compare_pairs, count_contexts, positive_mutual_information, share_of_wins, split_words
 from bench.processes import ROOT
 from tfm.model.build import build
@@ -39,6 +40,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
             for sets in depth.MODELS.values()
         ),
         *((extrapolation.RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
+        *((extrapolation.TEXT_RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
         *((heads.RECIPE, [f"model.encoder.heads={number}"]) for number in heads.NUMBERS),
         (meaning.RECIPE, []),
         *((bottleneck.RECIPE, sets) for sets in bottleneck.MODELS.values()),
@@ -90,10 +92,19 @@ def test_the_share_of_wins_counts_ties_as_half() -> None:
     assert share_of_wins([3.0, 1.0], [1.0, 0.0]) == (1 + 1 + 0.5 + 1) / 4
 
 
-def test_symbols_count_where_they_stand() -> None:
-    assert share_in_place(["a b c", "a"], ["a c c", "a b"]) == 3 / 5
+def test_strings_have_one_length_and_are_the_same_each_time() -> None:
     assert [len(each.split()) for each in draw_strings(12, 3)] == [12] * 3
     assert draw_strings(12, 3) == draw_strings(12, 3)
+
+
+def test_perplexity_at_the_end_of_windows_is_that_of_their_last_words() -> None:
+    network, ids = parallel.make_network(16, 1, 64), torch.arange(5, 70)
+    found = extrapolation.end_perplexity(network, ids, 32)
+    losses = []
+    for text in (ids[:32], ids[32:64]):
+        log_probs = parallel.decode_steps(network, torch.cat([torch.tensor([2]), text[:-1]]))
+        losses += [-float(log_probs[place, text[place]]) for place in range(16, 32)]
+    assert found == pytest.approx(math.exp(sum(losses) / 32), rel=1e-4)
 
 
 def test_a_head_that_is_taken_away_contributes_nothing_and_comes_back() -> None:
