@@ -29,7 +29,7 @@ VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo all test test-slow test-faults test-meaning test-random bench variants check clean
+.PHONY: help demo all test test-slow test-faults test-meaning test-random bench variants claims check clean
 # An artifact is complete at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -43,6 +43,7 @@ help:
 	@echo 'make test-random                 property tests with cases drawn anew, ten times as many'
 	@echo 'make bench                       speed on the built-in corpus, compared with a plain loop'
 	@echo 'make variants                    every part a recipe can name, trained at equal budget and compared'
+	@echo 'make claims                      what the lectures say, measured and drawn: docs/images/claims'
 	@echo 'make check                       lint, format, strict types'
 	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
 
@@ -107,6 +108,10 @@ bench: $(INSTALLED)
 variants: $(INSTALLED)
 	$(TFM) run recipes/variants/base.toml $(VARIANTS:%=recipes/variants/%.toml)
 	$(TFM) compare runs/base $(VARIANTS:%=runs/%) --sort loss --plot runs/variants.svg
+
+# Resumes: trained models that are up to date are not trained again.
+claims: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m bench claim --all
 
 check: $(INSTALLED)
 	$(VENV)/bin/ruff check

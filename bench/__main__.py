@@ -7,6 +7,7 @@ from collections.abc import Callable
 import typer
 
 from bench.ceilings import ceilings
+from bench.claims.command import claim
 from bench.complexity import complexity
 from bench.decode import decode
 from bench.generate import generate
@@ -49,7 +50,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, preprocess, startup, ceilings, complexity),
-    *(softmax, search, trials, noise),
+    *(softmax, search, trials, noise, claim),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

@@ -20,7 +20,7 @@ from tfm.pipeline.tuning.search import open_search
 
 ROOT = Path(__file__).parent.parent
 TOP = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
-PAGES = [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 UNFINISHED = ("MissingParameter", "BadOptionUsage")  # a command that is named in a sentence
 SECTIONS = "|".join(name for name in Recipe.model_fields if name not in ("name", "seed"))
@@ -36,6 +36,11 @@ NO_KEYS = (
     "model.bin",
     "model.onnx",
 )
+
+
+def name_of(page: Path) -> str:
+    """The path of a page, from the top or within docs/."""
+    return str(page.relative_to(ROOT)).removeprefix("docs/")
 
 
 def commands(page: Path) -> Iterator[str]:
@@ -61,7 +66,7 @@ def command_of(line: str) -> tuple[str, Any, list[str]]:
     return name, command, words
 
 
-ALL = [(page.name, command) for page in PAGES for command in dict.fromkeys(commands(page))]
+ALL = [(name_of(page), command) for page in PAGES for command in dict.fromkeys(commands(page))]
 TFM = [each for each in ALL if each[1].startswith("tfm ") and not re.search(r"\.\.\.|…|\[|\| |^tfm -", each[1])]
 SYNOPSES = [each for each in ALL if each[1].startswith("tfm ") and each not in TFM]
 
@@ -140,26 +145,26 @@ def test_goals_of_make_are_there() -> None:
             assert not recipe.startswith("recipes/") or (ROOT / recipe).exists(), f"{page}: {command}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_keys_that_a_page_names_are_keys_of_recipes(page: Path) -> None:
     named = {key for code in re.findall(r"`([^`\n]+)`", page.read_text("utf-8")) for key in KEY.findall(code)}
     for key in sorted(named - {*NO_KEYS}):
         parts = tuple(part for part in key.split(".") if not part.isdigit())
-        assert field_at(Recipe, parts) is not None or parts[:2] == ("data", "tests"), f"{page.name}: {key}"
+        assert field_at(Recipe, parts) is not None or parts[:2] == ("data", "tests"), f"{name_of(page)}: {key}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=name_of)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     ours = [f"/{each}" for each in tracked()]
     for file in re.findall(r"(?<![\w./-])[\w./-]+\.py\b", page.read_text("utf-8")):
         is_ours = any(each.endswith(f"/{file.removeprefix('../')}") for each in ours)
-        assert is_ours or file.removeprefix("out/") in WRITTEN, f"{page.name}: {file}"
+        assert is_ours or file.removeprefix("out/") in WRITTEN, f"{name_of(page)}: {file}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=name_of)
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8")):
-        assert (page.parent / link).exists(), f"{page.name}: {link}"
+        assert (page.parent / link).exists(), f"{name_of(page)}: {link}"
 
 
 def test_what_contributing_says_to_copy_and_to_change_is_there() -> None:
@@ -216,10 +221,10 @@ def snippets() -> Iterator[tuple[str, str]]:
     """The parts of recipes that pages show."""
     for page in PAGES:
         text = page.read_text("utf-8")
-        yield from ((page.name, found) for found in re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
+        yield from ((name_of(page), found) for found in re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
         for block in re.findall(r"((?:^ {4}.*\n|^\n)+)", text, re.MULTILINE):
             if re.match(rf"\n* {{4}}\[\[?({SECTIONS})", block):
-                yield page.name, re.sub(r"^ {4}", "", block, flags=re.MULTILINE)
+                yield name_of(page), re.sub(r"^ {4}", "", block, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(("page", "snippet"), list(snippets()), ids=lambda each: each[:30])

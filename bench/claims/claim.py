@@ -1,0 +1,84 @@
+"""A claim of a lecture: its sentence, what measures it, its figures and its picture, and how these are kept."""
+
+import io
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.processes import ROOT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CLAIMS_FOLDER = ROOT / "docs" / "images" / "claims"
+NUM_DIGITS = 6  # that are kept of a measured number
+
+Found = Mapping[str, Any]
+"""The data of a claim, as JSON: numbers, texts, lists and objects of them."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a lecture that can be measured.
+
+    Args:
+        sentence: the claim, as a lecture says it.
+        measure: () -> the data.
+        figures: the data -> the figures that a text quotes, as text, by what they are.
+        draw: the data -> the picture.
+    """
+
+    sentence: str
+    measure: Callable[[], Found]
+    figures: Callable[[Found], dict[str, str]]
+    draw: Callable[[Found], "Figure"]
+
+
+def measure_claim(name: str, claim: Claim) -> dict[str, Any]:
+    """The document of a claim: its figures and data, how long they took, on which machine."""
+    import torch
+
+    from tfm.pipeline.artifacts.provenance import hardware, versions
+
+    began = time.perf_counter()
+    found = round_numbers(claim.measure())
+    seconds = round(time.perf_counter() - began, 1)
+    where = {"cpu": hardware()["cpu"], "threads": torch.get_num_threads(), "versions": versions()}
+    head = {"claim": name, "sentence": claim.sentence, "figures": claim.figures(found)}
+    return {**head, "found": found, "seconds": seconds, **where}
+
+
+def save_claim(document: Mapping[str, Any], claim: Claim, folder: Path) -> tuple[Path, Path]:
+    """Write NAME.json and NAME.svg; return both files."""
+    from tfm.pipeline.artifacts.files import replace_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    data, picture = (folder / f"{document['claim']}.{suffix}" for suffix in ("json", "svg"))
+    lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in document.items()]
+    replace_text(data, "{\n" + ",\n".join(lines) + "\n}\n")
+    replace_text(picture, render_svg(claim, document["found"]))
+    return data, picture
+
+
+def render_svg(claim: Claim, found: Found) -> str:
+    """The picture of a claim; the same data give the same bytes."""
+    import matplotlib
+
+    from tfm.pipeline.reports.training_curves import STYLE
+
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure, buffer = claim.draw(found), io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
+
+
+def round_numbers(value: Any) -> Any:
+    """The same data with numbers of NUM_DIGITS digits, and keys that JSON can have."""
+    if isinstance(value, Mapping):
+        return {str(key): round_numbers(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [round_numbers(each) for each in value]
+    return float(f"{value:.{NUM_DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,124 @@
+"""A word's meaning is the company it keeps: related words are near by their contexts, and all equally far as one-hot
+vectors.
+
+    cos(a, b) = a . b / (|a| |b|);  for one-hot vectors 0 wherever a and b are different words
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.claims.claim import Claim, Found
+from bench.claims.runs import run_recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RECIPE = "recipes/claims/meaning.toml"
+SIZE, WINDOW = 20_000, 2  # lines and distance, as the recipe has them
+GROUPS: Mapping[str, Sequence[str]] = {
+    "relatives": ("Mutter", "Vater", "Schwester", "Bruder", "Tante", "Onkel"),
+    "animals": ("Hund", "Katze", "Pferd", "Vogel", "Maus", "Kuh"),
+    "food": ("Apfel", "Ei", "Kuchen", "Kartoffel", "Karotte", "Birne"),
+    "buildings": ("Haus", "Schule", "Kirche", "Museum", "Hotel", "Garten"),
+}
+Vectors = NDArray[np.float64]
+
+
+def measure() -> Found:
+    """Cosines of related and other pairs by each kind of vector."""
+    import tfm
+
+    words = [word for group in GROUPS.values() for word in group]
+    model = tfm.load(run_recipe(RECIPE, "skip-gram"))
+    counted = count_contexts(corpus_lines(), words)
+    vectors = {
+        "one-hot": np.eye(len(words)),
+        "counts": counted,
+        "counts, PPMI": positive_mutual_information(counted),
+        "skip-gram": np.asarray(model.embed(words), np.float64),
+    }
+    return {"words": words, "kinds": {kind: compare_pairs(words, each) for kind, each in vectors.items()}}
+
+
+def corpus_lines() -> list[list[str]]:
+    """The words of the training text, as the recipe has it."""
+    from tfm.data.synthetic.grammar import generate
+
+    lines = (german for _, german in generate("train", SIZE, 1))
+    return [split_words(line) for line in lines]
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line, its punctuation apart."""
+    return re.findall(r"\w+|[^\w\s]", line)
+
+
+def count_contexts(lines: Sequence[Sequence[str]], words: Sequence[str]) -> Vectors:
+    """How often each word of the text stands near each of some words: (words, vocabulary)."""
+    wanted = {word: place for place, word in enumerate(words)}
+    counts: list[Counter[str]] = [Counter() for _ in words]
+    for line in lines:
+        for place, word in enumerate(line):
+            if word in wanted:
+                near = (*line[max(place - WINDOW, 0) : place], *line[place + 1 : place + 1 + WINDOW])
+                counts[wanted[word]].update(near)
+    vocabulary = sorted(set().union(*counts))
+    return np.array([[each[word] for word in vocabulary] for each in counts], np.float64)
+
+
+def positive_mutual_information(counts: Vectors) -> Vectors:
+    """max(0, log(c(a, b) c / (c(a) c(b)))) of counts."""
+    expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / counts.sum()
+    with np.errstate(divide="ignore"):
+        result: Vectors = np.maximum(np.log(counts / expected), 0)
+    return result
+
+
+def compare_pairs(words: Sequence[str], vectors: Vectors) -> dict[str, list[float]]:
+    """Cosines of the pairs within a group, and of those of two groups."""
+    normed = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines, group = normed @ normed.T, {word: name for name, some in GROUPS.items() for word in some}
+    found: dict[str, list[float]] = {"related": [], "others": []}
+    for (i, a), (j, b) in itertools.combinations(enumerate(words), 2):
+        found["related" if group[a] == group[b] else "others"].append(float(cosines[i, j]))
+    return found
+
+
+def share_of_wins(related: Sequence[float], others: Sequence[float]) -> float:
+    """How often a related pair is nearer than another one, a tie counted half: the area under the ROC curve."""
+    first, second = np.array(related)[:, None], np.array(others)
+    return float((first > second).mean() + 0.5 * (first == second).mean())
+
+
+def figures(found: Found) -> dict[str, str]:
+    """The figures that the text quotes."""
+    texts = {}
+    for kind, pairs in found["kinds"].items():
+        texts[f"{kind}: related nearer than others"] = f"{100 * share_of_wins(pairs['related'], pairs['others']):.0f} %"
+        texts[f"{kind}: mean cosine, related"] = f"{np.mean(pairs['related']):.2f}"
+        texts[f"{kind}: mean cosine, others"] = f"{np.mean(pairs['others']):.2f}"
+    return texts
+
+
+def draw(found: Found) -> "Figure":
+    """The distribution of the cosines of both kinds of pairs, by kind of vector."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    panels = figure.subplots(1, len(found["kinds"]), sharey=True)
+    for axes, (kind, pairs) in zip(panels, found["kinds"].items(), strict=True):
+        axes.boxplot([pairs["related"], pairs["others"]], widths=0.6, showfliers=False)
+        axes.set_xticks([1, 2], ["related", "others"])
+        axes.set_title(kind, loc="left")
+        axes.grid(alpha=0.25, axis="y")
+    panels[0].set_ylabel("cosine")
+    return figure
+
+
+CLAIM = Claim("related words are near by their contexts; one-hot vectors know nothing of it", measure, figures, draw)

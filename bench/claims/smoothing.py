@@ -1,0 +1,61 @@
+"""Label smoothing costs perplexity and wins BLEU: with and without, three seeds.
+
+q = (1 - eps) onehot(y) + eps / V   (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4)
+"""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.claims.claim import Claim, Found
+from bench.claims.runs import read_score, run_recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RECIPE = "recipes/claims/smoothing.toml"
+RATES, SEEDS = (0.0, 0.1), (1, 2, 3)
+SCORES = ("perplexity", "bleu")
+
+
+def train_smoothed(rate: float, seed: int) -> Path:
+    """The run of a rate and a seed."""
+    return run_recipe(RECIPE, f"{rate}-{seed}", f"training.label_smoothing={rate}", f"seed={seed}")
+
+
+def measure(seeds: Sequence[int] = SEEDS) -> Found:
+    """Perplexity and BLEU of the test set by rate, one for each seed."""
+    runs = {rate: [train_smoothed(rate, seed) for seed in seeds] for rate in RATES}
+    scores = {
+        name: {str(rate): [read_score(run, f"test.{name}") for run in some] for rate, some in runs.items()}
+        for name in SCORES
+    }
+    return {"seeds": list(seeds), "scores": scores}
+
+
+def figures(found: Found) -> dict[str, str]:
+    """The figures that the text quotes: means and deviations."""
+    texts = {}
+    for name, by_rate in found["scores"].items():
+        for rate, values in by_rate.items():
+            texts[f"{name}, eps = {rate}"] = f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
+    return texts
+
+
+def draw(found: Found) -> "Figure":
+    """A point for each seed, by rate."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.5, 3.2), layout="constrained")
+    for axes, (name, by_rate) in zip(figure.subplots(1, 2), found["scores"].items(), strict=True):
+        for place, values in enumerate(by_rate.values()):
+            axes.plot([place] * len(values), values, "o", markersize=4)
+        axes.set_xticks(range(len(by_rate)), [f"eps = {rate}" for rate in by_rate])
+        axes.set_xlim(-0.5, len(by_rate) - 0.5)
+        axes.set_title({"perplexity": "test perplexity", "bleu": "test BLEU, beam 4"}[name], loc="left")
+        axes.grid(alpha=0.25)
+    return figure
+
+
+CLAIM = Claim("label smoothing costs perplexity and wins BLEU", measure, figures, draw)

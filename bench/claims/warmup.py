@@ -1,0 +1,65 @@
+"""Pre-norm trains faster, and without a warm-up; post-norm needs one (Xiong et al. 2020): 8 layers, few updates."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bench.claims.claim import Claim, Found
+from bench.claims.depth import RECIPE
+from bench.claims.runs import read_score, run_recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DEPTH = 8
+NORMS = ("pre", "post")
+WARMUPS = (1, 50)
+PEAKS = (0.001, 0.003, 0.01)
+
+
+def measure(peaks: Sequence[float] = PEAKS, depth: int = DEPTH) -> Found:
+    """Validation loss after the recipe's updates, by placement of the norm, warm-up and highest rate."""
+    losses = {
+        norm: {str(warmup): [train_loss(norm, warmup, peak, depth) for peak in peaks] for warmup in WARMUPS}
+        for norm in NORMS
+    }
+    return {"depth": depth, "peaks": list(peaks), "losses": losses}
+
+
+def train_loss(norm: str, warmup: int, peak: float, depth: int) -> float:
+    """The validation loss of one run."""
+    schedule = {"warmup_steps": warmup, "peak": peak}
+    sets = [f"model.norm={norm}", f"model.decoder.layers={depth}"]
+    sets += [f"training.schedule.{key}={value}" for key, value in schedule.items()]
+    return read_score(run_recipe(RECIPE, f"{norm}-{warmup}-{peak}", *sets), "valid.loss")
+
+
+def figures(found: Found) -> dict[str, str]:
+    """The figures that the text quotes: every loss."""
+    return {
+        f"{norm}-norm, warm-up {warmup}, rate {peak}": f"{loss:.2f}"
+        for norm, by_warmup in found["losses"].items()
+        for warmup, losses in by_warmup.items()
+        for peak, loss in zip(found["peaks"], losses, strict=True)
+    }
+
+
+def draw(found: Found) -> "Figure":
+    """Loss over the rate, on a log axis."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for (norm, by_warmup), colour in zip(found["losses"].items(), ("#3182bd", "#e6550d"), strict=True):
+        for (warmup, losses), style in zip(by_warmup.items(), ("--", "-"), strict=True):
+            label = f"{norm}-norm, warm-up of {warmup}"
+            axes.plot(found["peaks"], losses, style, color=colour, marker=".", label=label)
+    axes.set_xscale("log")
+    axes.set_xticks(found["peaks"], [str(each) for each in found["peaks"]])
+    axes.set_xlabel("highest learning rate")
+    axes.set_title(f"validation loss a word after 200 updates, {found['depth']} layers, nats", loc="left")
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False)
+    return figure
+
+
+CLAIM = Claim("pre-norm trains faster, and without a warm-up", measure, figures, draw)

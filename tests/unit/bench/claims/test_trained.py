@@ -1,0 +1,176 @@
+"""Claims of trained models: how they read what was trained, on tiny ones."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from bench.claims import (
+    bottleneck,
+    data,
+    depth,
+    dropout,
+    extrapolation,
+    heads,
+    landscape,
+    meaning,
+    order,
+    parallel,
+    smoothing,
+    subwords,
+    windows,
+)
+from bench.claims.extrapolation import draw_strings
+from bench.claims.meaning import compare_pairs, count_contexts, positive_mutual_information, share_of_wins, split_words
+from bench.processes import ROOT
+from tfm.model.build import build
+from tfm.model.config import ModelConfig
+from tfm.model.layout import Layout
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.pipeline.recipes.recipe import load_recipe
+
+
+@pytest.mark.parametrize(
+    ("recipe", "sets"),
+    [
+        *(
+            (depth.RECIPE, [f"model.decoder.layers={layers}", *sets])
+            for layers in (2, 24)
+            for sets in depth.MODELS.values()
+        ),
+        *((extrapolation.RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
+        *((extrapolation.TEXT_RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
+        *((heads.RECIPE, [f"model.encoder.heads={number}"]) for number in heads.NUMBERS),
+        (meaning.RECIPE, []),
+        *((bottleneck.RECIPE, sets) for sets in bottleneck.MODELS.values()),
+        *((data.RECIPE, ["data.train.0.size=1000", *sets]) for sets in data.MODELS.values()),
+        (smoothing.RECIPE, ["training.label_smoothing=0.0"]),
+        (depth.RECIPE, ["model.norm=post", "training.schedule.warmup_steps=1"]),
+        (dropout.RECIPE, ["model.dropout.residual=0.3"]),
+        (order.COPY_RECIPE, ["model.positions=sinusoidal"]),
+    ],
+)
+def test_what_a_claim_sets_is_a_recipe(recipe: str, sets: list[str]) -> None:
+    load_recipe(ROOT / recipe, sets)
+
+
+def test_the_recipe_of_meaning_has_the_lines_and_the_window_that_are_counted() -> None:
+    recipe = load_recipe(ROOT / meaning.RECIPE, [])
+    assert recipe.model.word_vectors.window == meaning.WINDOW
+    (corpus,) = recipe.data.train  # type: ignore[misc]
+    assert corpus.size == meaning.SIZE
+
+
+def test_contexts_are_counted_on_both_sides_as_far_as_the_window() -> None:
+    lines = [split_words("Der Hund schläft, der Hund träumt.")]
+    assert lines == [["Der", "Hund", "schläft", ",", "der", "Hund", "träumt", "."]]
+    counts = count_contexts(lines, ["Hund", "schläft"])
+    vocabulary = [",", ".", "Der", "Hund", "der", "schläft", "träumt"]
+    first = dict(zip(vocabulary, counts[0], strict=True))
+    assert first == {",": 2, ".": 1, "Der": 1, "Hund": 0, "der": 1, "schläft": 1, "träumt": 1}
+    assert dict(zip(vocabulary, counts[1], strict=True)) == {
+        **dict.fromkeys(vocabulary, 0), "Der": 1, "Hund": 1, ",": 1, "der": 1
+    }  # fmt: skip
+
+
+def test_mutual_information_of_counts() -> None:
+    found = positive_mutual_information(np.array([[3.0, 1.0], [0.0, 4.0]]))
+    assert found == pytest.approx(np.array([[math.log(3 * 8 / (4 * 3)), 0], [0, math.log(4 * 8 / (4 * 5))]]))
+
+
+def test_pairs_of_one_hot_vectors_are_all_alike() -> None:
+    words = [word for group in meaning.GROUPS.values() for word in group]
+    pairs = compare_pairs(words, np.eye(len(words)))
+    assert len(pairs["related"]) == 4 * 15
+    assert len(pairs["related"]) + len(pairs["others"]) == 24 * 23 // 2
+    assert {*pairs["related"], *pairs["others"]} == {0.0}
+    assert share_of_wins(pairs["related"], pairs["others"]) == 0.5
+
+
+def test_the_share_of_wins_counts_ties_as_half() -> None:
+    assert share_of_wins([3.0, 1.0], [1.0, 0.0]) == (1 + 1 + 0.5 + 1) / 4
+
+
+def test_strings_have_one_length_and_are_the_same_each_time() -> None:
+    assert [len(each.split()) for each in draw_strings(12, 3)] == [12] * 3
+    assert draw_strings(12, 3) == draw_strings(12, 3)
+
+
+def test_perplexity_at_the_end_of_windows_is_that_of_their_last_words() -> None:
+    network, ids = parallel.make_network(16, 1, 64), torch.arange(5, 70)
+    found = extrapolation.end_perplexity(network, ids, 32)
+    losses = []
+    for text in (ids[:32], ids[32:64]):
+        log_probs = parallel.decode_steps(network, torch.cat([torch.tensor([2]), text[:-1]]))
+        losses += [-float(log_probs[place, text[place]]) for place in range(16, 32)]
+    assert found == pytest.approx(math.exp(sum(losses) / 32), rel=1e-4)
+
+
+def test_a_head_that_is_taken_away_contributes_nothing_and_comes_back() -> None:
+    stack = {"layers": 1, "dim": 8, "heads": 2, "feed_forward_dim": 8}
+    config = ModelConfig.model_validate({"encoder": stack, "decoder": stack})
+    network = build(config, source_vocab=9, target_vocab=9, seed=2).eval()
+    assert isinstance(network, EncoderDecoder)
+    found = {(kind, layer): attention for kind, layer, attention in heads.list_attentions(network)}
+    assert [*found] == [("encoder", 1), ("decoder", 1), ("cross", 1)]
+    attention, layout = found["encoder", 1], Layout.from_lengths(torch.tensor([4]))
+    mixed: list[torch.Tensor] = []
+    handle = attention.output.register_forward_pre_hook(lambda _, given: mixed.append(given[0]))
+    source, weight = torch.tensor([4, 5, 6, 3]), attention.output.weight
+    with torch.no_grad():
+        before = network.encode(source, layout)
+        with heads.take_heads(attention, [1]):
+            without = network.encode(source, layout)
+            (rows,) = [attention.output(mixed[-1])]
+            by_hand = mixed[-1][:, :4] @ network.encoder[0].attention.output.weight[:, :4].T + attention.output.bias
+        assert torch.allclose(rows, by_hand, atol=1e-6)
+        assert not torch.allclose(before, without)
+        assert torch.equal(network.encode(source, layout), before)
+    assert weight is attention.output.weight
+    handle.remove()
+
+
+def test_a_direction_is_as_long_as_the_rows_of_the_weights_and_none_for_vectors() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.LayerNorm(5))
+    direction = landscape.draw_direction(network, torch.Generator().manual_seed(1))
+    matrix, *vectors = direction
+    assert torch.allclose(matrix.norm(dim=1), network[0].weight.norm(dim=1))
+    assert not any(each.any() for each in vectors)
+    start = [each.detach().clone() for each in network.parameters()]
+    landscape.move_weights(network, start, [direction, direction], (0.5, -2.0))
+    assert torch.allclose(network[0].weight, start[0] - 1.5 * matrix, atol=1e-6)
+    landscape.move_weights(network, start, [direction, direction], (0.0, 0.0))
+    assert torch.equal(network[0].weight, start[0])
+
+
+def test_the_rise_is_the_mean_of_four_points_above_the_middle() -> None:
+    losses = [[9.0, 2.0, 9.0], [3.0, 1.0, 4.0], [9.0, 5.0, 9.0]]
+    assert landscape.rise({"steps": [-1.0, 0.0, 1.0], "losses": {"net": losses}}, "net", 1.0) == 2.5
+
+
+def test_stacked_windows_reach_as_far_as_layers_times_reach() -> None:
+    found = windows.measure(dim=8, length=40, draws=1)
+    for name, by_depth in found["norms"].items():
+        reached = {int(depth): windows.farthest(norms) for depth, norms in by_depth.items()}
+        expected = {depth: 39 if name == "attention" else depth * windows.REACH for depth in windows.DEPTHS}
+        assert reached == expected, name
+
+
+def test_unknown_words_are_counted_as_words_and_pieces_as_pieces() -> None:
+    texts = ["ab ab cd cd ef ef", "gh gh ij"]
+    tokenizer = subwords.train(texts, subwords.make_config("word", 8))
+    assert subwords.describe(tokenizer, ["ab gh ij cd ij xy"]) == {"pieces": 1.0, "unknown": 50.0}
+    letters = subwords.train(texts, subwords.make_config("char", 100))
+    assert subwords.describe(letters, ["ab cd"])["pieces"] == pytest.approx(5 / 2)  # and the space
+
+
+def test_means_and_deviations_of_seeds() -> None:
+    found = {"scores": {"bleu": {"0.0": [1.0, 2.0, 3.0]}}}
+    assert smoothing.figures(found) == {"bleu, eps = 0.0": "2.00 ± 1.00"}
+
+
+def test_the_lowest_validation_loss_is_told_with_its_update() -> None:
+    curves = {"validation": [[50.0, 100.0, 150.0], [2.0, 1.0, 3.0]], "train": [[50.0], [0.5]]}
+    found = dropout.figures({"curves": {"0.1": curves}})
+    assert [*found.values()] == ["1.00", "100", "3.00", "0.50"]
