@@ -36,7 +36,7 @@ def project_rows(width: int, num_keys: int, generator: torch.Generator) -> tuple
     factory = ModuleFactory(ModelConfig.model_validate(config), torch.float32)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
-        attention = factory.self_attention(factory.config.encoder, False)
+        attention = factory.self_attention(factory.config.encoder, causal=False, number=0)
     rows = torch.randn(num_keys, width, generator=generator)
     with torch.no_grad():
         query, key, _ = attention.query_key_value(rows).chunk(3, dim=-1)
