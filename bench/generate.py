@@ -53,7 +53,7 @@ def generate(
         exported = Path(temporary) / "huggingface"
         if against:
             run_tfm("export", model, "--to", "huggingface", "--out", exported)
-        contestants = [make_contestant("tfm torch", asked | {"model": str(model)}, None)]
+        contestants = [make_contestant("tfm", asked | {"model": str(model)}, None)]
         if device == "cpu":
             contestants.append(make_contestant("tfm numpy", asked | {"model": str(model)}, None))
         for text in against or []:
@@ -84,7 +84,7 @@ def make_contestant(name: str, asked: dict[str, Any], venv: Path | None) -> "Con
         elif name in PEERS:
             done = run_module(f"bench.peers.{PEERS[name]}", asked)
         else:
-            done = run_module("bench.generate_tfm", asked | {"engine": name.split()[1]})
+            done = run_module("bench.generate_tfm", asked | {"engine": "numpy" if name == "tfm numpy" else "torch"})
         found = done.answer()
         return {"rate": found["tokens"] / found["seconds"], "peak": done.peak}
 

@@ -1,6 +1,6 @@
 """Sixteen float32 numbers side by side, for loops that numba makes no vectors of, or slow ones.
 
-A vector is added, subtracted and multiplied like a number. In LLVM a vector is a <16 x float>: one register of
+A vector is added, subtracted, multiplied and divided like a number. In LLVM a vector is a <16 x float>: one register of
 AVX-512, two of AVX2, four of NEON. Places in arrays are counted as if an array had one dimension; nothing checks that
 they exist.
 """
@@ -50,7 +50,12 @@ def _register_operator(symbol: Any, name: str) -> None:
     lower_builtin(symbol, vector_type, vector_type)(codegen)
 
 
-for each, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+for each, instruction in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
     _register_operator(each, instruction)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from tfm.model.attention.explicit_attention import ExplicitAttention, softmax
 from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
@@ -22,7 +22,7 @@ from tfm.model.attention.scores import ScaledDot
 from tfm.model.config_tables import RotaryConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.embedding import Embedding
-from tfm.model.layers.feed_forward import FeedForward
+from tfm.model.layers.feed_forward import FeedForward, gelu_tanh
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PostNorm, PreNorm
@@ -70,7 +70,11 @@ LAYER_PARTS: Parts = {
     Dropout: _in_every_form,
     nn.Identity: _in_every_form,
 }
-"""The parts of layers that both loops know (`decoder_step.py`, `greedy_search.py`): class -> in which form."""
+"""The parts of layers that all loops know (`decoder_step.py` is one): class -> in which form."""
+LOOP_ACTIVATIONS: dict[Callable[[Tensor], Tensor], int] = {F.relu: 0, F.gelu: 1, gelu_tanh: 2}
+"""Activations that the loops of whole texts know, by their numbers in `cpu_kernels/transformer_layers.py`."""
+LOOP_PARTS: Parts = {**LAYER_PARTS, FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS}
+"""The parts of layers that the loops of whole texts know (`greedy_search.py`, `text_generation.py`)."""
 EMBEDDING_PARTS: Parts = {
     Embedding: _has_no_projection,
     nn.Embedding: _in_every_form,
@@ -80,7 +84,7 @@ EMBEDDING_PARTS: Parts = {
     Dropout: _in_every_form,
     nn.Identity: _in_every_form,
 }
-"""The parts of embeddings that the loop of a whole search knows; a step leaves embeddings to the model."""
+"""The parts of embeddings that the loops of whole texts know; a step leaves embeddings to the model."""
 
 
 def is_cpu_eval_fp32(module: nn.Module) -> bool:
@@ -98,14 +102,15 @@ def are_known(modules: Iterable[nn.Module], parts: Parts) -> bool:
     return all(type(part) in parts and parts[type(part)](part) for module in modules for part in module.modules())
 
 
-def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module) -> bool:
+def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Parts = LAYER_PARTS) -> bool:
     """Return whether a stack is of known parts, and its layers differ in nothing but their weights.
 
     Args:
         layers: the layers of the stack.
         final_norm: the norm that the stack ends with.
+        parts: the parts that are known.
     """
-    if not layers or not are_known((layers, final_norm), LAYER_PARTS):
+    if not layers or not are_known((layers, final_norm), parts):
         return False
     residuals: list[Any] = [part for part in layers.modules() if isinstance(part, PreNorm | PostNorm)]
     attentions: list[Any] = [part for part in layers.modules() if isinstance(part, SelfAttention | CrossAttention)]

@@ -13,6 +13,7 @@ from tfm.data.errors import DataError
 from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.compiled_streaming import compiled_stream
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
@@ -90,6 +91,11 @@ def generate_stream(
         bans: forbidden pieces; None for none.
         device: device of the model.
     """
+    if bans is None and device.type == "cpu":
+        compiled = compiled_stream(model, prompt, config, longest=longest, context=context, through_ends=through_ends)
+        if compiled is not None:
+            yield from compiled
+            return
     limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
     rules = LogitsProcessor.from_config([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _token_selector(config, prompt), torch.arange(config.n_best)

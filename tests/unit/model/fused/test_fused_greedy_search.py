@@ -98,7 +98,7 @@ ABSOLUTE_OR_ROTARY = ("none", "sinusoidal", "learned", "rotary")
 SHARED_KEYS = StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, value_dim=5, feed_forward_dim=36)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -115,6 +115,8 @@ SHARED_KEYS = StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, value_di
         {"decoder": StackConfig(layers=2, dim=24, heads=3, key_dim=5, value_dim=7, feed_forward_dim=36)},
         {"encoder": StackConfig(layers=2, dim=24, heads=3, key_dim=7, value_dim=5, feed_forward_dim=36)},
         {"dropout": DropoutConfig(residual=0.5, embedding=0.5, attention=0.5, feed_forward=0.5)},
+        {"activation": "gelu"},
+        {"activation": "gelu_tanh", "norm": "post"},
     ],
     ids=str,
 )
@@ -260,7 +262,7 @@ def test_a_copy_has_weights_of_its_own() -> None:
         *({"positions": each} for each in ("alibi", "shaw", "transformer_xl")),
         {"positions": "sinusoidal", "positions_join": "concatenate"},
         *({"score": each} for each in ("dot", "general", "additive", "linear_additive", "distance")),
-        *({"activation": each} for each in ("gelu", "swiglu", "none")),
+        *({"activation": each} for each in ("silu", "swiglu", "none")),
         *({"normalization": each} for each in ("rms", "batch", "none")),
         {"window": 3},
         {"qk_norm": True},

@@ -1,0 +1,190 @@
+"""Weights of a Transformer's stack as the compiled searches read them, and the parts of a layer that they share.
+
+Legend: L layers · N rows · D width · F feed-forward width · H heads · G heads of keys and values · K width of a head's
+queries and keys · V width of its values, or the vocabulary · M most positions.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, helper_jit, inline_jit
+from tfm.model.cpu_kernels.layer_norm import layer_norm
+from tfm.model.cpu_kernels.softmax import ZERO, exp
+from tfm.model.cpu_kernels.vectors import LANES, load_partial, splat, store_partial, vmax
+
+Array = Any
+
+
+class Linears(NamedTuple):
+    """y = W x + b of each layer: weight (L, out, in), bias (L, out)."""
+
+    weight: Array
+    bias: Array
+
+
+class Norms(NamedTuple):
+    """(x - mean) / sqrt(var + eps) * g + b of each layer: gain and bias (L, D)."""
+
+    gain: Array
+    bias: Array
+
+
+class Attention(NamedTuple):
+    """projection D -> H K, and in self-attention + G K + G V; output H V -> D; norm: that of its residual."""
+
+    projection: Linears
+    output: Linears
+    norm: Norms
+
+
+class FeedForward(NamedTuple):
+    """inner D -> F; outer F -> D; norm: that of its residual."""
+
+    inner: Linears
+    outer: Linears
+    norm: Norms
+
+
+class Settings(NamedTuple):
+    """heads: H, G, K, V. scale: of embeddings. is_pre_norm: whether norms stand before sublayers, or after. activation:
+    that of the feed-forward layers.
+    """
+
+    heads: tuple[int, int, int, int]
+    scale: float
+    eps: float
+    is_pre_norm: bool
+    activation: int
+
+
+class Stack(NamedTuple):
+    """An encoder, or a decoder but for its cross-attention.
+
+    table (V, D), positions (M, D): what is looked up and added. turns (M, K / 2, 2): how queries and keys of a position
+    are turned, see `rotary.py`. final_norm: that the stack ends with, if pre-norm.
+    """
+
+    table: Array
+    positions: Array
+    turns: Array
+    attention: Attention
+    feed_forward: FeedForward
+    final_norm: Norms
+    settings: Settings
+
+
+F2, F3, F5 = (types.Array(types.float32, dims, "C") for dims in (2, 3, 5))
+IDS_TYPE, INT_TYPE, REAL_TYPE = types.Array(types.int64, 1, "C"), types.int64, types.float64
+HEADS_TYPE, SPECIAL_TYPE = types.UniTuple(INT_TYPE, 4), types.UniTuple(INT_TYPE, 3)
+LINEARS_TYPE, NORMS_TYPE = types.NamedTuple([F3, F2], Linears), types.NamedUniTuple(F2, 2, Norms)
+ATTENTION_TYPE, FEED_FORWARD_TYPE = (
+    types.NamedTuple([LINEARS_TYPE, LINEARS_TYPE, NORMS_TYPE], each) for each in (Attention, FeedForward)
+)
+SETTINGS_TYPE = types.NamedTuple([HEADS_TYPE, REAL_TYPE, REAL_TYPE, types.boolean, INT_TYPE], Settings)
+STACK_TYPE = types.NamedTuple([F2, F2, F3, ATTENTION_TYPE, FEED_FORWARD_TYPE, NORMS_TYPE, SETTINGS_TYPE], Stack)
+
+RELU, GELU, GELU_TANH = range(3)
+"""Activations of a feed-forward layer."""
+
+
+@helper_jit
+def apply_linear(linears, layer, x):  # type: ignore[no-untyped-def]
+    """W x + b of each row: (N, in) -> (N, out)."""
+    weight, bias = linears.weight[layer], linears.bias[layer]
+    y, whole = np.empty((len(x), len(bias)), np.float32), len(x) // UNROLL_FACTOR * UNROLL_FACTOR
+    for o in range(len(bias)):
+        for n in range(0, whole, UNROLL_FACTOR):
+            y0 = y1 = y2 = y3 = np.float32(0.0)
+            for i in range(weight.shape[1]):
+                w = weight[o, i]
+                y0 += w * x[n, i]
+                y1 += w * x[n + 1, i]
+                y2 += w * x[n + 2, i]
+                y3 += w * x[n + 3, i]
+            y[n, o], y[n + 1, o], y[n + 2, o], y[n + 3, o] = y0 + bias[o], y1 + bias[o], y2 + bias[o], y3 + bias[o]
+        for n in range(whole, len(x)):
+            total = np.float32(0.0)
+            for i in range(weight.shape[1]):
+                total += weight[o, i] * x[n, i]
+            y[n, o] = total + bias[o]
+    return y
+
+
+@helper_jit
+def apply_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
+    """Layer norm of each row (N, D)."""
+    y = np.empty_like(x)
+    layer_norm(x, norms.gain[layer], norms.bias[layer], np.float32(settings.eps), y)
+    return y
+
+
+@helper_jit
+def pre_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
+    """Return the input of a sublayer, or the output of the stack: norm(x), or x."""
+    return apply_norm(settings, norms, layer, x) if settings.is_pre_norm else x
+
+
+@helper_jit
+def post_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
+    """Return the output of a residual: x, or norm(x)."""
+    return x if settings.is_pre_norm else apply_norm(settings, norms, layer, x)
+
+
+@helper_jit
+def add_rows(x, added):  # type: ignore[no-untyped-def]
+    """Return x + added, rows (N, D)."""
+    y, (rows, width) = np.empty_like(x), x.shape
+    for n in range(rows):
+        for i in range(width):
+            y[n, i] = x[n, i] + added[n, i]
+    return y
+
+
+@helper_jit
+def embed_ids(table, positions, scale, ids, first):  # type: ignore[no-untyped-def]
+    """Return embedding * scale + position, of rows from position `first` on: ids (N,) -> (N, D)."""
+    rows, width, x = len(ids), table.shape[1], np.empty((len(ids), table.shape[1]), np.float32)
+    for n in range(rows):
+        for i in range(width):
+            x[n, i] = table[ids[n], i] * np.float32(scale) + positions[first + n, i]
+    return x
+
+
+@inline_jit
+def _gelu(x):  # type: ignore[no-untyped-def]
+    """Return x Phi(x) of a vector: max(0, x) - |x| erfc(|x| / sqrt(2)) / 2, erfc by Abramowitz and Stegun 1964, 7.1.26.
+
+    That polynomial is exact to 1.5e-7.
+    """
+    size = vmax(x, splat(ZERO) - x)
+    t = splat(np.float32(1.0)) / (splat(np.float32(1.0)) + splat(np.float32(0.3275911 * 0.5**0.5)) * size)
+    sum_ = splat(np.float32(1.061405429)) * t + splat(np.float32(-1.453152027))
+    sum_ = sum_ * t + splat(np.float32(1.421413741))
+    sum_ = sum_ * t + splat(np.float32(-0.284496736))
+    sum_ = (sum_ * t + splat(np.float32(0.254829592))) * t
+    tail = sum_ * exp(splat(np.float32(-0.5)) * size * size)
+    return vmax(x, splat(ZERO)) - splat(np.float32(0.5)) * size * tail
+
+
+@inline_jit
+def _gelu_tanh(x):  # type: ignore[no-untyped-def]
+    """Return x / 2 (1 + tanh(y)) = x / (1 + e^(-2y)), y = sqrt(2 / pi) (x + 0.044715 x^3), of a vector."""
+    y = splat(np.float32(2.0 * (2.0 / np.pi) ** 0.5)) * (x + splat(np.float32(0.044715)) * x * x * x)
+    exponent = splat(ZERO) - vmax(y, splat(np.float32(-80.0)))
+    return x / (splat(np.float32(1.0)) + exp(exponent))
+
+
+@helper_jit
+def activate(rows, activation):  # type: ignore[no-untyped-def]
+    """Apply the activation to rows (N, F), in place."""
+    for i in range(0, rows.size, LANES):
+        x = load_partial(rows, i, rows.size - i, ZERO)
+        if activation == GELU:
+            x = _gelu(x)
+        elif activation == GELU_TANH:
+            x = _gelu_tanh(x)
+        else:
+            x = vmax(x, splat(ZERO))
+        store_partial(rows, i, rows.size - i, x)

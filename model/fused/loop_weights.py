@@ -1,0 +1,98 @@
+"""Weights of a stack of layers as the compiled loops read them (`cpu_kernels/transformer_layers.py`)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tfm.model.attention.positions import NoPositionEmbedding, SinusoidalPositions
+from tfm.model.attention.relative_positions import Rotary
+from tfm.model.fused.eligibility import LOOP_ACTIVATIONS
+from tfm.model.layers.normalization import LayerNorm
+from tfm.model.layers.residual import PreNorm
+
+
+def layer_types() -> Any:
+    """Return the module of the types, which loads numba."""
+    from tfm.model.cpu_kernels import transformer_layers
+
+    return transformer_layers
+
+
+def make_stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
+    """Return the `Stack` of an embedding and its layers.
+
+    Args:
+        embedding: the embedding.
+        layers: the layers, which differ in nothing but their weights.
+        last: the norm that the stack ends with.
+        max_length: most positions.
+    """
+    kernel, first = layer_types(), layers[0]
+    table, heads, residual = as_array(embedding.table.weight), first.attention.heads, first.around_attention
+    return kernel.Stack(
+        table,
+        position_table(embedding.positions, max_length, table.shape[1]),
+        rotation_table(first.attention.positions, max_length, heads.key_dim),
+        kernel.Attention(
+            stack_linears(layer.attention.query_key_value for layer in layers),
+            stack_linears(layer.attention.output for layer in layers),
+            stack_norms(layer.around_attention.norm for layer in layers),
+        ),
+        kernel.FeedForward(
+            stack_linears(layer.feed_forward.inner for layer in layers),
+            stack_linears(layer.feed_forward.outer for layer in layers),
+            stack_norms(layer.around_feed_forward.norm for layer in layers),
+        ),
+        stack_norms([last if isinstance(last, LayerNorm) else residual.norm]),
+        kernel.Settings(
+            (heads.num_heads, heads.num_kv_heads, heads.key_dim, heads.value_dim),
+            float(embedding.scale),
+            residual.norm.eps,
+            isinstance(residual, PreNorm),
+            LOOP_ACTIVATIONS[first.feed_forward.activation],
+        ),
+    )
+
+
+def stack_linears(linears: Iterable[Any]) -> Any:
+    """Return the `Linears` of a linear layer in each layer."""
+    return layer_types().Linears(*stack_weights(linears))
+
+
+def stack_norms(norms: Iterable[Any]) -> Any:
+    """Return the `Norms` of a norm in each layer."""
+    return layer_types().Norms(*stack_weights(norms))
+
+
+def num_weights(module: nn.Module) -> int:
+    """Return the number of weights of a module."""
+    return sum(each.numel() for each in module.parameters())
+
+
+def as_array(tensor: Any) -> Any:
+    """Return a tensor's numbers in order; nothing is copied if they lie so."""
+    return tensor.detach().contiguous().numpy()
+
+
+def stack_weights(modules: Iterable[Any]) -> tuple[Any, Any]:
+    """The weights (L, ..) and biases (L, ..) of some modules."""
+    weights, biases = zip(*((module.weight.detach(), module.bias.detach()) for module in modules), strict=True)
+    return torch.stack(weights).numpy(), torch.stack(biases).numpy()
+
+
+def position_table(positions: nn.Module, max_length: int, dim: int) -> Any:
+    """Return the table of positions that is added to the input (M, D)."""
+    if isinstance(positions, NoPositionEmbedding):
+        return np.zeros((max_length, dim), np.float32)
+    table: Any = positions.table
+    return as_array(table if isinstance(positions, SinusoidalPositions) else table.weight)
+
+
+def rotation_table(positions: Any, max_length: int, key_dim: int) -> Any:
+    """Return the cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) where they are not turned."""
+    if not isinstance(positions, Rotary):
+        return np.empty((max_length, 0, 2), np.float32)
+    return torch.view_as_real(positions.rotations(torch.empty(key_dim), torch.arange(max_length))).numpy()

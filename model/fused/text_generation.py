@@ -1,0 +1,154 @@
+"""Texts of a decoder-only model: when a compiled loop (`cpu_kernels/text_generation.py`) writes them, and its weights.
+
+Legend: N texts · T pieces of a text, the begin token first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import nn
+
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused.eligibility import EMBEDDING_PARTS, LOOP_PARTS, are_known, is_cpu_eval_fp32, is_plain_stack
+from tfm.model.fused.loop_weights import as_array, make_stack, num_weights
+from tfm.model.fused.weight_cache import WeightCache, cached_weights
+from tfm.model.layers.linear import Linear
+from tfm.model.transformer.decoder_masks import CAUSAL
+from tfm.model.transformer.decoder_only import DecoderOnly
+
+LANES, UNROLL_FACTOR = 16, 4
+"""Widths of layers are multiples of the one, and outputs of the other."""
+MAX_WEIGHTS = 1 << 24
+"""The number of weights above which several threads read them faster than the one of the loop."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the next piece is chosen: the likeliest, or, with draws, by a uniform number at a temperature."""
+
+    draws: bool = False
+    temperature: float = 1.0
+
+
+class CompiledTexts:
+    """Some texts that begin with the same number of pieces, as the loop writes them.
+
+    Args:
+        weights: those of the model.
+        pieces: (N, T) the pieces that are given.
+        room: the most pieces that are read.
+        special: padding, begin and end token.
+    """
+
+    def __init__(self, weights: "_Weights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
+        self._weights, self._special = weights, special
+        self._num_read, self._num_given = 0, pieces.shape[1]
+        self._pieces = np.zeros((len(pieces), room + 1), np.int64)
+        self._pieces[:, : pieces.shape[1]] = pieces
+        heads = weights.decoder.settings.heads
+        shape = len(weights.decoder.attention.projection.bias), len(pieces), heads[1], room
+        self._keys = np.empty((*shape, heads[2]), np.float32)
+        self._values = np.empty((*shape, heads[3]), np.float32)
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self._pieces)
+
+    @property
+    def num_read(self) -> int:
+        """The number of pieces that have been read or, before the first call, will be before a new one comes."""
+        return int(max(self._num_read, self._num_given - 1))
+
+    def append(self, uniform: Any, choice: Choice, *, shortest: int, longest: int) -> tuple[Any, Any]:
+        """Append pieces to each text.
+
+        Args:
+            uniform: (N, count), the numbers that decide, one a piece.
+            choice: how they decide.
+            shortest: the fewest new pieces before the end token.
+            longest: the most new pieces; behind them nothing but the end token comes.
+
+        Returns:
+            The pieces (N, count), and their log-probabilities.
+        """
+        found, first = np.empty(uniform.shape, np.float32), self.num_read + 1
+        limits = self._num_read, self._num_given, shortest, longest
+        _load_kernel().continue_texts(
+            self._weights.decoder,
+            self._weights.output,
+            self._keys,
+            self._values,
+            self._pieces,
+            self._special,
+            limits,
+            np.ascontiguousarray(uniform),
+            choice.temperature,
+            choice.draws,
+            found,
+        )
+        self._num_read = first - 1 + uniform.shape[1]
+        return self._pieces[:, first : first + uniform.shape[1]], found
+
+    def select(self, rows: Any) -> None:
+        """Keep some of the texts."""
+        self._pieces = self._pieces[rows]
+        self._keys = np.ascontiguousarray(self._keys[:, rows])
+        self._values = np.ascontiguousarray(self._values[:, rows])
+
+
+class _Weights:
+    """The weights of a model as the loop reads them."""
+
+    def __init__(self, model: DecoderOnly) -> None:
+        layers: Any = model.layers
+        self.decoder = make_stack(model.embedding, layers, model.norm, model.max_length)
+        output = as_array(model.output.weight)
+        self.output = np.ascontiguousarray(np.pad(output, ((0, -len(output) % UNROLL_FACTOR), (0, 0))))
+
+
+_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_Weights]]" = WeakKeyDictionary()
+
+
+def make_compiled_texts(
+    model: object, pieces: Sequence[Sequence[int]] | Any, room: int, special: tuple[int, int, int]
+) -> CompiledTexts | None:
+    """Return texts that begin with these pieces (N, T), for the loop; None where the loop does not apply.
+
+    Args:
+        model: the model, whose weights are taken as they are now.
+        pieces: (N, T), the begin token first.
+        room: the most pieces that are read.
+        special: padding, begin and end token.
+    """
+    if type(model) is not DecoderOnly or model.mask != CAUSAL or not dispatch.is_enabled():
+        return None
+    if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
+        return None
+    weights = cached_weights(_weight_caches, model, lambda model: _Weights(model) if _is_supported(model) else None)
+    return None if weights is None else CompiledTexts(weights, np.asarray(pieces, np.int64), room, special)
+
+
+def _load_kernel() -> Any:
+    from tfm.model.cpu_kernels import text_generation
+
+    return text_generation
+
+
+def _is_supported(model: DecoderOnly) -> bool:
+    """Return whether a model is in eval mode, in fp32, and of the parts and widths that the loop knows."""
+    layers: Any = model.layers
+    return (
+        is_cpu_eval_fp32(model)
+        and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
+        and are_known([model.embedding], EMBEDDING_PARTS)
+        and is_plain_stack(model.layers, model.norm, LOOP_PARTS)
+        and type(model.narrow) is nn.Identity
+        and type(model.output) is Linear
+        and model.output.bias is None
+        and all(each % LANES == 0 for part in layers.modules() if type(part) is Linear for each in part.weight.shape)
+        and num_weights(model.layers) + num_weights(model.output) < MAX_WEIGHTS
+    )

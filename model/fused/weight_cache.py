@@ -1,0 +1,68 @@
+"""The weights of models as compiled loops read them, laid out once for as long as a model stays as it is."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from torch import Tensor, nn
+
+from tfm.model.layers.derived_weights import DerivedWeights
+
+WeightsT = TypeVar("WeightsT")
+
+
+class WeightCache(Generic[WeightsT]):
+    """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
+
+    The cache is asked before every text: all tensors to compare are gathered once. The model itself is not held.
+
+    Args:
+        model: the model.
+        make: (model) -> its weights; None where the loop does not apply.
+    """
+
+    def __init__(self, model: nn.Module, make: Callable[[Any], WeightsT | None]) -> None:
+        modules = list(model.modules())
+        self._held = modules[1:]  # so that no new part takes the identity of an old one
+        self._parts = [each._modules for each in modules if each._modules]
+        self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
+        both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
+        self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
+        self._had = self._part_ids()
+        self._weights: DerivedWeights[WeightsT | None] = DerivedWeights()
+        self._make = make
+
+    def is_unchanged(self) -> bool:
+        return self._part_ids() == self._had
+
+    def has_hooks(self) -> bool:
+        return any(self._hooks)
+
+    def current_weights(self, model: nn.Module) -> WeightsT | None:
+        """Return the weights of the model; None where the loop does not apply."""
+        tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
+        return self._weights.get_or_make(tensors, lambda: self._make(model), model.training)
+
+    def _part_ids(self) -> list[int]:
+        return [id(part) for parts in self._parts for part in parts.values()]
+
+
+def cached_weights(
+    caches: "WeakKeyDictionary[nn.Module, WeightCache[WeightsT]]",
+    model: nn.Module,
+    make: Callable[[Any], WeightsT | None],
+) -> WeightsT | None:
+    """Return the weights of a model as it is now; None where the loop does not apply.
+
+    Args:
+        caches: the caches of the loop, by model.
+        model: the model.
+        make: (model) -> its weights; None where the loop does not apply.
+    """
+    laid_out = caches.get(model)
+    if laid_out is None or not laid_out.is_unchanged():
+        laid_out = caches[model] = WeightCache(model, make)
+    if laid_out.has_hooks():
+        del caches[model]  # a hook may hold the model, which would never be freed
+        return None
+    return laid_out.current_weights(model)

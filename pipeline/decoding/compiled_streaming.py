@@ -1,0 +1,130 @@
+"""A language model that continues a prompt by a compiled loop: the texts of `streaming.py`, in fewer calls.
+
+Legend: N texts in parallel · T pieces of a text, the begin token first.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from tfm.data.errors import DataError
+from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
+from tfm.model.fused.text_generation import Choice, CompiledTexts, make_compiled_texts
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.numpy_streaming import truncate_context
+from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
+from tfm.pipeline.decoding.search.numpy_sampling import key_of, uniform_numbers
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+
+SPECIAL = (PAD_ID, BOS_ID, EOS_ID)
+MAX_STEPS = 8
+"""The most pieces of a text that are written before they are shown."""
+MIN_TEXTS_PER_THREAD = 4
+"""The loop works on so many texts side by side."""
+
+
+def compiled_stream(
+    model: object, prompt: Sequence[int], config: DecodingConfig, *, longest: int, context: int, through_ends: bool
+) -> Iterator[NextPieces] | None:
+    """Return the texts of `streaming.generate_stream`, without bans; None where the loop does not apply.
+
+    Args:
+        model: the language model.
+        prompt: ids of the prompt.
+        config: the [decoding] part of a recipe.
+        longest: the most pieces of a text.
+        context: the most pieces that the model reads; with `through_ends` it goes on from the last half of them.
+        through_ends: whether the end token is a piece like others, so that a text ends after `longest` pieces.
+    """
+    choice = _choice_of(config)
+    if choice is None or _begin_texts(model, [[BOS_ID]], 1) is None:
+        return None
+    limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
+
+    def begin(pieces: Any) -> CompiledTexts:
+        found = _begin_texts(model, truncate_context(pieces, context), context)
+        assert found is not None
+        return found
+
+    return _write(begin, prompt, config, choice, limits, context, through_ends)
+
+
+def _begin_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
+    """Return texts that begin with pieces (N, T); None where the loop does not apply, or numba is not installed."""
+    with use_compiled_kernels(True):
+        return make_compiled_texts(model, pieces, room, SPECIAL)
+
+
+def _choice_of(config: DecodingConfig) -> Choice | None:
+    """How pieces are chosen; None where that is by the best or the most probable of them alone."""
+    if config.strategy == "search" or config.temperature == 0 or config.top_k == 1:
+        return Choice()
+    return Choice(True, config.temperature) if config.top_k is config.top_p is None else None
+
+
+def _write(
+    begin: Callable[[Any], CompiledTexts],
+    prompt: Sequence[int],
+    config: DecodingConfig,
+    choice: Choice,
+    limits: tuple[int, int],
+    context: int,
+    through_ends: bool,
+) -> Iterator[NextPieces]:
+    """Yield the pieces of all texts, which threads share.
+
+    Args:
+        begin: makes the texts that begin with pieces (N, T).
+        prompt: ids of the prompt.
+        config: the [decoding] part of a recipe.
+        choice: how pieces are chosen.
+        limits: the fewest pieces before the end token, and the most pieces.
+        context: the most pieces that the model reads.
+        through_ends: whether the end token is a piece like others.
+    """
+    (shortest, longest), num_texts = limits, config.n_best
+    texts, total = np.arange(num_texts), longest - 1 if through_ends else longest + 1
+    keys = np.array([key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(num_texts)], np.uint64)
+    pieces = np.array([[BOS_ID, *prompt]] * num_texts)
+    num_threads = max(1, min(torch.get_num_threads(), num_texts // MIN_TEXTS_PER_THREAD))
+    with ExitStack() as held:
+        run = map if num_threads == 1 else held.enter_context(ThreadPoolExecutor(num_threads)).map
+        shares: list[CompiledTexts] = []
+        length = cut = 0  # the number of new pieces of each text, and that before it was truncated
+        while length < total and len(texts):
+            if not shares or shares[0].num_read == context:
+                shares = [begin(each) for each in np.array_split(pieces, min(num_threads, len(pieces)))]
+                cut = length
+            steps = min(MAX_STEPS, total - length, context - shares[0].num_read)
+            numbers = uniform_numbers(keys[texts].repeat(steps), np.tile(length + np.arange(steps), len(texts)))
+            ends = np.cumsum([len(share) for share in shares])[:-1]
+            splits = np.split(numbers.reshape(-1, steps), ends)
+
+            append = partial(CompiledTexts.append, choice=choice, shortest=shortest - cut, longest=longest - cut)
+            new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
+            yield from _by_step(texts, new, values, through_ends)
+            pieces, length = np.concatenate([pieces, new], 1), length + steps
+            if not through_ends and (ended := (new == EOS_ID).any(1)).any():
+                rows = np.flatnonzero(~ended)
+                for share, kept in zip(shares, np.split(~ended, ends), strict=True):
+                    share.select(kept)
+                shares = [share for share in shares if len(share)]
+                texts, pieces = texts[rows], pieces[rows]
+
+
+def _by_step(texts: Any, pieces: Any, log_probs: Any, through_ends: bool) -> Iterator[NextPieces]:
+    """Yield the new pieces (N, T) of texts one after another, of each up to its end token."""
+    active = np.ones(len(texts), bool)
+    for new, values in zip(pieces.T, log_probs.T, strict=True):
+        if not np.isfinite(values[active]).all():
+            raise DataError(NON_FINITE_MESSAGE)
+        yield NextPieces(texts[active].tolist(), new[active].tolist(), values[active].tolist())
+        if not through_ends:
+            active &= new != EOS_ID
+            if not active.any():
+                return

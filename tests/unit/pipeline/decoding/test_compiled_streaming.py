@@ -1,0 +1,156 @@
+"""Texts by the compiled loop are those of the plain modules, whatever is beside them, and it takes no other models."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.rounding import assert_rounds_like
+from tests.tiny_model import tiny_model
+from tfm.data.errors import DataError
+from tfm.model.config import StackConfig
+from tfm.model.cpu_kernels import dispatch
+from tfm.model.fused.text_generation import Choice, make_compiled_texts
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding import streaming
+from tfm.pipeline.decoding.compiled_streaming import SPECIAL, compiled_stream
+from tfm.pipeline.decoding.search.hypothesis import NextPieces
+from tfm.pipeline.decoding.streaming import prefill
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.tokenizer.special import BOS_ID, EOS_ID
+
+pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fast)", exc_type=ImportError)
+
+WIDE = StackConfig(layers=2, dim=32, heads=2, feed_forward_dim=48)
+BASE: dict[str, Any] = {"architecture": "decoder_only", "task": "language_model", "decoder": WIDE, "tie": "none"}
+MODELS: dict[str, dict[str, Any]] = {
+    "rotary, GELU": {"positions": "rotary", "activation": "gelu"},
+    "learned, GELU by tanh": {"positions": "learned", "activation": "gelu_tanh"},
+    "sinusoids, ReLU, post-norm": {"norm": "post"},
+    "no positions, one key head of 8": {
+        "positions": "none",
+        "decoder": WIDE.model_copy(update={"key_value_heads": 1, "key_dim": 8, "value_dim": 8, "heads": 4}),
+    },
+}
+CPU, PROMPT = torch.device("cpu"), [7, 8, 9, 5]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "likeliest": {"beam": 1},
+    "drawn": {"strategy": "sample", "n_best": 5, "seed": 3},
+    "at a temperature": {"strategy": "sample", "n_best": 9, "temperature": 0.6, "min_length": 3},
+}
+
+
+def make_model(dtype: torch.dtype = torch.float32, **changes: Any) -> LoadedModel:
+    loaded = tiny_model(dtype=dtype, **BASE | {"max_length": 40} | changes)
+    with torch.no_grad():
+        for parameter in loaded.model.parameters():
+            if parameter.dim() == 1:  # biases begin as zeros and gains as ones
+                parameter.add_(torch.linspace(-0.3, 0.4, len(parameter), dtype=dtype))
+        loaded.model.output.weight[EOS_ID].mul_(3)  # so that texts end at different lengths
+    return loaded
+
+
+def written(model: object, config: DecodingConfig, *, compiled: bool, **how: Any) -> dict[int, list[tuple[int, float]]]:
+    """The pieces of each text with their log-probabilities."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    how = {"longest": 20, "context": 40, "through_ends": False} | how
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(streaming, "compiled_stream", lambda *_, **__: None)
+        every = streaming.generate_stream(model, PROMPT, config, bans=None, device=CPU, **how)
+        for each in every:
+            assert isinstance(each, NextPieces)
+            for text, piece, log_prob in zip(each.texts, each.pieces, each.log_probs, strict=True):
+                found.setdefault(text, []).append((piece, log_prob))
+    return found
+
+
+def assert_same(found: dict[int, list[tuple[int, float]]], wanted: dict[int, list[tuple[int, float]]]) -> None:
+    assert found.keys() == wanted.keys()
+    for text, pieces in found.items():
+        assert [piece for piece, _ in pieces] == [piece for piece, _ in wanted[text]]
+        assert [each for _, each in pieces] == pytest.approx([each for _, each in wanted[text]], abs=2e-4)
+
+
+@pytest.mark.parametrize("through_ends", [False, True])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_texts_are_those_of_the_plain_modules(settings: dict[str, Any], through_ends: bool) -> None:
+    loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(**settings)
+    how = {"through_ends": True, "context": 12, "longest": 33} if through_ends else {}
+    found = written(loaded.model, config, compiled=True, **how)
+    assert_same(found, written(loaded.model, config, compiled=False, **how))
+    lengths = {len(each) for each in found.values()}
+    assert lengths == {33} if through_ends else len(found) == 1 or len(lengths) > 1
+
+
+@pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
+def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> None:
+    pieces = [[BOS_ID, *PROMPT], [BOS_ID, 4, 4, 6, 8], [BOS_ID, 11, 5, 5, 5]]
+    single, exact = make_model(**changes), make_model(torch.float64, **changes)
+    with dispatch.use_compiled_kernels(True), torch.no_grad():
+        texts = make_compiled_texts(single.model, pieces, 20, SPECIAL)
+    assert texts is not None
+    new, found = texts.append(np.zeros((3, 4)), Choice(), shortest=9, longest=30)
+
+    @torch.inference_mode()
+    def plain(loaded: LoadedModel) -> torch.Tensor:
+        model, rows = loaded.model, torch.tensor(pieces)
+        state, result = prefill(model, rows), []
+        last = rows[:, -1]
+        for step in range(4):
+            predict, state = model.step(last, state)
+            last = torch.from_numpy(new[:, step].copy())
+            result.append(predict(slice(None)).gather(1, last[:, None])[:, 0])
+        return torch.stack(result, 1)
+
+    assert_rounds_like(torch.from_numpy(found), plain(single), plain(exact))
+
+
+def test_a_text_is_the_same_to_the_bit_beside_any_others() -> None:
+    model = make_model(**MODELS["rotary, GELU"]).model
+    one = written(model, DecodingConfig(strategy="sample", n_best=1, seed=4), compiled=True)
+    some = written(model, DecodingConfig(strategy="sample", n_best=6, seed=4), compiled=True)
+    many = written(model, DecodingConfig(strategy="sample", n_best=21, seed=4), compiled=True)
+    assert one[0] == some[0] == many[0]
+    assert {text: many[text] for text in some} == some
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings"),
+    [
+        ({}, {"strategy": "sample", "top_k": 5}),
+        ({}, {"strategy": "sample", "top_p": 0.9}),
+        ({"decoder": WIDE.model_copy(update={"dim": 24})}, {}),
+        ({"output_bias": True}, {}),
+        ({"activation": "silu"}, {}),
+        ({"positions": "alibi"}, {}),
+        ({"mask": "strict"}, {}),
+    ],
+    ids=str,
+)
+def test_other_settings_and_models_are_left_to_the_plain_modules(
+    changes: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    how: dict[str, Any] = {"longest": 5, "context": 9, "through_ends": False}
+    with torch.no_grad():
+        assert compiled_stream(make_model().model, PROMPT, DecodingConfig(), **how) is not None
+        assert compiled_stream(make_model(**changes).model, PROMPT, DecodingConfig(**settings), **how) is None
+
+
+def test_weights_that_are_no_numbers_are_an_error() -> None:
+    loaded = make_model()
+    with torch.no_grad():
+        loaded.model.norm.weight.fill_(torch.nan)
+    with pytest.raises(DataError, match="no finite probabilities"):
+        written(loaded.model, DecodingConfig(strategy="sample"), compiled=True)
+
+
+def test_a_changed_weight_is_seen() -> None:
+    loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(beam=1)
+    before = written(loaded.model, config, compiled=True)
+    with torch.no_grad():
+        loaded.model.layers[1].feed_forward.inner.weight.mul_(-2)
+    after = written(loaded.model, config, compiled=True)
+    assert_same(after, written(loaded.model, config, compiled=False))
+    assert before != after
