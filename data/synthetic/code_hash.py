@@ -1,7 +1,8 @@
 """A hash of what code does, whatever its names are: renaming a function makes no other corpus.
 
 Left out are imports, docstrings, comments and the order of files; a name that the code gives (of a function, class,
-variable, parameter, attribute) counts as the place where it comes up first, other names and all values as they are.
+variable, parameter, attribute) or imports from this project counts as the place where it comes up first, other names
+and all values as they are.
 """
 
 import ast
@@ -18,8 +19,9 @@ def hash_code(sources: Iterable[str]) -> str:
     Args:
         sources: the contents of the files.
     """
-    trees = [_without_imports(ast.parse(source)) for source in sources]
+    trees = [ast.parse(source) for source in sources]
     given = {name for tree in trees for name in _given_names(tree)}
+    trees = [_without_imports(tree) for tree in trees]
     trees.sort(key=lambda tree: [*_tokens(tree, dict.fromkeys(given, "_"))])  # whatever names say
     places: dict[str, str] = {}
     digest = hashlib.sha256()
@@ -49,9 +51,11 @@ def _without_imports(tree: ast.Module) -> ast.Module:
 
 
 def _given_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that code gives; imported ones are given where they are defined."""
+    """Yield the names that code gives, and those that it imports from this project."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfm."):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.arg):
             yield node.arg

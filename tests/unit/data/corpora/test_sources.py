@@ -280,14 +280,6 @@ def test_the_code_of_programs_is_not_that_of_other_built_in_corpora():
     assert registry.version("addition") == registry.version("programs")
 
 
-def test_a_built_in_corpus_is_another_where_its_code_is_and_not_where_it_is_told_otherwise():
-    lines = ('"""What it is."""', "import re", "", "from tfm.data import (", "    grammar,", ")", "WORDS = 3  # all")
-    function = ("def f():", '    """What it does."""', "    import os", "    return WORDS")
-    code = registry.code_of("\n".join((*lines, *function)))
-    assert code == "WORDS = 3  # all\ndef f():\n    return WORDS"
-    assert registry.code_of("WORDS = 4  # all\ndef f():\n    return WORDS") != code
-
-
 def test_a_portion_streams_only_its_own_pairs(tmp_path):
     corpus = write_text(tmp_path, [(f"source {i}", f"target {i}") for i in range(200)])
     parts = [list(read_pairs(Portion((corpus,), HashRange(low, high, 1)))) for low, high in ((0.0, 0.8), (0.8, 1.0))]
