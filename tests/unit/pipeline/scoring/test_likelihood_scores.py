@@ -142,12 +142,7 @@ def test_the_objective_of_word_vectors_is_divided_by_the_words_of_the_text(
     """J = -1/T sum_t sum_j ln P(w_{t+j} | w_t): the mean loss, times the predictions of a pass, by the words."""
     lines = ["a dog runs by the sea", "the sea", "two dogs and a cat sit by the sea asleep", "dog"]
     word_by_word = train(lines, TokenizerConfig(kind="word", vocab_size=60, min_frequency=1))
-    settings: dict[str, Any] = {
-        "architecture": "skip_gram",
-        "task": "word_vectors",
-        "embedding_dim": 5,
-        "word_vectors": words,
-    }
+    settings: dict[str, Any] = {"architecture": "skip_gram", "task": "word_vectors", "embedding_dim": 5}
     loaded = tiny_model(dtype=torch.float64, tokenizer=word_by_word, word_vectors=words, **settings)
     found = score_likelihood(loaded, "main", split_of(lines, loaded, tmp_path / "split"), 40, Warned()).scores
     texts = [line.split() for line in lines]
