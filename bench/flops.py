@@ -112,6 +112,6 @@ def _matrices(config: ModelConfig) -> int:
 
 def _widen(config: ModelConfig, dim: int) -> int:
     """Of embeddings to what is left of a stack's width beside positions."""
-    left = dim if config.positions_join == "add" else dim - dim // 2
+    left = dim - dim // 2 if config.positions_join == "concatenate" else dim
     given = config.embedding_dim or dim
     return 0 if given == left else given * left
