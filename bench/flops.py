@@ -92,8 +92,19 @@ def _decoder_flops(config: ModelConfig, vocab: int, work: TokenCounts) -> float:
 
 
 def _check_architecture(config: ModelConfig) -> None:
-    rivals = {"architecture": "transformer", "mixing": "attention", "window": None, "adaptive": None, "vision": None}
-    for name, counted in rivals.items():
+    counted_values = {
+        "architecture": "transformer",
+        "mixing": "attention",
+        "window": None,
+        "adaptive": None,
+        "vision": None,
+        "feed_forward": "position_wise",
+        "attention_projections": True,
+        "values": "projection",
+        "output_projection": True,
+        "mask": "causal",
+    }
+    for name, counted in counted_values.items():
         if (given := getattr(config, name)) != counted:
             raise RecipeError(f"model.{name} = {given!r}: its FLOP are not counted here")
 
