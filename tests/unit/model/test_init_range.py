@@ -38,8 +38,8 @@ def test_all_weights_but_those_of_norms_are_of_the_range(changes: dict[str, Any]
         if id(weight) in of_norms:
             assert set(weight.flatten().tolist()) <= {0.0, 1.0}, name
         else:
-            assert 0.5 * SCALE < weight.abs().max() <= SCALE, name
-    drawn = torch.cat([each.flatten() for each in model.parameters() if id(each) not in of_norms])
+            assert 0.5 * SCALE < weight.detach().abs().max() <= SCALE, name
+    drawn = torch.cat([each.detach().flatten() for each in model.parameters() if id(each) not in of_norms])
     assert float(drawn.mean()) == pytest.approx(0, abs=0.003)
     assert float(drawn.std()) == pytest.approx(SCALE / 3**0.5, rel=0.03)
 
