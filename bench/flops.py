@@ -92,8 +92,19 @@ def _decoder_flops(config: ModelConfig, vocab: int, work: TokenCounts) -> float:
 
 
 def _check_architecture(config: ModelConfig) -> None:
-    rivals = {"architecture": "transformer", "mixing": "attention", "window": None, "adaptive": None, "vision": None}
-    for name, counted in rivals.items():
+    counted_values = {
+        "architecture": "transformer",
+        "mixing": "attention",
+        "window": None,
+        "adaptive": None,
+        "vision": None,
+        "feed_forward": "position_wise",
+        "attention_projections": True,
+        "values": "projection",
+        "output_projection": True,
+        "mask": "causal",
+    }
+    for name, counted in counted_values.items():
         if (given := getattr(config, name)) != counted:
             raise RecipeError(f"model.{name} = {given!r}: its FLOP are not counted here")
 
@@ -112,6 +123,6 @@ def _matrices(config: ModelConfig) -> int:
 
 def _widen(config: ModelConfig, dim: int) -> int:
     """Of embeddings to what is left of a stack's width beside positions."""
-    left = dim if config.positions_join == "add" else dim - dim // 2
+    left = dim - dim // 2 if config.positions_join == "concatenate" else dim
     given = config.embedding_dim or dim
     return 0 if given == left else given * left

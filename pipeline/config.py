@@ -17,7 +17,13 @@ EvaluationMetric = Literal[
     "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
     "length", "compression", "novelty",
 ]  # fmt: skip
-OTHER_FIGURES = ("loss", "token_accuracy", "word_perplexity", "bits_per_character")  # of test sets, without a key
+OTHER_FIGURES = (
+    "loss",
+    "objective",
+    "token_accuracy",
+    "word_perplexity",
+    "bits_per_character",
+)  # of test sets, without a key
 EvalSplit = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]

@@ -135,7 +135,11 @@ def embed(
         reject_flags({"--wordnet": wordnet}, "it needs --nearest WORD")
     is_text = model.is_file()
     if is_text:
-        reject_flags({"--side": side, "--pair": pair}, "is of models, and MODEL is a text file")
+        reject_flags({"--side": side, "--pair": pair, "--device": device}, "is of models, and MODEL is a text file")
+        if one_hot and not concordance:
+            reject_flags({"--window": window}, "has no effect on one-hot vectors")
+        if not (nearest or analogy or out or picture):
+            reject_flags({"--one-hot": one_hot}, "it needs --nearest, --analogy, --out or --picture")
     else:
         reject_flags(of_file, "is of text files, and MODEL is none")
     from tfm.cli.console import make_reporter

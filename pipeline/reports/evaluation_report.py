@@ -39,6 +39,7 @@ METRIC_NAMES: Mapping[str, str] = {
     "perplexity": "perplexity",
     "word_perplexity": "perplexity by word",
     "bits_per_character": "bits a character",
+    "objective": "J(θ)",
 }
 MAX_COLUMNS = 30  # of a confusion matrix on a page
 LINEAGE = """\

@@ -31,6 +31,7 @@ from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
 from tfm.pipeline.scoring.token_scores import token_scores, windows_over
 from tfm.pipeline.scoring.validation import Validator
+from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
 from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.masked_language_model import HIDDEN, RANDOM
@@ -78,10 +79,14 @@ def score_likelihood(
         config, split, num_long, name, reporter
     )
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
+    shares = {"token_accuracy": accuracy}
+    if ABILITIES[config.task].within_window:
+        words = int(word_vectors.num_words(split).sum())
+        shares["objective"] = Score(nll / task.num_draws / words, f"words:{words}|{signature}")
     if not task.has_perplexity:
-        return _make_evaluation(name, split, {"loss": Score(nll / count, signature), "token_accuracy": accuracy})
+        return _make_evaluation(name, split, {"loss": Score(nll / count, signature), **shares})
     perplexity = _perplexity_score(nll, count, signature, loaded)
-    return _make_evaluation(name, split, {"perplexity": perplexity, "token_accuracy": accuracy})
+    return _make_evaluation(name, split, {"perplexity": perplexity, **shares})
 
 
 def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:

@@ -14,7 +14,10 @@ from tfm.tokenizer.config import LabelKind
 DEFAULT_TASK = "translation"
 """The task of a config that names none."""
 LOWER_IS_BETTER = frozenset(
-    {"loss", "perplexity", "word_perplexity", "bits_per_character", "ter", "wer", "cer", "per", "wrong_language"}
+    {
+        *("loss", "objective", "perplexity", "word_perplexity", "bits_per_character"),
+        *("ter", "wer", "cer", "per", "wrong_language"),
+    }
 )
 """The figures, of whatever task, of which the lower is the better."""
 
@@ -128,7 +131,7 @@ ABILITIES: Mapping[str, TaskSpec] = {
     ),
     "word_vectors": TaskSpec(
         reads="target",
-        figures=("perplexity", "token_accuracy", "loss"),
+        figures=("perplexity", "token_accuracy", "loss", "objective"),
         within_window=True,
         of_words=True,
         by_probability=ByProbability(unit="word", unknown="unknown-left-out"),

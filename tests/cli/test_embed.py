@@ -145,6 +145,9 @@ def test_a_text_has_counts_and_contexts(tmp_path: Path) -> None:
     for words, said in (
         (("--concordance", "cat"), "the text has no vector for 'cat'; it has 'car'"),
         (("--pair", "dog", "car"), "is of models, and MODEL is a text file"),
+        (("--nearest", "dog", "--device", "cpu"), "is of models, and MODEL is a text file"),
+        (("--nearest", "dog", "--one-hot", "--window", "3"), "has no effect on one-hot vectors"),
+        (("--concordance", "dog", "--one-hot"), "it needs --nearest"),
     ):
         refused = tfm("embed", file, *words)
         assert refused.code == 2

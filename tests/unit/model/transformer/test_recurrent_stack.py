@@ -92,6 +92,8 @@ def test_a_language_model_is_its_layers_and_step_by_step_it_is_at_once(variant: 
 def test_labels_are_of_the_rows_of_one_direction_or_two(task: str, bidirectional: bool) -> None:
     model = network(task, bidirectional=bidirectional, normalization="layer_std")
     tokens, layout = laid_out(TEXTS)
+    norms = [type(layer.around_attention.norm).__name__ for layer in model.encoder]
+    assert norms == ["Identity", "StdLayerNorm"]
     with torch.no_grad():
         found = model(tokens, layout)
         lengths = [len(text) if task == "tagging" else 1 for text in TEXTS]

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,9 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.text_counts import Characters
+from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
+from tfm.tokenizer.train import train
 
 LINES = [
     "a dog",
@@ -131,3 +134,23 @@ def test_characters_are_those_of_the_text_or_of_what_is_kept_whichever_are_fewer
     assert (found.read, found.kept, found.count) == (read, kept, min(read, kept))
     assert ("read:" in found.signature) == (read != kept)
     assert Characters(4, 9).count == 4
+
+
+@pytest.mark.parametrize("words", [{"window": 2}, {"window": 3, "negatives": 2}, {"window": 2, "shrink": True}])
+def test_the_objective_of_word_vectors_is_divided_by_the_words_of_the_text(
+    words: dict[str, object], tmp_path: Path
+) -> None:
+    """J = -1/T sum_t sum_j ln P(w_{t+j} | w_t): the mean loss, times the predictions of a pass, by the words."""
+    lines = ["a dog runs by the sea", "the sea", "two dogs and a cat sit by the sea asleep", "dog"]
+    word_by_word = train(lines, TokenizerConfig(kind="word", vocab_size=60, min_frequency=1))
+    settings: dict[str, Any] = {"architecture": "skip_gram", "task": "word_vectors", "embedding_dim": 5}
+    loaded = tiny_model(dtype=torch.float64, tokenizer=word_by_word, word_vectors=words, **settings)
+    found = score_likelihood(loaded, "main", split_of(lines, loaded, tmp_path / "split"), 40, Warned()).scores
+    texts = [line.split() for line in lines]
+    widths = range(1, int(str(words["window"])) + 1) if "shrink" in words else [int(str(words["window"]))]
+    places = [(i, j) for text in texts for i in range(len(text)) for j in range(len(text))]
+    pairs = sum(0 < abs(i - j) <= width for width in widths for i, j in places)
+    loss = found["loss"].score if "negatives" in words else math.log(found["perplexity"].score)
+    num_words = sum(map(len, texts))
+    assert found["objective"].score == pytest.approx(loss * pairs / len(widths) / num_words, rel=1e-9)
+    assert found["objective"].signature.startswith(f"words:{num_words}|unit:neighbour|")

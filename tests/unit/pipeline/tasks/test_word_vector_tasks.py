@@ -363,12 +363,12 @@ def test_a_test_set_is_scored_as_validation_is(negatives: int | None, dataset: P
 
     assert found["token_accuracy"].score == pytest.approx(100 * valid["accuracy"])
     if negatives is None:
-        assert set(found) == {"perplexity", "token_accuracy"}
+        assert set(found) == {"perplexity", "token_accuracy", "objective"}
         assert valid["perplexity"] == pytest.approx(math.exp(valid["loss"]), rel=1e-12)
         assert_same("perplexity", valid["perplexity"])
         assert found["perplexity"].signature.startswith("unit:word|count:")
     else:
-        assert set(found) == {"loss", "token_accuracy"}
+        assert set(found) == {"loss", "token_accuracy", "objective"}
         assert_same("loss", valid["loss"])
         assert valid["perplexity"] is None
         assert "noise-words:3-others|draws:7" in found["loss"].signature
