@@ -437,6 +437,27 @@ def test_the_tests_of_every_task_are_scored_once(settings: tuple[str, ...], sour
     assert len(Path("runs/ledger.jsonl").read_text("utf-8").splitlines()) == 1
 
 
+@pytest.mark.slow
+def test_test_sets_with_as_many_of_each_label_are_two() -> None:
+    """One of other sentences was not scored before, and the same sentences in another order were."""
+    for name in ("train", "test"):
+        text = Path(f"{name}.tsv").read_text("utf-8")
+        Path(f"other-{name}.tsv").write_text(text.replace("the ", "one "), "utf-8")
+    head, *rows = Path("test.tsv").read_text("utf-8").splitlines(keepends=True)
+    Path("turned.tsv").write_text("".join([head, *rows[::-1]]), "utf-8")
+    run_task(CLASSES, "sentence", "kind", "--set", "evaluation.tests=final")
+    assert tfm("evaluate", "--final", "runs/task", "--device", "cpu").code == 0
+    for name, changed in (("other", "other-test.tsv"), ("turned", "turned.tsv")):
+        given = (f"data.valid.path={changed}", f"data.tests.main.path={changed}", f"name={name}")
+        words = [word for setting in (*given, "evaluation.tests=final") for word in ("--set", setting)]
+        run_task(CLASSES, "sentence", "kind", *words)
+    assert tfm("evaluate", "--final", "runs/other", "--device", "cpu").code == 0
+    refused = tfm("evaluate", "--final", "runs/turned", "--device", "cpu")
+    assert (refused.code, "was already scored once with --final" in refused.err) == (2, True)
+    mixed = tfm("evaluate", "--final", "runs/task", "runs/other", "--again")
+    assert "have other validation texts" in mixed.err
+
+
 def test_a_curriculum_trains_each_corpus_in_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     from tfm.pipeline.tasks.translation import Translation
 
