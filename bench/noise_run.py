@@ -20,7 +20,7 @@ from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.runtime.threads import cpu_seconds
-from tfm.pipeline.scoring.ledger import fingerprint_of_pairs
+from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
 
@@ -51,7 +51,7 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
     return {
         "figure": figure,
         "scores": scores,
-        "texts": fingerprint_of_pairs(sources, references),
+        "texts": texts_fingerprint(references, sources),
         "parameters": num_parameters(loaded.model),
         "tokens": float(np.mean([len(ids) for ids in loaded.source_tokenizer.encode_batch(sources)])),
         "sentences_per_second": len(sources) / float(np.median(seconds[1:] or seconds)),

@@ -219,7 +219,7 @@ def _scored_files(
         ]
         made = _manifest_of(each.path, Input.from_file(files[each.name]).fingerprint)
         run = RunSummary(each.name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
-        known = texts_fingerprint(columns[0])
+        known = texts_fingerprint(columns[0], segments.telling_sources)
         system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
         found.append((run, system))
     return found

@@ -58,7 +58,9 @@ def check_scores(
         there = format_count(num, "hypothesis", "hypotheses")
         problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {REMEDY}"
         raise DataError(problem, file=made.path / SCORES_FILE)
-    if scored.texts is not None and not are_same_texts(scored.texts, texts_fingerprint(segments.references[0])):
+    references = segments.references[0]
+    known = {texts_fingerprint(references, segments.telling_sources), texts_fingerprint(references)}
+    if scored.texts is not None and not any(are_same_texts(scored.texts, each) for each in known):
         raise DataError(f"is of other references than reference.txt: {REMEDY}", file=made.path / SCORES_FILE)
     for name, score in score_texts(segments.hypotheses, segments.references, config).items():
         given = scored.scores.get(name)

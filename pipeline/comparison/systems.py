@@ -120,7 +120,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
     test_fingerprint = None if main is None else known.get(main)
     if test_fingerprint is None and main in tests:
-        test_fingerprint = texts_fingerprint(tests[main].references[0])
+        test_fingerprint = texts_fingerprint(tests[main].references[0], tests[main].telling_sources)
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 

@@ -179,10 +179,18 @@ def read_candidate(folder: Path) -> Candidate:
         made = open_artifact(run.translations, "translate")
         check_made_from(made, model=model)
         check_made_from(scores, **{evaluate.input_name("valid"): made})
-        decoding = DecodingConfig.model_validate_json(json.dumps(made.config["decoding"]))
+        decoding = decoding_without_defaults(made.config["decoding"])
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
     validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
     return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
+
+
+def decoding_without_defaults(settings: object) -> DecodingConfig:
+    """The [decoding] of a manifest, in which defaults are written out, with those alone set that are none: a model that
+    labels takes no others.
+    """
+    found = DecodingConfig.model_validate_json(json.dumps(settings))
+    return DecodingConfig.model_validate(found.model_dump(exclude_defaults=True))
 
 
 def read_candidates(folders: Sequence[Path]) -> list[Candidate]:

@@ -57,7 +57,7 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
 def texts_of_tests(run: RunPaths) -> dict[str, str]:
     """The fingerprint of each test set of a run's dataset, by name."""
     tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
-    return {name: ledger.fingerprint_of_pairs(*split.texts()) for name, split in tests.items()}
+    return {name: ledger.split_fingerprint(split) for name, split in tests.items()}
 
 
 def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: Reporter) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tfm.data.dataset.split import Split
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
@@ -71,15 +72,28 @@ class EvaluatedModel:
         return LedgerEntry(texts, test, self.model, self.run, self.chosen, seen=seen)
 
 
-def texts_fingerprint(texts: Iterable[str]) -> str:
+def texts_fingerprint(texts: Iterable[str], sources: Iterable[str] | None = None) -> str:
     """Two sha256, in hex, of the (first) references of a test set, whatever white space surrounds their words: of the
     lines as they are, and of the lines sorted, since in another order they are the same test set.
 
-    Sources have no part in it: they are not always known, and it is the answers that are used up. Entries of former
-    times have the first alone; `are_same_texts` knows both.
+    Sources have no part in it where the references tell test sets apart: they are not always known, and it is the
+    answers that are used up. Labels do not: those of any two balanced test sets are the same lines in another order.
+    So where no more than half of the lines are different, sources that are known stand before them. Entries of former
+    times have the first digest alone; `are_same_texts` knows both.
+
+    Args:
+        texts: the references.
+        sources: one for each; None where they are not known.
     """
-    lines = [" ".join(text.split()).encode("utf-8", "surrogatepass") + b"\n" for text in texts]
+    lines = [_normalized(text) for text in texts]
+    if sources is not None and 2 * len(set(lines)) <= len(lines):
+        lines = [b"%b\t%b" % pair for pair in zip(map(_normalized, sources), lines, strict=True)]
+    lines = [line + b"\n" for line in lines]
     return JOINT_RUN_MARK.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
+
+
+def _normalized(text: str) -> bytes:
+    return " ".join(text.split()).encode("utf-8", "surrogatepass")
 
 
 def are_same_texts(one: str | None, other: str | None) -> bool:
@@ -87,9 +101,15 @@ def are_same_texts(one: str | None, other: str | None) -> bool:
     return one == other or bool({*(one or "").split(JOINT_RUN_MARK)} & {*(other or "").split(JOINT_RUN_MARK)} - {""})
 
 
-def fingerprint_of_pairs(sources: Sequence[str], targets: Sequence[str]) -> str:
-    """Fingerprint of the targets, which are the references; of texts that have but one side, of that side."""
-    return texts_fingerprint(targets if any(targets) else sources)
+def split_fingerprint(split: Split) -> str:
+    """Fingerprint of a split: of its targets, which are the references; of texts of one side, of that side."""
+    sources, targets = split.texts()
+    if not any(targets):
+        return texts_fingerprint(sources)
+    if split.images is None:
+        return texts_fingerprint(targets, sources)
+    contents = split.images.store.contents  # sources are names of images
+    return texts_fingerprint(targets, None if contents is None else [contents] * len(targets))
 
 
 def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:

@@ -25,7 +25,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.ledger import fingerprint_of_pairs
+from tfm.pipeline.scoring.ledger import split_fingerprint
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
@@ -206,5 +206,5 @@ def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: 
 
 
 def _make_evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:
-    texts = fingerprint_of_pairs(*split.texts())
+    texts = split_fingerprint(split)
     return Evaluation(name, len(split), scores, (), "source", (), (), (), texts=texts)

@@ -124,7 +124,8 @@ def _run_configuration(
     try:
         recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
-        return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+        reason = str(error).splitlines()[0].removeprefix("flags: ")  # the configuration is given as those are
+        return Outcome(IMPOSSIBLE, reason, None)
     check_inputs(trials, recipe, configuration)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = TrialProgress(trials, claimed)

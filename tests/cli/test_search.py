@@ -97,7 +97,7 @@ def test_a_grid_tries_everything_and_what_is_impossible_is_a_result(recipe: Path
     assert "grid: 3 configurations" in done.err
     ended = {each["configuration"]["model.encoder.heads"]: each["ended"] for each in trials_of("grid")}  # type: ignore[index]
     assert ended == {1: "finished", 2: "finished", 3: "impossible"}
-    assert "heads (3) must divide dim (16)" in done.out
+    assert "impossible: model: encoder: heads (3) must divide dim (16)" in done.out
 
 
 @pytest.mark.slow

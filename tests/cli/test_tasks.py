@@ -381,8 +381,7 @@ def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, .
     assert not Path("runs").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+EVERY_TASK = pytest.mark.parametrize(
     ("settings", "source", "target"),
     [
         (("training.validation.bleu=false",), "sentence", "tags"),
@@ -396,7 +395,10 @@ def test_what_does_not_combine_is_refused_before_any_work(settings: tuple[str, .
     ],
     ids=["translation", "texts", "windows", "masked", "spans", "classification", "tagging", "word_vectors"],
 )
-def test_every_task_is_cross_validated(settings: tuple[str, ...], source: str | None, target: str) -> None:
+
+
+def run_task(settings: tuple[str, ...], source: str | None, target: str, *flags: str) -> Result:
+    """A short run of the recipe task.toml, without the tables that its architecture has no use for."""
     corpus = CORPUS.format(source=json.dumps(source or "none"), target=target)
     recipe = RECIPE.format(corpus=corpus)
     unused = {"skip_gram": ("encoder =", "decoder =", "dropout ="), "decoder_only": ("encoder =",)}
@@ -405,8 +407,15 @@ def test_every_task_is_cross_validated(settings: tuple[str, ...], source: str | 
             recipe = "\n".join(line for line in recipe.splitlines() if not line.startswith(starts))
     Path("task.toml").write_text(recipe, encoding="utf-8")
     words = [word for setting in (*settings, "training.max_steps=12") for word in ("--set", setting)]
-    done = tfm("run", "task.toml", "--device", "cpu", "--folds", "2", "--json", *words)
+    done = tfm("run", "task.toml", "--device", "cpu", *flags, *words)
     assert done.code == 0, done.err
+    return done
+
+
+@pytest.mark.slow
+@EVERY_TASK
+def test_every_task_is_cross_validated(settings: tuple[str, ...], source: str | None, target: str) -> None:
+    done = run_task(settings, source, target, "--folds", "2", "--json")
     (found,) = json.loads(done.out)
     assert sum(fold["examples"] for fold in found["folds"]) == 300
     for number in (1, 2):
@@ -415,6 +424,38 @@ def test_every_task_is_cross_validated(settings: tuple[str, ...], source: str | 
         assert data.valid.texts()[0 if source else 1]
     assert 0 < found["loss"]["mean"] < 6
     assert not list(Path("runs").glob("*/scores"))
+
+
+@pytest.mark.slow
+@EVERY_TASK
+def test_the_tests_of_every_task_are_scored_once(settings: tuple[str, ...], source: str | None, target: str) -> None:
+    run_task(settings, source, target, "--set", "evaluation.tests=final")
+    assert not Path("runs/task/scores").exists()
+    done = tfm("evaluate", "--final", "runs/task", "--device", "cpu")
+    assert done.code == 0, done.err
+    assert scores("task")
+    assert len(Path("runs/ledger.jsonl").read_text("utf-8").splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_test_sets_with_as_many_of_each_label_are_two() -> None:
+    """One of other sentences was not scored before, and the same sentences in another order were."""
+    for name in ("train", "test"):
+        text = Path(f"{name}.tsv").read_text("utf-8")
+        Path(f"other-{name}.tsv").write_text(text.replace("the ", "one "), "utf-8")
+    head, *rows = Path("test.tsv").read_text("utf-8").splitlines(keepends=True)
+    Path("turned.tsv").write_text("".join([head, *rows[::-1]]), "utf-8")
+    run_task(CLASSES, "sentence", "kind", "--set", "evaluation.tests=final")
+    assert tfm("evaluate", "--final", "runs/task", "--device", "cpu").code == 0
+    for name, changed in (("other", "other-test.tsv"), ("turned", "turned.tsv")):
+        given = (f"data.valid.path={changed}", f"data.tests.main.path={changed}", f"name={name}")
+        words = [word for setting in (*given, "evaluation.tests=final") for word in ("--set", setting)]
+        run_task(CLASSES, "sentence", "kind", *words)
+    assert tfm("evaluate", "--final", "runs/other", "--device", "cpu").code == 0
+    refused = tfm("evaluate", "--final", "runs/turned", "--device", "cpu")
+    assert (refused.code, "was already scored once with --final" in refused.err) == (2, True)
+    mixed = tfm("evaluate", "--final", "runs/task", "runs/other", "--again")
+    assert "have other validation texts" in mixed.err
 
 
 def test_a_curriculum_trains_each_corpus_in_its_epochs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def evaluate_segments(
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         summaries=summaries,
         errors={name: count_errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
-        texts=texts_fingerprint(references[0]),
+        texts=texts_fingerprint(references[0], segments.telling_sources),
         likelihoods=likelihoods,
         external=external or {},
     )

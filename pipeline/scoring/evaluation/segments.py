@@ -36,6 +36,14 @@ class Segments:
         """The sources, where they are texts."""
         return None if self.sources_are_names else self.sources
 
+    @property
+    def telling_sources(self) -> Sequence[str] | None:
+        """The sources as they tell test sets apart: texts, or of images the hash of them all; None if not known."""
+        if not self.sources_are_names:
+            return self.sources
+        contents = self.image_contents if self.images is None else self.images.store.contents
+        return None if contents is None else [contents] * len(self.hypotheses)
+
     def by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
         pairs = {each.name: each.pair for each in self.directions}

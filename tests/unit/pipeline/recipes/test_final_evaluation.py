@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from tfm.pipeline.artifacts.artifact import Manifest
-from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.final_evaluation import Candidate, choose_run, distinct_runs, read_candidate
+from tfm.pipeline.recipes.final_evaluation import (
+    Candidate,
+    choose_run,
+    decoding_without_defaults,
+    distinct_runs,
+    read_candidate,
+)
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER, Score
 
@@ -87,3 +93,11 @@ def test_a_run_by_two_names_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     given = [Path("a"), Path("b/../a"), Path("link"), Path("b"), Path("a")]
     assert distinct_runs(given) == [Path("a"), Path("b")]
     assert distinct_runs(given[2:]) == [Path("link"), Path("b")]
+
+
+def test_defaults_that_a_manifest_has_are_set_by_nobody() -> None:
+    """A model that labels refuses what is set of a search."""
+    for settings in ({}, {"beam": 2, "n_best": 3}, {"forced": ("a",), "precision": "bf16"}):
+        asked = DecodingConfig.model_validate(settings)
+        found = decoding_without_defaults(asked.model_dump(mode="json"))
+        assert (found, found.model_fields_set) == (asked, {*settings})

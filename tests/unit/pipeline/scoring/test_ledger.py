@@ -203,3 +203,20 @@ def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entrie
     append_entries(tmp_path, entries, NullReporter())
     assert num_looks(select_texts(read_looks(tmp_path), whole)) == 3
     assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"
+
+
+def test_labels_are_told_apart_by_their_texts() -> None:
+    """Any two balanced test sets have the same labels in another order."""
+    labels, texts = ["pos"] * 4 + ["neg"] * 4, [f"text {number}" for number in range(8)]
+    order = [5, 2, 7, 0, 1, 6, 3, 4]
+    known = texts_fingerprint(labels, texts)
+    turned = texts_fingerprint([labels[at] for at in order], [f" {texts[at]}\n" for at in order])
+    assert are_same_texts(known, turned)
+    others = texts_fingerprint(labels, [f"other {number}" for number in range(8)])
+    swapped = texts_fingerprint(labels[::-1], texts)
+    assert not any(are_same_texts(known, each) for each in (others, swapped, texts_fingerprint(labels)))
+
+
+def test_references_that_tell_test_sets_apart_need_no_sources() -> None:
+    texts = ["ein Hund", "eine Katze", "ein Hund", "ein Vogel"]
+    assert texts_fingerprint(texts, ["a", "b", "c", "d"]) == texts_fingerprint(texts)
