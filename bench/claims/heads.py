@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPE = "recipes/claims/heads.toml"
-NUMBERS = (1, 2, 4, 8, 16)
-TAKEN_FROM = 8  # heads of the model from which they are taken
+NUMBERS = (1, 4, 16)
+TAKEN_FROM = 4  # heads of the model from which they are taken
 NUM_PAIRS = 200
 
 

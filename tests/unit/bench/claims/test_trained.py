@@ -98,10 +98,10 @@ def test_strings_have_one_length_and_are_the_same_each_time() -> None:
 
 
 def test_perplexity_at_the_end_of_windows_is_that_of_their_last_words() -> None:
-    network, ids = parallel.make_network(16, 1, 64), torch.arange(5, 70)
+    network, ids = parallel.make_network(16, 1, 64), torch.arange(5, 5 + 256 + 64)
     found = extrapolation.end_perplexity(network, ids, 32)
     losses = []
-    for text in (ids[:32], ids[32:64]):
+    for text in (ids[224:256], ids[288:320]):
         log_probs = parallel.decode_steps(network, torch.cat([torch.tensor([2]), text[:-1]]))
         losses += [-float(log_probs[place, text[place]]) for place in range(16, 32)]
     assert found == pytest.approx(math.exp(sum(losses) / 32), rel=1e-4)
