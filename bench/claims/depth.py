@@ -52,7 +52,7 @@ def draw(found: Found) -> "Figure":
     axes = figure.subplots()
     for name, losses in found["losses"].items():
         axes.plot(found["depths"], losses, marker=".", label=name)
-    axes.set_ylim(top=MAX_DRAWN)
+    axes.set_ylim(min(map(min, found["losses"].values())) - 0.2, MAX_DRAWN)
     axes.set_xticks(found["depths"])
     axes.set_xlabel("layers")
     axes.set_title("validation loss a word after 200 updates, nats", loc="left")

@@ -174,3 +174,12 @@ def test_the_lowest_validation_loss_is_told_with_its_update() -> None:
     curves = {"validation": [[50.0, 100.0, 150.0], [2.0, 1.0, 3.0]], "train": [[50.0], [0.5]]}
     found = dropout.figures({"curves": {"0.1": curves}})
     assert [*found.values()] == ["1.00", "100", "3.00", "0.50"]
+
+
+def test_the_loss_of_texts_side_by_side_is_the_mean_of_what_each_says_step_by_step() -> None:
+    network, texts = parallel.make_network(16, 1, 64), [[7, 8, 9], [5]]
+    losses = []
+    for text in texts:
+        log_probs = parallel.decode_steps(network, torch.tensor([2, *text]))
+        losses += [-float(log_probs[place, number]) for place, number in enumerate([*text, 3])]
+    assert landscape.mean_loss(network, texts) == pytest.approx(sum(losses) / len(losses), rel=1e-4)
