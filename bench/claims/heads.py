@@ -117,6 +117,7 @@ def draw(found: Found) -> "Figure":
     costs = [[100 * (each / found["whole"] - 1) for each in without] for _, without in rows]
     drawn = right.imshow(costs, aspect="auto", cmap="OrRd", vmin=0)
     right.set_yticks(range(len(rows)), [name for name, _ in rows])
+    right.set_xticks(range(len(costs[0])), [str(head + 1) for head in range(len(costs[0]))])
     right.set_xlabel("head")
     right.set_title("perplexity without it, % more", loc="left")
     figure.colorbar(drawn, ax=right)
