@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 RECIPE = "recipes/claims/depth.toml"
 DEPTHS = (2, 8, 24)
+MAX_DRAWN = 6.9  # log of the vocabulary
 PRE, POST, NO_NORM, NO_RESIDUAL, NEITHER = "pre-norm", "post-norm", "no norm", "no residuals", "neither"
 MODELS: Mapping[str, Sequence[str]] = {
     PRE: (),
@@ -37,20 +38,21 @@ def train_model(name: str, depth: int) -> Path:
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes: every loss."""
     return {
-        f"{name}, {depth} layers": f"{loss:.2f}"
+        f"{name}, {depth} layers": f"{loss:,.2f}"
         for name, losses in found["losses"].items()
         for depth, loss in zip(found["depths"], losses, strict=True)
     }
 
 
 def draw(found: Found) -> "Figure":
-    """Loss over depth."""
+    """Loss over depth, as far as a loss is below that of a network that has learned nothing."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
     for name, losses in found["losses"].items():
         axes.plot(found["depths"], losses, marker=".", label=name)
+    axes.set_ylim(min(map(min, found["losses"].values())) - 0.2, MAX_DRAWN)
     axes.set_xticks(found["depths"])
     axes.set_xlabel("layers")
     axes.set_title("validation loss a word after 200 updates, nats", loc="left")

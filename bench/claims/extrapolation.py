@@ -24,7 +24,7 @@ SCHEMES = ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transfor
 LENGTHS = (5, 10, 12, 15, 20, 30, 40)
 LONGEST_TRAINED = 10
 WINDOWS = (16, 32, 64, 128, 256)
-WINDOW_TRAINED, END = 32, 16
+WINDOW_TRAINED, END, STRIDE = 32, 16, 64
 
 
 def measure(schemes: Sequence[str] = SCHEMES, lengths: Sequence[int] = LENGTHS, number: int = 100) -> Found:
@@ -59,10 +59,13 @@ def read_running_text(tokenizer: Tokenizer, number: int) -> Tensor:
 
 @torch.no_grad()
 def end_perplexity(network: DecoderOnly, ids: Tensor, window: int) -> float:
-    """Perplexity of the last END tokens of windows of running text, each read after a begin token."""
+    """Perplexity of the last END tokens of windows of running text, each read after a begin token.
+
+    Windows of all lengths end at the same places, so that the same tokens are predicted.
+    """
     losses = []
-    for start in range(0, len(ids) - window + 1, window):
-        text = ids[start : start + window]
+    for end in range(max(WINDOWS), len(ids) + 1, STRIDE):
+        text = ids[end - window : end]
         read = torch.cat([torch.tensor([BOS_ID]), text[:-1]])
         log_probs = network.log_probs(network.read(read, Layout.from_lengths(torch.tensor([window]))))
         losses.append(-log_probs.gather(1, text[:, None])[-END:])

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPE = "recipes/claims/heads.toml"
-NUMBERS = (1, 2, 4, 8, 16)
-TAKEN_FROM = 8  # heads of the model from which they are taken
+NUMBERS = (1, 4, 16)
+TAKEN_FROM = 4  # heads of the model from which they are taken
 NUM_PAIRS = 200
 
 
@@ -117,6 +117,7 @@ def draw(found: Found) -> "Figure":
     costs = [[100 * (each / found["whole"] - 1) for each in without] for _, without in rows]
     drawn = right.imshow(costs, aspect="auto", cmap="OrRd", vmin=0)
     right.set_yticks(range(len(rows)), [name for name, _ in rows])
+    right.set_xticks(range(len(costs[0])), [str(head + 1) for head in range(len(costs[0]))])
     right.set_xlabel("head")
     right.set_title("perplexity without it, % more", loc="left")
     figure.colorbar(drawn, ax=right)

@@ -11,6 +11,10 @@ from torch import Tensor, nn
 
 from bench.claims.claim import Claim, Found
 from bench.claims.depth import NO_RESIDUAL, PRE, train_model
+from tfm.model.layout import Layout
+from tfm.model.transformer.decoder_only import DecoderOnly
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,30 +27,33 @@ NUM_TEXTS = 60
 def measure(steps: Sequence[float] = STEPS, depth: int = DEPTH) -> Found:
     """The loss on a grid around two networks of the claim `depth`, with residual connections and without."""
     from tfm.data.synthetic.grammar import generate
-    from tfm.pipeline.api.logged import LoggingReporter
-    from tfm.pipeline.api.text_scores import score_texts
-    from tfm.pipeline.model_io.loaded_model import load_model
 
     texts = [german for _, german in generate("valid", NUM_TEXTS, 1)]
     losses: dict[str, list[list[float]]] = {}
     for name in (PRE, NO_RESIDUAL):
         loaded = load_model(train_model(name, depth) / "model", "cpu")
-
-        def loss() -> float:
-            found = score_texts(loaded, texts, None, LoggingReporter(), None, None, None)  # noqa: B023
-            return float(-found.log_probs.sum() / found.num_tokens.sum())
-
-        grid = torch.Generator().manual_seed(1)
-        directions = [draw_direction(loaded.model, grid) for _ in range(2)]
-        start = [weight.detach().clone() for weight in loaded.model.parameters()]
+        network, ids = loaded.model, [loaded.target_tokenizer.encode(text) for text in texts]
+        assert isinstance(network, DecoderOnly)
+        generator = torch.Generator().manual_seed(1)
+        directions = [draw_direction(network, generator) for _ in range(2)]
+        start = [weight.detach().clone() for weight in network.parameters()]
         losses[name] = []
         for a in steps:
             row = []
             for b in steps:
-                move_weights(loaded.model, start, directions, (a, b))
-                row.append(loss())
+                move_weights(network, start, directions, (a, b))
+                row.append(mean_loss(network, ids))
             losses[name].append(row)
     return {"steps": list(steps), "depth": depth, "losses": losses}
+
+
+@torch.no_grad()
+def mean_loss(network: DecoderOnly, texts: Sequence[Sequence[int]]) -> float:
+    """The mean of -log p of all ids of some texts and of their ends, in nats."""
+    layout = Layout.from_lengths(torch.tensor([len(text) + 1 for text in texts]))
+    read = torch.tensor([number for text in texts for number in (BOS_ID, *text)])
+    predicted = torch.tensor([number for text in texts for number in (*text, EOS_ID)])
+    return float(torch.nn.functional.nll_loss(network.log_probs(network.read(read, layout)), predicted))
 
 
 def draw_direction(network: nn.Module, generator: torch.Generator) -> list[Tensor]:
@@ -110,7 +117,7 @@ def draw(found: Found) -> "Figure":
         drawn = axes.contourf(found["steps"], found["steps"], losses, levels=levels, cmap="viridis")
         axes.set_title(f"{name}, {found['depth']} layers", loc="left")
         axes.set_aspect("equal")
-    figure.colorbar(drawn, ax=panels, label="validation loss a word")
+    figure.colorbar(drawn, ax=panels, label="validation loss a word, nats", format="%.1f")
     return figure
 
 

@@ -98,10 +98,10 @@ def test_strings_have_one_length_and_are_the_same_each_time() -> None:
 
 
 def test_perplexity_at_the_end_of_windows_is_that_of_their_last_words() -> None:
-    network, ids = parallel.make_network(16, 1, 64), torch.arange(5, 70)
+    network, ids = parallel.make_network(16, 1, 64), torch.arange(5, 5 + 256 + 64)
     found = extrapolation.end_perplexity(network, ids, 32)
     losses = []
-    for text in (ids[:32], ids[32:64]):
+    for text in (ids[224:256], ids[288:320]):
         log_probs = parallel.decode_steps(network, torch.cat([torch.tensor([2]), text[:-1]]))
         losses += [-float(log_probs[place, text[place]]) for place in range(16, 32)]
     assert found == pytest.approx(math.exp(sum(losses) / 32), rel=1e-4)
@@ -174,3 +174,12 @@ def test_the_lowest_validation_loss_is_told_with_its_update() -> None:
     curves = {"validation": [[50.0, 100.0, 150.0], [2.0, 1.0, 3.0]], "train": [[50.0], [0.5]]}
     found = dropout.figures({"curves": {"0.1": curves}})
     assert [*found.values()] == ["1.00", "100", "3.00", "0.50"]
+
+
+def test_the_loss_of_texts_side_by_side_is_the_mean_of_what_each_says_step_by_step() -> None:
+    network, texts = parallel.make_network(16, 1, 64), [[7, 8, 9], [5]]
+    losses = []
+    for text in texts:
+        log_probs = parallel.decode_steps(network, torch.tensor([2, *text]))
+        losses += [-float(log_probs[place, number]) for place, number in enumerate([*text, 3])]
+    assert landscape.mean_loss(network, texts) == pytest.approx(sum(losses) / len(losses), rel=1e-4)
