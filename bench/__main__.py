@@ -16,6 +16,7 @@ from bench.learning import learning
 from bench.noise import noise
 from bench.preprocess import preprocess
 from bench.processes import ProcessFailed
+from bench.scores import scores
 from bench.search import search
 from bench.softmax import softmax
 from bench.startup import startup
@@ -50,7 +51,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, preprocess, startup, ceilings, complexity),
-    *(softmax, search, trials, noise, claim),
+    *(softmax, scores, search, trials, noise, claim),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sacrebleu.significance import PairedTest
 
-from tfm.pipeline.scoring.metrics.registry import SacrebleuMetric
+from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric
 from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
 

@@ -6,13 +6,13 @@ Resampling segments, swapping them between systems and leaving one out are then 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.metrics import sacrebleu_statistics
 from tfm.pipeline.scoring.metrics.cider import (
     cider_d_of_segments,
     document_frequencies,
@@ -22,9 +22,9 @@ from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_count
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, edits_and_units
 from tfm.pipeline.scoring.metrics.labels import label_pairs
 from tfm.pipeline.scoring.metrics.meteor import meteor_of_segments
-from tfm.pipeline.scoring.metrics.references import references_for_sacrebleu
-from tfm.pipeline.scoring.metrics.registry import SacrebleuMetric, exact_matches, sacrebleu_metric
+from tfm.pipeline.scoring.metrics.registry import exact_matches, sacrebleu_metric
 from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
+from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric
 
 Array = NDArray[np.float64]
 SACREBLEU = ("bleu", "chrf", "chrf++", "ter")
@@ -151,8 +151,7 @@ def _sacrebleu_statistics(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     metric = sacrebleu_metric(name, references, config)
-    columns: Any = references_for_sacrebleu(references)
-    rows = metric._extract_corpus_statistics(hypotheses, columns)
+    rows = sacrebleu_statistics.segment_statistics(metric, hypotheses, references)
     score = partial(_sacrebleu_scores, metric)
     return SegmentStatistics(np.array(rows, dtype=np.float64), score, name != "ter", metric)
 

@@ -5,11 +5,8 @@ A number without its signature is not a result: BLEU of lower-cased or tokenized
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.config import EvaluationConfig
@@ -20,13 +17,13 @@ from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, error_rate
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.meteor import meteor
-from tfm.pipeline.scoring.metrics.references import non_blank, num_references, references_for_sacrebleu
+from tfm.pipeline.scoring.metrics.references import non_blank, num_references
 from tfm.pipeline.scoring.metrics.rouge import rouge
+from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric, corpus_score
 from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
 
 Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
-SacrebleuMetric = BLEU | CHRF | TER
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -105,9 +102,7 @@ def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: Eva
 
 
 def _sacrebleu_score(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    columns: Any = references_for_sacrebleu(references)  # sacrebleu's types know of no segment with fewer
-    score = metric.corpus_score(hypotheses, columns)
-    return Score(float(score.score), metric.get_signature().format())
+    return Score(*corpus_score(metric, hypotheses, references))
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -217,7 +212,7 @@ def sentence_chrf(hypothesis: str, references: Sequence[str], config: Evaluation
         return 100.0
     limit = MAX_SEGMENT_LENGTH["chrf"]
     metric = CHRF(lowercase=config.lowercase)
-    return float(metric.sentence_score(hypothesis[:limit], [text[:limit] for text in references]).score)
+    return corpus_score(metric, [hypothesis[:limit]], [[text[:limit]] for text in references])[0]
 
 
 def looks_tokenized(hypotheses: Sequence[str]) -> bool:
