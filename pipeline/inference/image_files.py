@@ -12,7 +12,7 @@ from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
 CAPTIONS_ADVICE = "`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores"
-"""Advice of `tfm evaluate` of files for a model of images."""
+"""The remedy of `tfm evaluate` of files for a model of images."""
 MAX_BATCH_BYTES = 1 << 26
 MAX_BATCH_IMAGES = 512
 """Bytes of pixels, and images, that are in memory at a time."""

@@ -84,8 +84,8 @@ def add_correlations(
                 of_units = replace(scores, by_unit=pair_differences(scores.by_unit, pairs)) if pairs else scores
                 found.setdefault(name, []).append(correlate_metric(metric, of_units, human, systems, num_draws))
         on_done(metric)
-    num = len(findings.campaign.systems)
-    if found and num < MIN_SYSTEMS:
+    num = max((each.num_systems for some in found.values() for each in some), default=0)
+    if 0 < num < MIN_SYSTEMS:
         few = format_count(num, "system")
         notes.append(f"correlations by system are of {few}: with fewer than {MIN_SYSTEMS} they mean little")
     return replace(findings, correlations=found, notes=notes)

@@ -231,7 +231,7 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     assert refused(b"a text").startswith("is not an image of a format that can be read (PNG, JPEG, GIF")
     with pytest.raises(DataError, match=r"^gone: no such file$"):
         decode_image(tmp_path / "gone", "gone", COLOUR)
-    with pytest.raises(DataError, match=r"^folder: is not a regular file$"):
+    with pytest.raises(DataError, match=r"^folder: is a folder: name the images in it$"):
         decode_image(tmp_path, "folder", COLOUR)
 
 

@@ -197,6 +197,19 @@ def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Kind) 
     assert {"campaign", "kind", "judges", "correlations"} <= json.loads(text).keys()
 
 
+def same_mark(true: panel.Quality, random: object) -> panel.Quality:
+    """A judge who gives every text the same mark."""
+    return lambda shown: 3.0
+
+
+def test_nothing_is_said_of_correlations_by_system_where_there_are_none(tmp_path: Path) -> None:
+    """Judges with one mark for all have no z, and no metric correlates with them."""
+    found = judged(tmp_path, "likert", seed=1, segments=20, judges=[same_mark] * 2)
+    found = add_correlations(found, references_of(found.campaign), EvaluationConfig(metrics=("chrf",)))
+    assert [each.num_systems for some in found.correlations.values() for each in some] == [0, 0]
+    assert not any("correlations by system" in note for note in found.notes)
+
+
 def test_a_text_too_long_for_a_metric_is_named_by_its_line_in_the_test_set(tmp_path: Path) -> None:
     found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
     wanted = references_of(found.campaign)
