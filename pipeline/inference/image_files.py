@@ -11,8 +11,6 @@ from tfm.data.images.imagefolder import list_files
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
-CAPTIONS_ADVICE = "`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores"
-"""The remedy of `tfm evaluate` of files for a model of images."""
 MAX_BATCH_BYTES = 1 << 26
 MAX_BATCH_IMAGES = 512
 """Bytes of pixels, and images, that are in memory at a time."""

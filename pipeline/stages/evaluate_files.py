@@ -9,8 +9,6 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.inference.image_files import CAPTIONS_ADVICE
-from tfm.pipeline.inference.translation import best_texts
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
@@ -23,7 +21,7 @@ from tfm.pipeline.scoring.evaluation.full_evaluation import (
 )
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import looker_of_files
-from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
+from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE, evaluation_of
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -157,6 +155,8 @@ def _translate_lines(
     reporter: Reporter,
 ) -> list[str]:
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
+    from tfm.pipeline.inference.translation import best_texts  # with the model torch is there anyway
+
     if not ABILITIES[loaded.config.task].gives_hypotheses:
         how = "remove --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)

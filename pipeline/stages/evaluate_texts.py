@@ -12,12 +12,11 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.image_files import CAPTIONS_ADVICE
 from tfm.pipeline.reports.published_scores import published_scores, shown_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import looker_of
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE
 
 
 def evaluate_texts(

@@ -21,6 +21,9 @@ LOWER_IS_BETTER = frozenset(
 )
 """The figures, of whatever task, of which the lower is the better."""
 
+CAPTIONS_ADVICE = "`tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores"
+"""The remedy of `tfm evaluate` of files for a model of images."""
+
 
 @dataclass(frozen=True)
 class ByProbability:

@@ -60,9 +60,11 @@ def corpus_score(
 
 
 def _settings(metric: SacrebleuMetric) -> str:
-    """All that a metric counts by: its kind and its signature, but for the number of references."""
+    """All that a metric counts by: its kind and its signature, without the number of references and without the order
+    of n-grams that a score needs (`eff`), as all are counted.
+    """
     metric.num_refs = 1
-    return f"{type(metric).__name__} {metric.get_signature().format()}"
+    return f"{type(metric).__name__} {metric.get_signature().format().replace('|eff:yes', '|eff:no')}"
 
 
 @lru_cache(maxsize=8)
