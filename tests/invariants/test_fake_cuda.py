@@ -92,7 +92,7 @@ OF_THE_TAILS = {"bincount in losses._adaptive_loss", "tolist in losses._adaptive
 OF_WORD_VECTORS = {
     "boolean index in word_vectors.WordVectorTask._predictions",
     "boolean index in word_vectors.neighbour_pairs",
-    "copy to the device in word_vectors._sentences",
+    "copy to the device in word_vectors._sentence_ids",
 }
 WAITS_BESIDES = {
     "adaptive softmax": OF_THE_TAILS,  # how many rows each tail has
@@ -107,9 +107,9 @@ WAITS_BESIDES = {
         "copy to the CPU in word_vectors.WordVectorTask.loss",  # words to leave out are drawn on the CPU
         "copy to the device in word_vectors.WordVectorTask.loss",
         "copy to the CPU in word_vectors.WordVectorTask._predictions.<locals>.keys_of_predictions",
-        "copy to the CPU in word_vectors.noise_words",
-        "copy to the CPU in word_vectors.noise_words.<locals>.<genexpr>",
-        "copy to the device in word_vectors.NegativeSampling._noise_scores",
+        "copy to the CPU in word_vector_objectives.noise_words",
+        "copy to the CPU in word_vector_objectives.noise_words.<locals>.<genexpr>",
+        "copy to the device in word_vector_objectives.NegativeSampling._noise_scores",
     },
 }
 """Where an update waits but for its loss: where the size of what is computed depends on values."""

@@ -441,13 +441,13 @@ def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from tfm.data.corpora.sources import content_fingerprints, pairs
+from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 try:
     corpus = CorpusConfig.model_validate_json(sys.argv[1])
     content_fingerprints(corpus)
-    print(sum(1 for _ in pairs(corpus)))
+    print(sum(1 for _ in read_pairs(corpus)))
 except DataError as error:
     print(error)
 if sys.platform == "darwin":

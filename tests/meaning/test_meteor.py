@@ -40,11 +40,11 @@ def scored(folder: Path, hypotheses: Sequence[str], columns: Sequence[Sequence[s
 
 
 def recomputed(hypotheses: Sequence[str], columns: Sequence[Sequence[str]], wordnet: Any) -> float:
-    """The mean over the segments of the best of their references, in 0..100."""
-    values = [
-        meteor_score([tokens_of_words(each) for each in segment], tokens_of_words(hypothesis), wordnet=wordnet)
-        for hypothesis, *segment in zip(hypotheses, *columns, strict=True)
-    ]
+    """The mean over the segments of the best of their references, in 0..100; no word is right where none is wanted."""
+    values = []
+    for hypothesis, *segment in zip(hypotheses, *columns, strict=True):
+        tokens, wanted = tokens_of_words(hypothesis), [tokens_of_words(each) for each in segment]
+        values.append(meteor_score(wanted, tokens, wordnet=wordnet) if tokens or any(wanted) else 1.0)
     return 100 * sum(values) / len(values)
 
 
