@@ -507,7 +507,7 @@ XML_BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
     "xliff other DTD": (lambda: b'<!DOCTYPE xliff SYSTEM "http://127.0.0.1:9/"><xliff>&a;</xliff>', "declares or uses"),
     "tmx depth": (lambda: b"<tmx>" + b"<a>" * 2**24, "nested more than 100 deep"),
     "tmx text": (lambda: b"<tmx><tu><tuv><seg>" + b"a" * 2**28, "segment longer than"),
-    "xliff tags": (lambda: b"<xliff><trans-unit><source>" + b"<g>x</g>" * 2**25, "segment longer than"),
+    "xliff tags": (lambda: b"<xliff><trans-unit><source>" + b"<g>x</g>" * 2**25, "segment with more than"),
     "xliff attribute": (lambda: b'<xliff a="' + b"a" * 2**28, "tag or comment longer than"),
     "tmx comment": (lambda: b"<tmx><!--" + b"a" * 2**28, "tag or comment longer than"),
     "tmx variants": (lambda: b"<tmx><tu>" + b"<tuv><seg>a</seg></tuv>" * 2**23, "a unit with more than"),

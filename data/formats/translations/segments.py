@@ -10,6 +10,8 @@ from tfm.data.lines import MAX_LINE_BYTES
 
 CODES = ("bpt", "ept", "ph", "it", "ut")
 """Elements of TMX and XLIFF whose content is code of the original document, not text."""
+MAX_TAGS = 1 << 20
+"""The most tags of a segment: reading more takes longer than anyone waits."""
 
 
 def read_segments(path: Path, is_segment: Callable[[Event], bool], *, keeps_tags: bool) -> Iterator[Event]:
@@ -25,7 +27,7 @@ def read_segments(path: Path, is_segment: Callable[[Event], bool], *, keeps_tags
         Elements outside of segments that begin and end, and segments with their text.
 
     Raises:
-        DataError: a segment is longer than a line may be; or as `read_events` does.
+        DataError: a segment is longer than a line may be, or has too many tags; or as `read_events` does.
     """
     segment: Segment | None = None
     depth = 0
@@ -49,7 +51,7 @@ class Segment:
         self._keeps_tags = keeps_tags
         self._parts: list[str] = []
         self._size = 0
-        self._num_codes = 0
+        self._num_codes = self._num_tags = 0
 
     def add(self, event: Event) -> None:
         """Add what an event within the segment says."""
@@ -61,6 +63,9 @@ class Segment:
         if name in CODES:
             self._num_codes += 1 if event.kind == "start" else -1
         self._size += len(name)
+        self._num_tags += 1
+        if self._num_tags > MAX_TAGS:
+            raise DataError(f"has a segment with more than {MAX_TAGS:,} tags", file=self._path)
         if not self._keeps_tags:
             self._write("")
             return
