@@ -6,7 +6,7 @@ Legend: n keys · d width of queries and keys.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTHS = (4, 16, 64, 256, 1024)
-KINDS = ("encoder", "cross")
+KINDS: tuple[Literal["encoder", "cross"], ...] = ("encoder", "cross")
 DIM = 64  # of the models of the claim `heads`
 SCORES = {"q · k": Dot, "q · k / √d": ScaledDot}
 DRAWN, PROJECTED = "components of variance 1", "projections of rows of variance 1"
