@@ -20,10 +20,7 @@ def recurrent(dim: int, *sets: str) -> tuple[str, ...]:
     return ("model.architecture=recurrent", "model.embedding_dim=64", *stacks, *sets)
 
 
-ATTENTION = (
-    *("model.recurrent.bidirectional=true", "model.recurrent.attention=bahdanau"),
-    *("model.score=additive", "model.decoder.heads=1"),
-)
+ATTENTION = ("model.recurrent.attention=bahdanau", "model.decoder.heads=1")
 MODELS: Mapping[str, Sequence[str]] = {
     "LSTM, state of 32": recurrent(32),
     "LSTM, state of 128": recurrent(128),

@@ -5,6 +5,7 @@ A head is taken away by zeros in its columns of W_o: concat(head_1, .., 0, .., h
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,10 +31,7 @@ def measure(numbers: Sequence[int] = NUMBERS, num_pairs: int = NUM_PAIRS) -> Fou
     from tfm.pipeline.api.text_scores import score_texts
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    runs = {
-        number: run_recipe(RECIPE, str(number), *(f"model.{side}.heads={number}" for side in ("encoder", "decoder")))
-        for number in numbers
-    }
+    runs = {number: train_heads(number) for number in numbers}
     by_number = {
         number: {name: read_score(run, f"test.{name}") for name in ("bleu", "perplexity")}
         for number, run in runs.items()
@@ -54,6 +52,11 @@ def measure(numbers: Sequence[int] = NUMBERS, num_pairs: int = NUM_PAIRS) -> Fou
                 alone.append(perplexity())
         taken.setdefault(kind, []).append({"layer": layer, "without": without, "alone": alone})
     return {"by_number": by_number, "whole": perplexity(), "taken": taken}
+
+
+def train_heads(number: int) -> Path:
+    """The run of a model with so many heads."""
+    return run_recipe(RECIPE, str(number), *(f"model.{side}.heads={number}" for side in ("encoder", "decoder")))
 
 
 def list_attentions(network: nn.Module) -> Iterator[tuple[str, int, SelfAttention | CrossAttention]]:

@@ -1,4 +1,4 @@
-"""A score has an interval, and a small test set a wide one: BLEU of one model, and two models apart, by its size.
+"""A score has an interval, and a small test set a wide one: BLEU of greedy and beam search of one model, by its size.
 
 Half of the 95 % interval by bootstrap (Koehn 2004) shrinks with the square root of the number of segments.
 """
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 SIZES = (50, 100, 200, 400, 800)
 NUM_PAIRS, DRAWS = 1600, 40
-LEVEL = 0.05
+BEAMS, LEVEL = (1, 4), 0.05
 
 
 def measure(sizes: Sequence[int] = SIZES, num_pairs: int = NUM_PAIRS, draws: int = DRAWS) -> Found:
-    """By size of test sets drawn from a large one: half an interval, and how often two models are found to differ."""
+    """By size of test sets drawn from a large one: half an interval, and how often two systems are found to differ."""
     import tfm
     from tfm.data.synthetic.grammar import generate
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.significance.segment_statistics import segment_statistics
 
     sources, references = map(list, zip(*generate("test", num_pairs, 1), strict=True))
-    texts = [tfm.load(train_smoothed(rate, 1), device="cpu").translate(sources, beam=1) for rate in RATES]
+    model = tfm.load(train_smoothed(RATES[-1], 1), device="cpu")
+    texts = [model.translate(sources, beam=beam) for beam in BEAMS]
     systems = segment_statistics("bleu", texts, [references], EvaluationConfig())
     return {"sizes": list(sizes), "bleu": [each.value for each in systems], "of": resample(systems, sizes, draws)}
 
@@ -58,7 +59,7 @@ def resample(systems: Sequence[SegmentStatistics], sizes: Sequence[int], draws: 
 
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    texts = {f"BLEU, eps = {rate}": f"{bleu:.1f}" for rate, bleu in zip(RATES, found["bleu"], strict=True)}
+    texts = {f"BLEU, beam {beam}": f"{bleu:.1f}" for beam, bleu in zip(BEAMS, found["bleu"], strict=True)}
     for size, each in zip(found["sizes"], found["of"], strict=True):
         texts[f"half of the interval, {size} segments"] = f"± {each['half']:.1f}"
         texts[f"found to differ, {size} segments"] = f"{100 * each['apart']:.0f} %"
@@ -79,7 +80,7 @@ def draw(found: Found) -> "Figure":
     left.set_title("half of BLEU's 95 % interval", loc="left")
     for key, label in (("apart", "differ, p < 0.05"), ("wrong", "the worse one is ahead")):
         right.plot(found["sizes"], [100 * each[key] for each in found["of"]], marker=".", label=label)
-    right.set_title("two models, % of test sets", loc="left")
+    right.set_title("beams of 1 and 4, % of test sets", loc="left")
     for axes in (left, right):
         axes.set_xscale("log", base=2)
         axes.set_xticks(found["sizes"], [str(each) for each in found["sizes"]])

@@ -6,12 +6,13 @@ Legend: n keys · d width of queries and keys.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from bench.claims.claim import Claim, Found
+from bench.claims.heads import NUMBERS, train_heads
 from tfm.model.attention.scores import Dot, ScaledDot
 from tfm.model.config import ModelConfig
 from tfm.model.transformer.factory import ModuleFactory
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTHS = (4, 16, 64, 256, 1024)
+KINDS: tuple[Literal["encoder", "cross"], ...] = ("encoder", "cross")
+DIM = 64  # of the models of the claim `heads`
 SCORES = {"q · k": Dot, "q · k / √d": ScaledDot}
 DRAWN, PROJECTED = "components of variance 1", "projections of rows of variance 1"
 
@@ -49,7 +52,28 @@ SOURCES: dict[str, Callable[[int, int, torch.Generator], tuple[Tensor, Tensor]]]
 }
 
 
-def measure(widths: Sequence[int] = WIDTHS, num_keys: int = 64, draws: int = 20) -> Found:
+def measure() -> Found:
+    """The scores of initial weights by width, and the entropy of trained attention."""
+    return {**measure_initial(), "trained": {str(DIM // number): measure_trained(number) for number in NUMBERS}}
+
+
+def measure_trained(number: int, num_texts: int = 40) -> dict[str, float]:
+    """Mean entropy of the weights as a share of its most, by kind of attention, of a trained model of so many heads."""
+    import tfm
+    from tfm.data.synthetic.grammar import generate
+
+    model = tfm.load(train_heads(number), device="cpu")
+    shares: dict[str, list[float]] = {}
+    for source, target in generate("test", num_texts, 1):
+        attention = model.attend(source, target)
+        for kind in KINDS:
+            weights = torch.as_tensor(attention.weights(kind), dtype=torch.float64)
+            entropy = -torch.special.xlogy(weights, weights).sum(-1)
+            shares.setdefault(kind, []).append(float(entropy.mean()) / math.log(weights.shape[-1]))
+    return {kind: sum(some) / len(some) for kind, some in shares.items()}
+
+
+def measure_initial(widths: Sequence[int] = WIDTHS, num_keys: int = 64, draws: int = 20) -> Found:
     """Variance of the scores, and entropy and largest weight of their softmax, by width."""
     found: dict[str, dict[str, list[dict[str, float]]]] = {source: {name: [] for name in SCORES} for source in SOURCES}
     for source, make in SOURCES.items():
@@ -79,6 +103,9 @@ def figures(found: Found) -> dict[str, str]:
             texts[f"variance of {name}, d = {width}"] = f"{each['variance']:,.2f}"
             texts[f"entropy of {name}, d = {width}"] = f"{each['entropy']:.0%}".replace("%", " %")
             texts[f"largest weight of {name}, d = {width}"] = f"{each['largest']:.2f}"
+    for width, kinds in found["trained"].items():
+        for kind, share in kinds.items():
+            texts[f"entropy after training, {kind}, d = {width}"] = f"{100 * share:.0f} %"
     return texts
 
 

@@ -50,7 +50,7 @@ def test_entropy_and_largest_weight_of_logits() -> None:
 
 
 def test_variance_grows_with_the_width_unless_it_is_scaled() -> None:
-    found = scores.measure(widths=(4, 64), num_keys=16, draws=20)["scores"]
+    found = scores.measure_initial(widths=(4, 64), num_keys=16, draws=20)["scores"]
     for source in scores.SOURCES:
         narrow, wide = (each["variance"] for each in found[source]["q · k"])
         assert wide / narrow == pytest.approx(16, rel=0.25)
