@@ -31,7 +31,7 @@ def reads_images(model: Path, step: str | None) -> bool:
     return model_folder.reads_images(folder)
 
 
-def named_images(file: Path | None, more: list[Path] | None, model: Path) -> list[Path]:
+def image_arguments(file: Path | None, more: list[Path] | None, model: Path) -> list[Path]:
     """Return the image files that are named, or lie in folders that are.
 
     Args:
@@ -77,7 +77,7 @@ def print_captions(
         print_hypotheses(number, str(file), captions, config, jsonl)
 
 
-def images_into_folder(
+def caption_images_to_folder(
     models: list[Path],
     files: list[Path],
     config: "DecodingConfig",

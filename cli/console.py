@@ -32,7 +32,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
     reporter = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
     if not tables_on_stdout:
         return reporter
-    return SplitReporter(reporter, TerminalReporter(Console()) if sys.stdout.isatty() else PlainReporter(sys.stdout))
+    return TeeReporter(reporter, TerminalReporter(Console()) if sys.stdout.isatty() else PlainReporter(sys.stdout))
 
 
 def duration(seconds: float) -> str:
@@ -203,7 +203,7 @@ class _TerminalBar:
         self._progress.update(self._task, completed=self._meter.done, status=self._meter.text())
 
 
-class SplitReporter:
+class TeeReporter:
     """A reporter that sends its tables to another one."""
 
     def __init__(self, reporter: Reporter, tables: Reporter):

@@ -88,7 +88,7 @@ def reject_flags(given: Mapping[str, object], reason: str) -> None:
             raise typer.BadParameter(reason, param_hint=flag)
 
 
-def stage_of_recipe(
+def run_recipe_stage(
     stage: str,
     recipe: Path,
     sets: Sequence[str] | None,

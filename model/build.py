@@ -21,7 +21,7 @@ from tfm.model.transformer.encoder_only import (
     EncoderOnly,
     SentenceHead,
     TokenHead,
-    drop_begin_rows,
+    drop_begin_states,
     keep_all_rows,
     keep_source,
     prepend_begin_token,
@@ -169,7 +169,7 @@ def build_encoder_only(
     """
     parts, stack = make_factory(config, compute_dtype), config.encoder
     table = parts.source_table(source_vocab)
-    begin, of_text = (prepend_begin_token, drop_begin_rows) if config.begin_token else (keep_source, keep_all_rows)
+    begin, of_text = (prepend_begin_token, drop_begin_states) if config.begin_token else (keep_source, keep_all_rows)
     head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
         head = TokenHead(parts.prediction_head(stack, table.embedding_dim), of_text)

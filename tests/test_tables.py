@@ -103,7 +103,7 @@ def test_built_in_corpora_are_those_that_recipes_name() -> None:
 def test_columns_of_formats_are_those_that_recipes_name() -> None:
     from tfm.data.formats import conllu, fasttext
 
-    read = {"conllu": set(conllu.PLACES), "labelled": set(fasttext.IS_LABEL)}
+    read = {"conllu": set(conllu.COLUMN_INDICES), "labelled": set(fasttext.IS_LABEL)}
     read["po"] = {"source", "target", "msgid", "msgstr"}  # the keywords of the format
     assert {name: set(columns) for name, columns in COLUMNS.items()} == read
 

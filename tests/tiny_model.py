@@ -9,7 +9,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.transformer import Transformer
-from tfm.model.numpy_inference.weights import build_language_network, build_network
+from tfm.model.numpy_inference.weights import build_decoder_only_network, build_network
 from tfm.pipeline.model_io.loaded_model import LoadedModel, remove_ties
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -49,4 +49,4 @@ def numpy_of(loaded: LoadedModel) -> Transformer:
 def numpy_language_model(loaded: LoadedModel) -> DecoderOnly:
     """The network of a language model in numpy."""
     weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
-    return build_language_network(loaded.config, weights, vocab=loaded.target_tokenizer.vocab_size)
+    return build_decoder_only_network(loaded.config, weights, vocab=loaded.target_tokenizer.vocab_size)

@@ -91,13 +91,15 @@ class CodePoints(Tokenizer):
             [
                 _code_points(normalized).tolist() or [UNK_ID]
                 for place, word in enumerate(word.replace(WORD_SPACE, " ") for word in split_words(text))
-                for normalized in [self._later(f" {replace_surrogates(word)}") if place else self.normalize(word)]
+                for normalized in [
+                    self._post_normalizer(f" {replace_surrogates(word)}") if place else self.normalize(word)
+                ]
             ]
             for text in texts
         ]
 
     @cached_property
-    def _later(self) -> Callable[[str], str]:
+    def _post_normalizer(self) -> Callable[[str], str]:
         """The normal form of a word that is not the first of its text, given with the space before it."""
         normalizer = make_continuation_backend(self._whole).normalizer
         return lambda text: text if normalizer is None else str(normalizer.normalize_str(text))

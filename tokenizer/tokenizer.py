@@ -12,7 +12,7 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
-from tfm.tokenizer.foreign.unnumbered import num_numbered, replace_unnumbered
+from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered
 from tfm.tokenizer.labels import find_label_kind
 from tfm.tokenizer.languages import LanguageTokenNormalizer, add_languages, has_source_language, language_ids
 from tfm.tokenizer.normalization import replace_surrogates
@@ -21,10 +21,10 @@ from tfm.tokenizer.sentinels import sentinel_ids
 from tfm.tokenizer.special import SPECIALS, UNK_ID
 from tfm.tokenizer.words import (
     FlatIds,
-    WordIds,
+    WordEncodingCache,
     WordPieces,
     Words,
-    encode_lists,
+    encode_batch_ids,
     flatten,
     has_space_boundaries,
     make_word_model,
@@ -59,7 +59,7 @@ class Tokenizer:
         backend.no_truncation()  # a text is encoded as it is, and whole
         self._whole = backend
         self._prefix_ids: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
-        self.vocab_size = num_numbered(backend)
+        self.vocab_size = num_ids(backend)
         self._all_numbered = self.vocab_size == len(vocabulary)
 
     @classmethod
@@ -106,7 +106,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, in parallel."""
-        found = encode_lists(self._whole, texts)
+        found = encode_batch_ids(self._whole, texts)
         if not self._all_numbered:
             found = [replace_unnumbered(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
@@ -119,13 +119,13 @@ class Tokenizer:
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
-        if self._by_words is not None and not self._prefix_ids and self._all_numbered:
-            return self._by_words.encode(texts)
+        if self._word_encoder is not None and not self._prefix_ids and self._all_numbered:
+            return self._word_encoder.encode(texts)
         return flatten(self.encode_batch(texts))
 
     def encode_words(self, texts: Sequence[str]) -> list[Words]:
         """Encode each word of many texts; the text decides what a word is, not the tokenizer. Every word has an id."""
-        found = self._word_pieces.encode(texts)
+        found = self._word_segmentations.encode(texts)
         return (
             found
             if self._all_numbered
@@ -175,12 +175,12 @@ class Tokenizer:
         return Tokenizer(whole).with_original_ids(self.original_ids)
 
     @cached_property
-    def _word_pieces(self) -> WordPieces:
+    def _word_segmentations(self) -> WordPieces:
         return WordPieces(self._whole)
 
     @cached_property
-    def _by_words(self) -> WordIds | None:
-        return WordIds(self._whole) if has_space_boundaries(self._whole) else None
+    def _word_encoder(self) -> WordEncodingCache | None:
+        return WordEncodingCache(self._whole) if has_space_boundaries(self._whole) else None
 
     @cached_property
     def is_word_level(self) -> bool:

@@ -26,7 +26,7 @@ MAX_WORDS = 1 << 18
 MAX_IDS = 1 << 21
 
 
-class _WordNumbers(dict[str, int]):
+class _WordIndex(dict[str, int]):
     """Words to numbers; a word that has none gets the next one."""
 
     def __missing__(self, word: str) -> int:
@@ -34,7 +34,7 @@ class _WordNumbers(dict[str, int]):
         return number
 
 
-class WordIds:
+class WordEncodingCache:
     """Texts to ids by their words. Made for one tokenizer for which `has_space_boundaries` holds."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
@@ -42,7 +42,7 @@ class WordIds:
         self._clear_cache()
 
     def _clear_cache(self) -> None:
-        self._numbers = _WordNumbers()  # a first word is known by a "\n" before it
+        self._numbers = _WordIndex()  # a first word is known by a "\n" before it
         self._ids = np.empty(0, np.int32)
         self._lengths = np.empty(0, np.int64)
         self._is_first = np.empty(0, np.bool_)
@@ -62,7 +62,7 @@ class WordIds:
         if 2 * len(new) > len(words):  # words that do not come again are faster encoded in their lines
             for word in new:
                 del self._numbers[word]
-            return flatten(encode_lists(self._whole, texts))
+            return flatten(encode_batch_ids(self._whole, texts))
         if new:
             self._learn(new)
         return self._look_up(numbers)
@@ -70,8 +70,8 @@ class WordIds:
     def _learn(self, new: Sequence[str]) -> None:
         """Remember the ids of the words that got their numbers last."""
         is_first = np.array([word.startswith("\n") for word in new])
-        first = iter(encode_lists(self._whole, [word[1:] for word in new if word.startswith("\n")]))
-        later = iter(encode_lists(self._later, [" " + word for word in new if not word.startswith("\n")]))
+        first = iter(encode_batch_ids(self._whole, [word[1:] for word in new if word.startswith("\n")]))
+        later = iter(encode_batch_ids(self._later, [" " + word for word in new if not word.startswith("\n")]))
         ids, lengths = flatten([next(first) if each else next(later) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])
         self._lengths = np.concatenate([self._lengths, lengths])
@@ -103,7 +103,7 @@ def flatten(lists: Sequence[Sequence[int]]) -> FlatIds:
     return np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum())), lengths
 
 
-def encode_lists(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+def encode_batch_ids(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """The ids of each text, whole, in parallel."""
     try:
         encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
@@ -134,9 +134,9 @@ def make_word_model(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     document: dict[str, Any] = json.loads(backend.to_str())
     model: dict[str, Any] = document["model"]
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
-    is_plain = not any(model.get(each) for each in others) and model.get("merges") != []
+    is_basic_search = not any(model.get(each) for each in others) and model.get("merges") != []
     ours = document["pre_tokenizer"] == _part_document(KINDS["bpe"].pre_tokenizer)
-    return model if is_plain and ours and has_space_boundaries(backend) else None
+    return model if is_basic_search and ours and has_space_boundaries(backend) else None
 
 
 def _part_document(part: Any) -> Any:
@@ -168,6 +168,6 @@ class WordPieces:
             (self._first, [word for word in new if word[0] != " "]),
             (self._later, [word for word in new if word[0] == " "]),
         ):
-            found = encode_lists(whole, words)
+            found = encode_batch_ids(whole, words)
             self._known |= {word: ids or [UNK_ID] for word, ids in zip(words, found, strict=True)}
         return [[self._known[word] for word in sentence] for sentence in sentences]

@@ -23,8 +23,8 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
     require_flag,
+    run_recipe_stage,
     seed_of,
-    stage_of_recipe,
 )
 from tfm.cli.streams import print_json
 from tfm.cli.typed_options import flags_of
@@ -248,7 +248,7 @@ def _evaluate_tests(options: EvaluateOptions) -> Scores:
 
     flags = {**options.evaluation_flags, "seed": options.seed, "training.device": options.device}
     reporter = make_reporter(tables_on_stdout=not options.as_json)
-    resolved = stage_of_recipe("evaluate", options.recipe, options.sets, flags, options.out, reporter=reporter)
+    resolved = run_recipe_stage("evaluate", options.recipe, options.sets, flags, options.out, reporter=reporter)
     file = (options.out or run_of(resolved).scores) / "scores.json"
     content: Scores = json.loads(file.read_text(encoding="utf-8"))
     return content

@@ -14,7 +14,7 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
     require_flag,
-    stage_of_recipe,
+    run_recipe_stage,
 )
 
 PathPair = tuple[Path, Path]
@@ -70,7 +70,7 @@ def preprocess(
         own: dict[str, object] = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
         own |= {"--from": source_language, "--to": to}
         reject_flags(own, "not allowed with --recipe, which names it")
-        stage_of_recipe("preprocess", recipe, sets, flags, out)
+        run_recipe_stage("preprocess", recipe, sets, flags, out)
         return
     require_flag(train, "--train")
     tokenizer_folder, folder = require_flag(tokenizer, "--tokenizer"), require_flag(out, "--out")

@@ -13,7 +13,7 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
     require_flag,
-    stage_of_recipe,
+    run_recipe_stage,
 )
 
 
@@ -66,7 +66,7 @@ def tokenize(
     }
     if recipe is not None:
         reject_flags({"CORPUS": corpora}, "not allowed with --recipe, which names the corpora")
-        stage_of_recipe("tokenize", recipe, sets, flags, out)
+        run_recipe_stage("tokenize", recipe, sets, flags, out)
         return
     files, folder = require_flag(corpora or None, "CORPUS"), require_flag(out, "--out")
     from tfm.cli.console import make_reporter

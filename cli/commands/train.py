@@ -14,8 +14,8 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
     require_flag,
+    run_recipe_stage,
     seed_of,
-    stage_of_recipe,
 )
 from tfm.pipeline.model_io.model_folder import model_folder
 
@@ -51,7 +51,7 @@ def train(
     }
     if recipe is not None:
         reject_flags({"--data": data}, "not allowed with --recipe, which names it")
-        stage_of_recipe("train", recipe, sets, {**flags, "seed": seed}, out)
+        run_recipe_stage("train", recipe, sets, {**flags, "seed": seed}, out)
         return
     dataset, folder = require_flag(data, "--data"), require_flag(out, "--out")
     from tfm.cli.console import make_reporter

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tfm.cli.captions import images_into_folder, named_images, print_captions, reads_images
+from tfm.cli.captions import caption_images_to_folder, image_arguments, print_captions, reads_images
 from tfm.cli.line_translation import few_lines_by_numpy, lines_by_torch, translate_to_stdout
 from tfm.cli.masks import NUM_CANDIDATES, print_candidates
 from tfm.cli.options import (
@@ -36,7 +36,7 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
     require_flag,
-    stage_of_recipe,
+    run_recipe_stage,
 )
 from tfm.cli.text_argument import STDIN, file_or_text, text_file
 from tfm.cli.typed_options import flags_of
@@ -150,7 +150,7 @@ class TranslateOptions:
         }
 
     @property
-    def folders(self) -> list[Path]:
+    def model_folders(self) -> list[Path]:
         """The folders of the model and of those that form an ensemble with it."""
         return [model_folder(each) for each in (require_flag(self.model, "MODEL"), *(self.ensemble or ()))]
 
@@ -176,10 +176,12 @@ def translate(options: TranslateOptions) -> None:
     with ExitStack() as held:
         if reads_images(first, options.step):
             reject_flags(flags_of(options, "unit"), "is for a masked language model")
-            named = named_images(options.file, options.more, first)
+            named = image_arguments(options.file, options.more, first)
             if options.out is not None:
                 files = options.prefixes, options.forced
-                images_into_folder(options.folders, named, decoding, files, options.out, options.device or "auto")
+                caption_images_to_folder(
+                    options.model_folders, named, decoding, files, options.out, options.device or "auto"
+                )
                 return
             print_captions(load, named, decoding, *_constraint_texts(options), options.jsonl)
             return
@@ -194,10 +196,10 @@ def translate(options: TranslateOptions) -> None:
             return
         constraints = _constraint_texts(options)
         translated = partial(lines_by_torch, load, decoding, *constraints)
-        is_plain = options.step is None and not options.ensemble and constraints == (None, None)
-        if is_plain and options.device in (None, "auto", "cpu"):
+        is_basic_search = options.step is None and not options.ensemble and constraints == (None, None)
+        if is_basic_search and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
-            translated = partial(few_lines_by_numpy, options.folders[0], load, decoding, *languages)
+            translated = partial(few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
         translate_to_stdout(translated, text, decoding, options.jsonl)
 
 
@@ -209,7 +211,7 @@ def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
         "not allowed with --recipe, which sets the model and the test sets",
     )
     flags = {**options.decoding_flags, "training.device": options.device}
-    stage_of_recipe("translate", recipe, options.sets, flags, options.out)
+    run_recipe_stage("translate", recipe, options.sets, flags, options.out)
 
 
 def _check_options(options: TranslateOptions) -> None:
@@ -223,7 +225,7 @@ def _check_options(options: TranslateOptions) -> None:
             "not allowed with --step, which translates with one checkpoint to stdout",
         )
     else:
-        _ = options.folders  # what is no model is named before a text is asked for
+        _ = options.model_folders  # what is no model is named before a text is asked for
     if options.out is not None:
         reject_flags(flags_of(options, "jsonl"), "not needed with --out, which writes text and JSON")
         reject_flags(flags_of(options, "prefix"), "with --out use --prefixes FILE")
@@ -240,7 +242,7 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
     if options.step is None:
         from tfm.pipeline.model_io.ensemble import load_ensemble
 
-        loaded = load_ensemble(options.folders, device)
+        loaded = load_ensemble(options.model_folders, device)
     else:
         from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
 
@@ -256,7 +258,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_file
 
-    first, *others = options.folders
+    first, *others = options.model_folders
     with TemporaryDirectory() as folder:
         if file == STDIN:
             file = Path(folder) / "stdin"

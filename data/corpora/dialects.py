@@ -60,7 +60,7 @@ def find_csv_quoting(path: Path, delimiter: str) -> Quoting:
     if not any(b"\\" in block for block in line_blocks(path)):
         return "double"
     if not _is_even(path, delimiter, "backslash") or (
-        _is_even(path, delimiter, "double") and not _are_all_escaped(path, delimiter)
+        _is_even(path, delimiter, "double") and not _are_all_quotes_escaped(path, delimiter)
     ):
         return "double"
     remark(path, 'backslashes are read as escapes (quoting = "backslash")')
@@ -124,7 +124,7 @@ def _is_even(path: Path, delimiter: str, quoting: Quoting) -> bool:
         return False
 
 
-def _are_all_escaped(path: Path, delimiter: str) -> bool:
+def _are_all_quotes_escaped(path: Path, delimiter: str) -> bool:
     """Whether cells have quotation marks, and each of them a backslash before it."""
     cells = (cell for _, row in _quoted_rows(path, delimiter, "double") for cell in row if '"' in cell)
     is_one = False

@@ -19,7 +19,7 @@ def remark(file: Path | str, text: str) -> None:
 
 
 @contextmanager
-def collect_remarks() -> Iterator[dict[str, None]]:
+def collect_warnings() -> Iterator[dict[str, None]]:
     """Collect what readers remark within this context, in order and each remark once."""
     collected: dict[str, None] = {}
     token = _collected_remarks.set(collected)

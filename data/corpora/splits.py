@@ -65,7 +65,7 @@ def resolve_splits(config: DataConfig) -> Splits:
     return replace(splits, unused=unused)
 
 
-def unused_note(config: DataConfig, splits: Splits) -> str | None:
+def unused_settings_message(config: DataConfig, splits: Splits) -> str | None:
     """A line on what looks like a split at `data.path` and is not used, and on what is cut from training instead."""
     if not splits.unused:
         return None
@@ -78,7 +78,7 @@ def unused_note(config: DataConfig, splits: Splits) -> str | None:
     )
 
 
-def cut_note(splits: Splits) -> str | None:
+def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
     drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
     cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}

@@ -15,7 +15,7 @@ from tfm.data.safe_files import read_bounded
 from tfm.tokenizer.code_points import MODEL_TYPE
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.foreign.byte_level import END_OF_TEXT, ROBERTA_CONTROL_TOKENS, byte_letters, byte_level_document
-from tfm.tokenizer.foreign.codes import END, codes_document, read_codes, read_vocabulary, unnumbered_pieces
+from tfm.tokenizer.foreign.codes import END, codes_document, pieces_without_id, read_codes, read_vocabulary
 from tfm.tokenizer.foreign.sentencepiece import model_document, read_model
 from tfm.tokenizer.foreign.tiktoken import RANK_LINE, choose_pattern, ranks_document, read_ranks
 from tfm.tokenizer.foreign.wordpiece import has_upper_case, wordpiece_document
@@ -244,7 +244,7 @@ def _read_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[Docum
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
         raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
-    unnumbered = unnumbered_pieces(codes, names)
+    unnumbered = pieces_without_id(codes, names)
     return codes_document(codes, names), (unnumbered, codes) if unnumbered else None
 
 

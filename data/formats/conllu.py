@@ -12,9 +12,9 @@ from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 NUM_COLUMNS = 10
 # The source is the words, the target their universal parts of speech, where a recipe names no other column.
-PLACES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
-COLUMNS = {**PLACES, "id": 0, "head": 6}
-"""Columns that can be read; those of PLACES can also be a side of a corpus."""
+COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
+COLUMNS = {**COLUMN_INDICES, "id": 0, "head": 6}
+"""Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
 LABELS, UNSPECIFIED = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
 
@@ -70,7 +70,7 @@ def _word(line: str, columns: Sequence[str], within: str, path: Path, number: in
         if value == UNSPECIFIED and column == columns[-1] and column in LABELS and "head" not in columns:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
             raise DataError(problem, file=path, line=number)
-        may_have_space = COLUMNS[column] in (PLACES["form"], PLACES["lemma"])
+        may_have_space = COLUMNS[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])
         if not value.strip() or (not may_have_space and any(character.isspace() for character in value)):
             problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"
             raise DataError(problem, file=path, line=number)

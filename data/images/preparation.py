@@ -41,9 +41,9 @@ class ImageTransform:
 
     def write(self, folder: Path, **more: object) -> None:
         """Write images.json, with some more about them."""
-        (folder / IMAGES_FILE).write_bytes(self.as_bytes(**more))
+        (folder / IMAGES_FILE).write_bytes(self.to_json_bytes(**more))
 
-    def as_bytes(self, **more: object) -> bytes:
+    def to_json_bytes(self, **more: object) -> bytes:
         """images.json, with some more about the images."""
         return (json.dumps({**self.as_json(), **more}, indent=2, ensure_ascii=False) + "\n").encode()
 

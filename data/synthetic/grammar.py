@@ -43,7 +43,7 @@ CONSTRUCTIONS: tuple[tuple[Construction, int], ...] = (
     (subordinate.purpose, 1),
     (subordinate.coordination, 1),
 )
-_WEIGHTED = tuple(construction for construction, weight in CONSTRUCTIONS for _ in range(weight))
+_CONSTRUCTIONS_BY_WEIGHT = tuple(construction for construction, weight in CONSTRUCTIONS for _ in range(weight))
 
 # What a clause can be, as constructions name it in `Sentence.uses`.
 CLAUSES = (
@@ -96,7 +96,7 @@ def sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
     draw = Draw(f"{split} {seed}")
     seen: set[int] = set()
     while len(seen) < size:
-        sentence = draw.one(_WEIGHTED)(draw)
+        sentence = draw.one(_CONSTRUCTIONS_BY_WEIGHT)(draw)
         fingerprint = _hash(sentence.english)
         if fingerprint in seen or split_of(sentence, fingerprint) != split:
             continue

@@ -28,7 +28,7 @@ HELD_OUT = frozenset({("PL", "PSS1S", "ABL"), ("PL", "PSS2S", "DAT"), ("SG", "PS
 Features = tuple[str, str, str]
 
 
-def inflected(stem: str, features: Features) -> str:
+def inflect(stem: str, features: Features) -> str:
     """The form of a stem with a number, a possessor ("" for none) and a case."""
     number, possessor, case = features
     form, several = stem, sum(letter in VOWELS for letter in stem) > 1
@@ -71,7 +71,7 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
         if source in seen or split_of(stem) != wanted:
             continue
         seen.add(source)
-        yield source, inflected(stem, features)
+        yield source, inflect(stem, features)
 
 
 def split_of(stem: str) -> str:

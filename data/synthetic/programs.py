@@ -13,7 +13,7 @@ from tfm.data.synthetic.string_tasks import SPLITS, split_of
 
 LINE_END = ";"
 NAMES = "abcdefghijklmnopqrstuvwyz"  # x counts the rounds of loops
-NEW_SEEN_WITHIN = 20_000
+MAX_DRAWS_WITHOUT_NEW = 20_000
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Writer:
     stack: list[Expression] = field(default_factory=list)
     names: list[str] = field(default_factory=lambda: list(NAMES))
 
-    def choose(self, number: int) -> int:
+    def random_below(self, number: int) -> int:
         """A number from 0, below `number`."""
         return int(self.random() * number)
 
     def small(self) -> int:
         """A factor, or the rounds of a loop: 1 to 4 length, so that a product takes linear time too."""
-        return 1 + self.choose(4 * self.length)
+        return 1 + self.random_below(4 * self.length)
 
     def operand(self) -> Expression:
         """The newest expression or, one time in two and where there is none, a number of at most `length` digits."""
@@ -62,12 +62,12 @@ class Writer:
         number = 0
         while not number:
             for _ in range(self.length):
-                number = 10 * number + self.choose(10)
+                number = 10 * number + self.random_below(10)
         return Expression((), str(number), number)
 
     def variable(self) -> str:
         """A name that the program does not have yet."""
-        return self.names.pop(self.choose(len(self.names)))
+        return self.names.pop(self.random_below(len(self.names)))
 
 
 def addition(writer: Writer) -> Expression:
@@ -85,14 +85,14 @@ def subtraction(writer: Writer) -> Expression:
 def multiplication(writer: Writer) -> Expression:
     """(a*n) or (n*a), n small."""
     a, n = writer.operand(), writer.small()
-    code = f"({a.code}*{n})" if writer.choose(2) else f"({n}*{a.code})"
+    code = f"({a.code}*{n})" if writer.random_below(2) else f"({n}*{a.code})"
     return Expression(a.lines, code, a.value * n)
 
 
 def condition(writer: Writer) -> Expression:
     """(a if b<c else d)"""
     a, b, c, d = (writer.operand() for _ in range(4))
-    sign, holds = (("<", b.value < c.value), (">", b.value > c.value))[writer.choose(2)]
+    sign, holds = (("<", b.value < c.value), (">", b.value > c.value))[writer.random_below(2)]
     code = f"({a.code} if {b.code}{sign}{c.code} else {d.code})"
     return Expression(a.lines + b.lines + c.lines + d.lines, code, a.value if holds else d.value)
 
@@ -130,7 +130,7 @@ def write_program(random: Callable[[], float], length: int, nesting: int) -> tup
     """
     writer = Writer(random, length)
     for _ in range(nesting):
-        writer.stack.append(OPERATIONS[writer.choose(len(OPERATIONS))](writer))
+        writer.stack.append(OPERATIONS[writer.random_below(len(OPERATIONS))](writer))
     printed = writer.stack.pop()
     return LINE_END.join((*printed.lines, f"print({printed.code})")), str(printed.value)
 
@@ -196,7 +196,7 @@ def _different(write: Callable[[], tuple[str, str]], split: str, size: int) -> I
             seen.add(source)
             since_new = 0
             yield source, target
-        elif since_new == NEW_SEEN_WITHIN:
+        elif since_new == MAX_DRAWS_WITHOUT_NEW:
             raise DataError(
                 f"there are hardly more than {len(seen):,} different programs of this length and nesting for the "
                 f"{split} split, and {size:,} are wanted: lower `size`"

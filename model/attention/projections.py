@@ -70,7 +70,7 @@ def copy_rows(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.d
     return RowCopies(len(heads))
 
 
-def share_keys(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Projection:
+def make_shared_key_projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Projection:
     """Return the projection without that of the values, the last part; of queries alone it is the usual one.
 
     Args:
@@ -85,5 +85,5 @@ def share_keys(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.
 
 
 Project = Callable[[int, Sequence[tuple[int, int]], torch.dtype], Projection]
-VALUES: dict[str, Project] = {"projection": make_projection, "keys": share_keys}
+VALUES: dict[str, Project] = {"projection": make_projection, "keys": make_shared_key_projection}
 """By name: (width of the rows, heads of each part, precision) -> the projection of queries, keys and values."""

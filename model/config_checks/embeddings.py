@@ -6,7 +6,7 @@ from tfm.model.config_tables import StackConfig
 # Embeddings that start from word vectors
 
 
-def vectors_side_problem(config: ModelFields) -> str | None:
+def pretrained_vectors_problem(config: ModelFields) -> str | None:
     reads = config.embedded_sides
     for side in config.vector_sides:
         if side not in reads:

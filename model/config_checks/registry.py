@@ -44,7 +44,7 @@ CHECKS: tuple[Check, ...] = (
     architectures.word_vectors_table_problem,
     architectures.word_vectors_adaptive_problem,
     architectures.span_corruption_table_problem,
-    embeddings.vectors_side_problem,
+    embeddings.pretrained_vectors_problem,
     embeddings.shared_vectors_problem,
     embeddings.vectors_width_problem,
     embeddings.frozen_vectors_problem,

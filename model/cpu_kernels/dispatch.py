@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tfm.model.masks import Mask
 
-KeyLists = tuple[Tensor, Tensor]
+AttendedKeys = tuple[Tensor, Tensor]
 Candidates = tuple[Tensor, Tensor, Tensor]
 """Values, beams and tokens (B, k) of the candidates that may continue a beam, best first."""
 
@@ -30,7 +30,7 @@ for; and a multiple of ROW_MULTIPLE, since a product is prepared for each number
 """
 
 _library: Any = None
-_key_lists: WeakKeyDictionary[Mask, dict[tuple[int, int], KeyLists]] = WeakKeyDictionary()
+_key_lists: WeakKeyDictionary[Mask, dict[tuple[int, int], AttendedKeys]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
     return mixed.transpose(1, 2)
 
 
-def allowed_keys(mask: Mask, batch: int, num_keys: int) -> KeyLists:
+def allowed_keys(mask: Mask, batch: int, num_keys: int) -> AttendedKeys:
     """Return the indices of the keys that each query sees (B, W, ..), and their numbers (B, W): listed once for all
     layers.
 

@@ -47,7 +47,7 @@ def _empty_caches(layers, heads, room):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _first_slots(count, room):  # type: ignore[no-untyped-def]
+def _initial_cache_slots(count, room):  # type: ignore[no-untyped-def]
     """The first `count` of `room` slots, as `list_allowed` lists them for one sentence whose queries see the same."""
     where, counts = np.zeros((1, 1, room + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
     for s in range(count):
@@ -111,7 +111,7 @@ def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped
     settings, rows = encoder.settings, len(source)
     x = embed_ids(encoder.table, encoder.positions, settings.scale, source, 0)
     own_keys, own_values = _empty_caches(1, settings.heads, rows)  # of one layer after the other
-    seen, slots, turns = _first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
+    seen, slots, turns = _initial_cache_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
@@ -148,7 +148,7 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
     settings, (padding, begin, end) = decoder.settings, special
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
     keys, values = _empty_caches(layers, settings.heads, room)
-    memory_seen, seen = _first_slots(memory_keys.shape[3], memory_keys.shape[3]), _first_slots(0, room)
+    memory_seen, seen = _initial_cache_slots(memory_keys.shape[3], memory_keys.shape[3]), _initial_cache_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     last[0] = begin

@@ -50,7 +50,7 @@ def _has_no_projection(embedding: Any) -> bool:
     return type(embedding.widen) is type(embedding.norm) is nn.Identity
 
 
-LAYER_PARTS: Parts = {
+LAYER_ELIGIBILITY: Parts = {
     nn.ModuleList: _in_every_form,
     EncoderLayer: _has_feed_forward,
     DecoderLayer: _has_feed_forward,
@@ -73,7 +73,7 @@ LAYER_PARTS: Parts = {
 """The parts of layers that all loops know (`decoder_step.py` is one): class -> in which form."""
 LOOP_ACTIVATIONS: dict[Callable[[Tensor], Tensor], int] = {F.relu: 0, F.gelu: 1, gelu_tanh: 2}
 """Activations that the loops of whole texts know, by their numbers in `cpu_kernels/transformer_layers.py`."""
-LOOP_PARTS: Parts = {**LAYER_PARTS, FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS}
+LOOP_PARTS: Parts = {**LAYER_ELIGIBILITY, FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS}
 """The parts of layers that the loops of whole texts know (`greedy_search.py`, `text_generation.py`)."""
 EMBEDDING_PARTS: Parts = {
     Embedding: _has_no_projection,
@@ -102,7 +102,7 @@ def are_known(modules: Iterable[nn.Module], parts: Parts) -> bool:
     return all(type(part) in parts and parts[type(part)](part) for module in modules for part in module.modules())
 
 
-def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Parts = LAYER_PARTS) -> bool:
+def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Parts = LAYER_ELIGIBILITY) -> bool:
     """Return whether a stack is of known parts, and its layers differ in nothing but their weights.
 
     Args:

@@ -64,24 +64,24 @@ def build_network(
     return network
 
 
-def build_label_network(
+def build_encoder_only_network(
     config: ModelConfig, weights: Mapping[str, Array], *, source_vocab: int, target_vocab: int
 ) -> EncoderOnly:
     """Return the network of a classifier or tagger in numpy; the rest as `build_network`."""
     if not gives_labels(config):
         raise UnsupportedModelError
     parts = _NetworkBuilder(config, dict(weights))
-    network = parts.label_network(source_vocab, target_vocab)
+    network = parts.encoder_only_network(source_vocab, target_vocab)
     parts.check_no_unused_weights()
     return network
 
 
-def build_language_network(config: ModelConfig, weights: Mapping[str, Array], *, vocab: int) -> DecoderOnly:
+def build_decoder_only_network(config: ModelConfig, weights: Mapping[str, Array], *, vocab: int) -> DecoderOnly:
     """Return the network of a decoder-only language model in numpy; the rest as `build_network`."""
     if not is_language_model(config):
         raise UnsupportedModelError
     parts = _NetworkBuilder(config, dict(weights))
-    network = parts.language_network(vocab)
+    network = parts.decoder_only_network(vocab)
     parts.check_no_unused_weights()
     return network
 
@@ -152,7 +152,7 @@ class _NetworkBuilder:
             max_length=config.max_length,
         )
 
-    def label_network(self, source_vocab: int, num_labels: int) -> EncoderOnly:
+    def encoder_only_network(self, source_vocab: int, num_labels: int) -> EncoderOnly:
         """Devlin et al. 2019, figure 1."""
         config, stack = self._config, self._config.encoder
         table = self._pop_weight("embedding.table.weight", source_vocab, stack.dim)
@@ -173,7 +173,7 @@ class _NetworkBuilder:
             max_length=config.max_length,
         )
 
-    def language_network(self, vocab: int) -> DecoderOnly:
+    def decoder_only_network(self, vocab: int) -> DecoderOnly:
         """Radford et al. 2018, figure 1 (left)."""
         config, stack = self._config, self._config.decoder
         table = self._pop_weight("embedding.table.weight", vocab, stack.dim)
@@ -229,7 +229,7 @@ class _NetworkBuilder:
         )
 
     def _self_attention(self, name: str, stack: StackConfig) -> SelfAttention:
-        heads, config = make_heads(stack), self._config
+        heads, config = make_attention_heads(stack), self._config
         return SelfAttention(
             heads,
             self._linear(f"{name}.query_key_value", stack.dim, sum(heads.widths)),
@@ -238,7 +238,7 @@ class _NetworkBuilder:
         )
 
     def _cross_attention(self, name: str, stack: StackConfig) -> CrossAttention:
-        heads, memory_dim = make_heads(stack), self._config.encoder.dim
+        heads, memory_dim = make_attention_heads(stack), self._config.encoder.dim
         query, key, value = heads.widths
         return CrossAttention(
             heads,
@@ -270,7 +270,7 @@ class _NetworkBuilder:
         return Linear(self._pop_weight(f"{name}.weight", out_dim, in_dim), self._pop_weight(f"{name}.bias", out_dim))
 
 
-def make_heads(stack: StackConfig) -> Heads:
+def make_attention_heads(stack: StackConfig) -> Heads:
     """The heads of a stack's attention."""
     even = stack.dim // stack.heads
     return Heads(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)

@@ -189,7 +189,7 @@ class GruResetBefore(Recurrent):
         return unroll_steps(self.step, gates, start, sizes)
 
 
-class Tanh(Recurrent):
+class TanhRnn(Recurrent):
     """h' = tanh(W x + b + U h)   (Elman 1990; as torch.nn.RNN): no gates, and a gradient that fades with each step."""
 
     num_gates, num_states = 1, 1
@@ -229,5 +229,5 @@ def unroll_steps(
     return torch.cat(hiddens), (hidden,)
 
 
-CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru, "gru_reset_before": GruResetBefore, "tanh": Tanh}
+CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru, "gru_reset_before": GruResetBefore, "tanh": TanhRnn}
 """By name: (in_dim, dim, compute_dtype=...) -> a layer."""

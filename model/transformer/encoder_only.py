@@ -133,7 +133,7 @@ def keep_all_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
     return rows
 
 
-def drop_begin_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
+def drop_begin_states(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The rows of texts (N, D) among those that begin with a begin token (N + B, D)."""
     return rows.index_select(0, _text_row_indices(layout))
 

@@ -92,7 +92,7 @@ def whole_number(number: object, what: str, least: int) -> int:
     return found
 
 
-def one_switch(value: object, what: str) -> bool | None:
+def optional_bool(value: object, what: str) -> bool | None:
     """True, False, numpy's too, or None. Raises TypeError for anything else: the text "False" would be true."""
     if value is not None and not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} is {type(value).__name__}: give True or False")

@@ -72,5 +72,5 @@ def text_generator(
     check_has(loaded, "generate")
     usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
     config = decoding_config(beam, {**usual, **decoding})
-    switch = arguments.one_switch(through_ends, "through_ends")
+    switch = arguments.optional_bool(through_ends, "through_ends")
     return TextGenerator(PromptEncoder(loaded, through_ends=switch), config, reporter)

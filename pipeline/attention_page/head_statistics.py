@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
-from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, heads_of_source, word_attention
+from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, source_attention_kinds, word_attention
 from tfm.pipeline.attention_page.reading import (
     check_attends,
     generates_target,
@@ -199,7 +199,7 @@ def _add_trace(
 
 def _add_syntax(found: AttentionTrace, sentence: Sentence, words: Sequence[int], syntax: SyntaxSums) -> None:
     """Add the number of times that the heads of a sentence find its dependencies."""
-    kinds = heads_of_source(found.axes)
+    kinds = source_attention_kinds(found.axes)
     if not kinds:
         return
     syntax.add_sentence(sentence)

@@ -169,7 +169,7 @@ def _relation_row(of: Relation) -> Row:
     return of.name, of.towards, of.words, of.kind, of.layer, of.head, shares[0], offset, shares[1]
 
 
-def heads_of_source(axes: Mapping[Kind, Axes]) -> list[Kind]:
+def source_attention_kinds(axes: Mapping[Kind, Axes]) -> list[Kind]:
     """The kinds of attention between words of the source: those that ask and those that are asked."""
     return [
         kind

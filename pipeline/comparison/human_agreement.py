@@ -45,7 +45,7 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
         return None
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
     if not command:
-        return agreement_with_people(metric, difference) if _is_of_the_table(metric, signature) else None
+        return agreement_with_people(metric, difference) if _is_table_metric(metric, signature) else None
     if any(part.partition(":")[0] in OTHER_SOURCES for part in signature.split("|")):
         return None
     usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
@@ -54,7 +54,7 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
     return None
 
 
-def _is_of_the_table(metric: str, signature: str) -> bool:
+def _is_table_metric(metric: str, signature: str) -> bool:
     """Whether a metric was computed as for the table: by sacrebleu's settings, of the text as it is."""
     wanted = TABLE_DEFINITIONS.get(metric)
     parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tfm.data.errors import format_count
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.systems import SegmentFigures, System, text_mismatch
+from tfm.pipeline.comparison.systems import SegmentValues, System, text_mismatch
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.metrics.registry import METRICS
@@ -19,7 +19,7 @@ from tfm.pipeline.significance.segment_statistics import (
     segment_statistics,
 )
 
-UNITS: Mapping[str, Callable[[SegmentFigures], int | None]] = {
+UNITS: Mapping[str, Callable[[SegmentValues], int | None]] = {
     "perplexity": lambda segment: segment.pieces,
     "word_perplexity": lambda segment: segment.words,
 }
@@ -134,7 +134,7 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
         if system.texts is None:
             return NO_TEXTS
         return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
-    segments, num = system.segment_figures, len(baseline.segment_figures)
+    segments, num = system.segment_values, len(baseline.segment_values)
     if metric == BITS and (system.texts is None or len(system.texts.references) > 1):
         return NO_SEGMENT_FIGURES_REASON  # which of several references were left out is not known
     if metric in (*UNITS, BITS):
@@ -159,23 +159,23 @@ def _system_statistics(metric: str, systems: Sequence[System], signature: str) -
         unit = UNITS[metric]
         return [
             perplexity_statistics(
-                [each.log_prob for each in system.segment_figures], [unit(each) for each in system.segment_figures]
+                [each.log_prob for each in system.segment_values], [unit(each) for each in system.segment_values]
             )
             for system in systems
         ]
     if metric == BITS:
         return [_bits_per_character(system) for system in systems]
     higher = not lower_is_better(metric, signature)
-    values = [[each.external[metric] for each in system.segment_figures] for system in systems]
+    values = [[each.external[metric] for each in system.segment_values] for system in systems]
     return [mean_statistics(each, higher_is_better=higher) for each in values]
 
 
 def _bits_per_character(system: System) -> SegmentStatistics:
-    """-log2 p / characters of the references as they were read; a tokenizer may count others (`Characters`)."""
+    """-log2 p / characters of the references as they were read; a tokenizer may count others (`CharacterCounts`)."""
     assert system.texts is not None
     pairs = [
         (0.0, 0) if each.log_prob is None else (-each.log_prob, len(text))
-        for each, text in zip(system.segment_figures, system.texts.references[0], strict=True)
+        for each, text in zip(system.segment_values, system.texts.references[0], strict=True)
     ]
     bits, characters = zip(*pairs, strict=True)
     return ratio_statistics(bits, characters, scale=1 / math.log(2), higher_is_better=False)

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read
 from tfm.pipeline.comparison.runs import Comparison, figure_named, sorted_by
 from tfm.pipeline.comparison.score_checks import check_scores
 from tfm.pipeline.comparison.seeds import one_row_per_run
-from tfm.pipeline.comparison.systems import SegmentFigures, System, scored_tests
+from tfm.pipeline.comparison.systems import SegmentValues, System, scored_tests
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
@@ -212,9 +212,7 @@ def _scored_files(
             for metric, score in {**scores, **others.scores}.items()
         }
         noted = [
-            SegmentFigures(
-                None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()}
-            )
+            SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()})
             for row in range(len(segments.hypotheses) if others.numbers else 0)
         ]
         made = _manifest_of(each.path, Input.from_file(files[each.name]).fingerprint)

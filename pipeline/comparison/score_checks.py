@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.artifacts.artifact import Manifest
-from tfm.pipeline.comparison.systems import SegmentFigures
+from tfm.pipeline.comparison.systems import SegmentValues
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -25,7 +25,7 @@ def check_scores(
     made: Manifest,
     scored: Evaluation,
     segments: Segments,
-    figures: Mapping[str, Sequence[SegmentFigures]],
+    figures: Mapping[str, Sequence[SegmentValues]],
     config: EvaluationConfig,
 ) -> None:
     """Check that the scores in a folder are those of the texts in it.

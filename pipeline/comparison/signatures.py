@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-TEXT_FIGURES = ("bits_per_character", "word_perplexity")
+LANGUAGE_MODEL_METRICS = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
 HYPOTHESIS_FIGURES = {"accuracy": "count", "macro_f1": "labels"}
@@ -14,7 +14,7 @@ def comparable_parts(figure: str, signature: str) -> tuple[str, ...]:
     """The parts of a figure's signature that must agree where it is compared."""
     said = HYPOTHESIS_FIGURES.get(figure)
     parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
-    if figure not in TEXT_FIGURES:
+    if figure not in LANGUAGE_MODEL_METRICS:
         return parts
     by_key: dict[str, str] = {}
     for part in parts:

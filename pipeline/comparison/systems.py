@@ -31,7 +31,7 @@ OTHER_TRANSLATIONS = "translations/ are not those that scores/ are of, and are o
 
 
 @dataclass(frozen=True)
-class SegmentFigures:
+class SegmentValues:
     """Figures of one segment in an evaluation, beside its texts.
 
     Args:
@@ -63,7 +63,7 @@ class System:
 
     name: str
     tests: Mapping[str, Segments]
-    figures: Mapping[str, Sequence[SegmentFigures]] = field(default_factory=dict)
+    figures: Mapping[str, Sequence[SegmentValues]] = field(default_factory=dict)
     main: str | None = None
     test_fingerprint: str | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -75,7 +75,7 @@ class System:
         return None if self.main is None else self.tests.get(self.main)
 
     @property
-    def segment_figures(self) -> Sequence[SegmentFigures]:
+    def segment_values(self) -> Sequence[SegmentValues]:
         """The figures of the main test set, line by line, where they were noted."""
         return () if self.main is None else self.figures.get(self.main, ())
 
@@ -113,9 +113,9 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
             evaluation = EvaluationConfig.model_validate(scored.config.get("evaluation", {}))
         except ValidationError:
             notes.append(OTHER_VERSION)
-    for each, segment_figures in figures.items():
-        if each in tests and len(segment_figures) != len(tests[each].hypotheses):
-            has = f"has {format_count(len(segment_figures), 'line')} of {each}, which has {len(tests[each].hypotheses)}"
+    for each, segment_values in figures.items():
+        if each in tests and len(segment_values) != len(tests[each].hypotheses):
+            has = f"has {format_count(len(segment_values), 'line')} of {each}, which has {len(tests[each].hypotheses)}"
             raise DataError(f"{has}: evaluate again", file=scores / SEGMENTS_FILE)
     main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
     test_fingerprint = None if main is None else known.get(main)
@@ -181,7 +181,7 @@ def _read_segments(manifest: Manifest, name: str) -> Segments:
     )
 
 
-def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentFigures]]]:
+def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentValues]]]:
     """Read scores/: the fingerprint of each test set's texts, the main one first, and the noted figures of segments."""
     shown = manifest.path / "scores.json"
     with reading_scores(shown, again="score again"):
@@ -189,7 +189,7 @@ def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, l
         entries = {str(content["split"]): content, **content["others"]}
         texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there
         known = {name: each if isinstance(each, str) else None for name, each in texts.items()}
-    found: dict[str, list[SegmentFigures]] = {}
+    found: dict[str, list[SegmentValues]] = {}
     if SEGMENTS_FILE not in manifest.files:
         return known, found
     with open(manifest.folder / SEGMENTS_FILE, "rb") as lines:
@@ -206,7 +206,7 @@ def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, l
     return known, found
 
 
-def _parse_figures(entry: Mapping[str, Any]) -> SegmentFigures:
+def _parse_figures(entry: Mapping[str, Any]) -> SegmentValues:
     log_prob, pieces, words = entry["log_prob"], entry["pieces"], entry["words"]
     external = {str(name): float(value) for name, value in entry["external"].items()}
     log_prob = None if log_prob is None else float(log_prob)
@@ -215,4 +215,4 @@ def _parse_figures(entry: Mapping[str, Any]) -> SegmentFigures:
     pieces, words = (None if each is None else int(each) for each in (pieces, words))
     if min(pieces or 0, words or 0) < 0:
         raise ValueError("a count below 0")
-    return SegmentFigures(log_prob, pieces, words, external)
+    return SegmentValues(log_prob, pieces, words, external)

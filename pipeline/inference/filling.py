@@ -88,7 +88,7 @@ def _words_of_run(loaded: LoadedModel, masked: MaskedText, number: int, count: i
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     for turn, place in enumerate(places):
         readings = [_put(masked.ids, places, pieces) for pieces, _ in beam]
-        allowed = _word_pieces(tokenizer, begins if turn == 0 else False)
+        allowed = _word_segmentations(tokenizer, begins if turn == 0 else False)
         if not allowed.any():
             return []
         log_probs = _log_probs(loaded, readings, [place])
@@ -129,7 +129,7 @@ def _allowed_pieces(tokenizer: Tokenizer) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def _word_pieces(tokenizer: Tokenizer, begins: bool) -> Tensor:
+def _word_segmentations(tokenizer: Tokenizer, begins: bool) -> Tensor:
     """Which ids (V,) are pieces of words. begins: with a space before them, or without."""
     spelled = torch.tensor([any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)])
     starts = torch.tensor(tokenizer.begins_word())

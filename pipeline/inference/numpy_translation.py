@@ -13,14 +13,14 @@ from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import (
     UnsupportedModelError,
-    build_label_network,
+    build_encoder_only_network,
     build_network,
     gives_labels,
     is_supported,
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.search.numpy_beam_search import is_plain, search_one
+from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_one
 from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
 from tfm.pipeline.inference.label_sources import has_tags
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller, accepts
@@ -114,7 +114,7 @@ def small_model(
     def possible(known: ModelConfig) -> bool:
         if gives_labels(known):
             return accepts(config, tags=has_tags(known.task))
-        return is_supported(known) and is_plain(config)
+        return is_supported(known) and is_basic_search(config)
 
     def read(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
@@ -122,7 +122,7 @@ def small_model(
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
             if gives_labels(known):
-                labels = build_label_network(known, parts.weights, **sizes)
+                labels = build_encoder_only_network(known, parts.weights, **sizes)
                 return NumpyLabeller(labels, source, target, has_tags(known.task))
             network = build_network(known, parts.weights, **sizes)
         except UnsupportedModelError:

@@ -28,7 +28,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import split_fingerprint
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
-from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
+from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown
 from tfm.pipeline.scoring.token_scores import token_scores, windows_over
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks import word_vectors
@@ -128,7 +128,7 @@ def _score_language_model(
     texts = split.texts()[1]
     # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
     by_line = Likelihoods(found.sums(lines), lines, np.array([num_words(text) + 1 for text in texts]))
-    characters = Characters.count_texts(texts, loaded.target_tokenizer, newlines=True)
+    characters = CharacterCounts.count_texts(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
     signature = _likelihood_signature(config, count) + (f"|stride:{stride}" if overlap else "")
     signature += _signature_addition(config, split, num_long, name, reporter)

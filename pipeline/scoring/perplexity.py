@@ -18,7 +18,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.references import num_references
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
-from tfm.pipeline.scoring.text_counts import Characters, num_words, warn_of_unknown
+from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown
 from tfm.tokenizer.special import UNK_ID
 
 _CHUNK_TEXTS = 256  # pairs between two moves of the progress bar
@@ -69,7 +69,7 @@ class LikelihoodCounts:
     num_tokens: int  # pieces and end tokens
     num_unknown: int
     num_words: int  # stretches without white space
-    characters: Characters
+    characters: CharacterCounts
     num_empty: int = 0  # references that are left out, as they hold no piece
     num_long: int = 0  # references that are left out, as they exceed the model's length
 
@@ -170,7 +170,7 @@ def perplexity(
         num_tokens=sum(pair.num_pieces for pair in pairs),
         num_unknown=sum(pair.target.count(UNK_ID) for pair in pairs),
         num_words=sum(pair.num_words for pair in pairs),
-        characters=Characters.count_texts((pair.text for pair in pairs), loaded.target_tokenizer),
+        characters=CharacterCounts.count_texts((pair.text for pair in pairs), loaded.target_tokenizer),
         num_empty=num_empty,
         num_long=num_long,
     )

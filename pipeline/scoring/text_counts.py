@@ -15,7 +15,7 @@ WARN_OF_UNKNOWN = 0.01
 
 
 @dataclass(frozen=True)
-class Characters:
+class CharacterCounts:
     """Code points of texts as they were read, and of what the tokenizer keeps of them.
 
     A tokenizer drops white space, which the model then need not say, or takes characters apart, which makes them more.

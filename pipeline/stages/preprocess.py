@@ -14,9 +14,9 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import check_splits, over_budget_error
-from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.remarks import collect_warnings
 from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits, with_tagged_words
-from tfm.data.corpora.splits import cut_note, has_stretches, unused_note
+from tfm.data.corpora.splits import has_stretches, truncation_message, unused_settings_message
 from tfm.data.dataset.directions import Direction, Directions, temperature_weights
 from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.empty_texts import EmptyTexts
@@ -96,11 +96,11 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     if is_fresh(stage_plan, reporter):
         return
     splits = resolve_splits(data)
-    if note := unused_note(data, splits):
+    if note := unused_settings_message(data, splits):
         reporter.warn(note)
-    with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
+    with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_warnings() as remarks:
         sizes = check_splits(splits, online=data.online).values()
-        if not splits.unused and (note := cut_note(splits)):  # otherwise the note above says it
+        if not splits.unused and (note := truncation_message(splits)):  # otherwise the note above says it
             reporter.warn(note)
         tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), must_match=stage_plan.inputs["tokenizer"])
         if data.limits.cut_sources and tokenizers[1].label_kind == "tags":

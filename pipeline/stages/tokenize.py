@@ -8,7 +8,7 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import check_splits
-from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.remarks import collect_warnings
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_tagged_words
 from tfm.data.errors import DataError, format_count
 from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
@@ -95,7 +95,7 @@ def tokenize(
         splits = replace(
             splits, train=tuple(map(with_tagged_words, splits.train)), valid=tuple(map(with_tagged_words, splits.valid))
         )
-    with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
+    with publish(stage_plan, command=command) as draft, collect_warnings() as remarks:
         check_splits(splits, online=data.online)
         tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, Trainer] = {}

@@ -67,11 +67,15 @@ class MaskedLanguageModel(PairTask):
         keys = text_keys(batch.source.cpu().numpy(), lengths)
         passes = deal_positions(lengths, keys, self.num_draws)
         return total(
-            [_mask_counts(model, batch, chosen, keys) for chosen in passes if len(chosen) or chosen is passes[0]]
+            [
+                _masked_prediction_counts(model, batch, chosen, keys)
+                for chosen in passes
+                if len(chosen) or chosen is passes[0]
+            ]
         )
 
 
-def _mask_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
+def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
     hidden, wanted = _masked_predictions(model, batch, chosen, keys)
     return counts_of(model.output(hidden), wanted)
 

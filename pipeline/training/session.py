@@ -128,7 +128,7 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
     """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
     meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
     preparation = session.data.preparation
-    images = None if preparation is None else preparation.as_bytes()
+    images = None if preparation is None else preparation.to_json_bytes()
     source, kept = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
 
     def copy(_: Manifest) -> None:

@@ -17,7 +17,7 @@ Vectors = NDArray[np.float64]
 MAX_KMEANS_ITERATIONS = 100
 
 
-def fingerprints(vocabularies: Mapping[str, Mapping[str, float]]) -> Vectors:
+def vocabulary_vectors(vocabularies: Mapping[str, Mapping[str, float]]) -> Vectors:
     """(languages, pieces) the fingerprint of each language, by the log probabilities of its own pieces."""
     pieces = sorted({piece for vocabulary in vocabularies.values() for piece in vocabulary})
     rows = [[-vocabulary.get(piece, 0.0) for piece in pieces] for vocabulary in vocabularies.values()]
@@ -30,7 +30,7 @@ def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: in
     No draw is in it: k-means starts once from each language, the other centres each as far as can be from those before
     (Gonzalez 1985), and of what it ends in the best is taken.
     """
-    vectors = fingerprints(vocabularies)
+    vectors = vocabulary_vectors(vocabularies)
     best, best_inertia = np.zeros(len(vectors), np.int64), np.inf
     for first in range(len(vectors)):
         with warnings.catch_warnings():

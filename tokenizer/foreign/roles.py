@@ -43,7 +43,7 @@ def find_roles(document: Mapping[str, Any], about: Mapping[str, str], given: Map
     for role in SPECIALS:
         tokens = [
             given.get(role),
-            *_unknown_token(document, role),
+            *_unk_token_candidates(document, role),
             *(about.get(key) for key in KEYS_BY_ROLE[role]),
             *NAMES_BY_ROLE[role],
         ]
@@ -53,7 +53,7 @@ def find_roles(document: Mapping[str, Any], about: Mapping[str, str], given: Map
     return found
 
 
-def _unknown_token(document: Mapping[str, Any], role: str) -> list[str]:
+def _unk_token_candidates(document: Mapping[str, Any], role: str) -> list[str]:
     """The piece that the model itself gives in place of what it does not know."""
     model = document["model"]
     if role != UNK:

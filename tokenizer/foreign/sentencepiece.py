@@ -25,7 +25,7 @@ SPACE = "\u2581"
 MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
 """Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
 published models, so that a file made to harm takes neither hours nor gigabytes."""
-MAX_VARINT = 10
+MAX_VARINT_BYTES = 10
 """The bytes of a 64-bit integer as protocol buffers spell it."""
 
 
@@ -87,7 +87,7 @@ def read_model(data: bytes) -> SentencePiece:
     return SentencePiece(scores, charsmap, prefix, kind, types, fallback, extra)
 
 
-def make_document(
+def build_tokenizer_json(
     model: SentencePiece, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
 ) -> dict[str, Any]:
     """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
@@ -222,13 +222,15 @@ def model_document(model: SentencePiece) -> dict[str, Any]:
     if len(unknown) != 1:
         raise ValueError(f"its SentencePiece model has {len(unknown)} pieces for what is unknown, and not one")
     control = [piece for piece, of_type in model.types.items() if of_type == CONTROL]
-    return make_document(model, [*model.types], {each: each for each in (*unknown, *control)}, unknown=unknown[0])
+    return build_tokenizer_json(
+        model, [*model.types], {each: each for each in (*unknown, *control)}, unknown=unknown[0]
+    )
 
 
 def embed_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any]:
     """tokenizer.json that cuts texts by all pieces of the model; those that it does not have read as <unk>.
 
-    document: of `make_document`, with a name for each id of the model.
+    document: of `build_tokenizer_json`, with a name for each id of the model.
     """
     numbered = {*document_pieces(document).values()}
     scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
@@ -269,7 +271,7 @@ def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
-    for place in range(MAX_VARINT):
+    for place in range(MAX_VARINT_BYTES):
         byte = data[at + place]
         value |= (byte & 127) << 7 * place
         if not byte & 128:

@@ -15,7 +15,7 @@ from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN, CONTROL = 2, 3
-Document = Mapping[str, Any]
+TokenizerJson = Mapping[str, Any]
 
 
 def is_from_sentencepiece(tokenizer: Tokenizer) -> bool:
@@ -46,7 +46,7 @@ def make_model(tokenizer: Tokenizer) -> bytes:
     return pieces + _encode_field(2, _encode_number(3, kind)) + _encode_field(3, before + _encode_number(4, 1))
 
 
-def _piece_scores(document: Document) -> Iterator[tuple[str, float]]:
+def _piece_scores(document: TokenizerJson) -> Iterator[tuple[str, float]]:
     """The pieces of texts with their scores; those that merges make first have the highest ones."""
     model, control = document["model"], {each["content"] for each in document["added_tokens"]}
     names = [
@@ -63,13 +63,13 @@ def _piece_scores(document: Document) -> Iterator[tuple[str, float]]:
     yield from ((name, scores.get(name, low)) for name in names)
 
 
-def _find_space_step(document: Document) -> Document | None:
+def _find_space_step(document: TokenizerJson) -> TokenizerJson | None:
     """The step that puts a mark in place of spaces."""
     step = document["pre_tokenizer"] or {}
     return next((each for each in (step, *step.get("pretokenizers", ())) if each.get("type") == "Metaspace"), None)
 
 
-def _charsmap(document: Document) -> bytes:
+def _charsmap(document: TokenizerJson) -> bytes:
     steps = (document["normalizer"] or {}).get("normalizers", [])
     compiled = next((each["precompiled_charsmap"] for each in steps if each["type"] == "Precompiled"), "")
     return base64.b64decode(compiled)

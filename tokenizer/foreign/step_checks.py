@@ -37,7 +37,9 @@ def max_growth(steps: Sequence[Mapping[str, Any]]) -> float:
     """
     simple = list(_simple_steps(steps))
     forms = {str(step.get("type")) for step in simple} & MAX_GROWTH_BY_STEP.keys()
-    return float(prod(MAX_GROWTH_BY_STEP[form] for form in forms) * prod(_growth_by_content(step) for step in simple))
+    return float(
+        prod(MAX_GROWTH_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in simple)
+    )
 
 
 def _simple_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -46,7 +48,7 @@ def _simple_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, A
         yield from [step] if inner is None else _simple_steps(inner)
 
 
-def _growth_by_content(step: Mapping[str, Any]) -> float:
+def _max_expansion_factor(step: Mapping[str, Any]) -> float:
     """How many characters at most a step with a text of its own makes of one; 1 of other steps."""
     kind = step.get("type")
     if kind == "Replace":

@@ -42,7 +42,7 @@ def append_unnumbered(
     return {**document, "model": model, "added_tokens": [*document["added_tokens"], token]}
 
 
-def num_numbered(backend: tokenizers.Tokenizer) -> int:
+def num_ids(backend: tokenizers.Tokenizer) -> int:
     """How many pieces have an id of the model: all of them, or those before `<unnumbered>`."""
     added = backend.get_added_tokens_decoder().items()
     marks = [number for number, token in added if token.special and token.content == UNNUMBERED_PREFIX]

@@ -17,11 +17,13 @@ from tfm.tokenizer.foreign.renumbered import WHOLE_WORD_MODELS, document_pieces
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-Document = dict[str, Any]
+TokenizerJson = dict[str, Any]
 """The content of tokenizer.json."""
 
 
-def append_pieces(document: Document, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()) -> Document:
+def append_pieces(
+    document: TokenizerJson, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()
+) -> TokenizerJson:
     """tokenizer.json with more pieces behind all others, and with more merges behind the others.
 
     pieces: with their log probabilities, which only a unigram model has a use for; none is below its lowest one, from
@@ -41,7 +43,7 @@ def append_pieces(document: Document, pieces: Mapping[str, float], merges: Seque
     return {**document, "model": model}
 
 
-def exposed_control_token(document: Document) -> str | None:
+def exposed_control_token(document: TokenizerJson) -> str | None:
     """A control token that texts could spell once it is named among the pieces of the model; None: there is none such.
 
     Byte-pair encoding makes pieces by merges alone; other models look for whole pieces in what a text is split into.
@@ -80,7 +82,7 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     )
 
 
-def _split_pieces(document: Document) -> tuple[Document, dict[str, str]]:
+def _split_pieces(document: TokenizerJson) -> tuple[TokenizerJson, dict[str, str]]:
     """A tokenizer.json without its pieces and merges, and its control tokens, each spelled out."""
     model = {key: value for key, value in document["model"].items() if key not in ("vocab", "merges")}
     tokens = {each["content"]: json.dumps(each, sort_keys=True) for each in document["added_tokens"]}

@@ -14,7 +14,7 @@ from itertools import groupby
 import tokenizers
 
 from tfm.tokenizer.foreign.renumbered import document_pieces
-from tfm.tokenizer.growth.extension import Document, append_pieces
+from tfm.tokenizer.growth.extension import TokenizerJson, append_pieces
 from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, most_frequent_names, unigram_pieces
 from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges, merged_piece
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
@@ -23,7 +23,7 @@ BYTE_PIECE = r"<0x[0-9A-F]{2}>"
 """A piece that stands for a byte of an unknown letter; of several no new piece is made."""
 
 
-def grow_bpe(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
+def grow_bpe(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
     """Byte-pair encoding with further merges, behind all others: they join what is left of a text after those.
 
     Each makes a new piece: none makes an old one in another way, and no two make the same.
@@ -32,11 +32,11 @@ def grow_bpe(document: Document, words: WordCounts, count: int, min_frequency: i
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
     if document["pre_tokenizer"] is None and not document["model"]["merges"]:
         return lettered  # one piece a character
-    pairs = list(_best_joins(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
+    pairs = list(_best_merges(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
     return append_pieces(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
 
 
-def grow_wordpiece(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
+def grow_wordpiece(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
     """WordPiece with further pieces: a letter begins a word and continues one."""
     known = {*document_pieces(document).values()}
     letters: list[str] = []
@@ -44,11 +44,11 @@ def grow_wordpiece(document: Document, words: WordCounts, count: int, min_freque
         lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known]
         letters += lacked if len(letters) + len(lacked) <= count else []
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
-    pairs = _best_joins(lettered, words, count - len(letters), min_frequency, merged_piece)
+    pairs = _best_merges(lettered, words, count - len(letters), min_frequency, merged_piece)
     return append_pieces(lettered, {merged_piece(*pair): 0.0 for pair in pairs})
 
 
-def grow_unigram(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
+def grow_unigram(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
     """A unigram model with the most probable pieces of one that learns the text alone, as large as both together.
 
     They keep their log probabilities. One that is less probable than its parts here would never be used.
@@ -67,14 +67,14 @@ def grow_unigram(document: Document, words: WordCounts, count: int, min_frequenc
     return append_pieces(document, {piece: learned[piece] for piece in kept})
 
 
-def grow_word(document: Document, words: WordCounts, count: int, min_frequency: int) -> Document:
+def grow_word(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
     """A vocabulary of words with the most frequent ones that it does not know."""
     known = {*document_pieces(document).values()}
     short = {word: times for word, times in words.items() if word not in known and len(word) <= MAX_WORD_CHARACTERS}
     return append_pieces(document, dict.fromkeys(most_frequent_names(short, count, min_frequency), 0.0))
 
 
-GROWERS: Mapping[str, Callable[[Document, WordCounts, int, int], Document]] = {
+GROWERS: Mapping[str, Callable[[TokenizerJson, WordCounts, int, int], TokenizerJson]] = {
     "BPE": grow_bpe,
     "WordPiece": grow_wordpiece,
     "Unigram": grow_unigram,
@@ -84,11 +84,11 @@ GROWERS: Mapping[str, Callable[[Document, WordCounts, int, int], Document]] = {
 with more pieces, so many at most."""
 
 
-def _load_tokenizer(document: Document) -> tokenizers.Tokenizer:
+def _load_tokenizer(document: TokenizerJson) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
-def _new_letters(document: Document, words: WordCounts, min_frequency: int) -> list[str]:
+def _new_letters(document: TokenizerJson, words: WordCounts, min_frequency: int) -> list[str]:
     """The letters that are no pieces, the most frequent first."""
     known, seen = {*document_pieces(document).values()}, Counter[str]()
     for word, times in words.items():
@@ -99,8 +99,8 @@ def _new_letters(document: Document, words: WordCounts, min_frequency: int) -> l
     )
 
 
-def _best_joins(
-    document: Document, words: WordCounts, count: int, min_frequency: int, union: Callable[[str, str], str]
+def _best_merges(
+    document: TokenizerJson, words: WordCounts, count: int, min_frequency: int, union: Callable[[str, str], str]
 ) -> Iterator[Pair]:
     """The most frequent pair of neighbours that makes a new piece, again and again; `count` at most."""
     known = {*document_pieces(document).values()}
@@ -117,7 +117,7 @@ def _best_joins(
         yield pair
 
 
-def _count_runs(document: Document, words: WordCounts) -> Counter[tuple[str, ...]]:
+def _count_runs(document: TokenizerJson, words: WordCounts) -> Counter[tuple[str, ...]]:
     """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD pieces at most."""
     whole, runs = _load_tokenizer(document), Counter[tuple[str, ...]]()
 

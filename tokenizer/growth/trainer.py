@@ -8,7 +8,7 @@ import tokenizers
 
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.foreign.unnumbered import has_unnumbered
-from tfm.tokenizer.growth.extension import Document, exposed_control_token
+from tfm.tokenizer.growth.extension import TokenizerJson, exposed_control_token
 from tfm.tokenizer.growth.new_pieces import GROWERS
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.special import CONTINUATION_PREFIX
@@ -64,7 +64,7 @@ def growth_problem(old: Tokenizer) -> str | None:
         return "it has every character of Unicode, and no pieces"
     if old.label_kind is not None:
         return "its pieces are names of labels"
-    document: Document = old.document
+    document: TokenizerJson = old.document
     model = document["model"]
     if has_unnumbered(document):
         return "it cuts texts by pieces that have no number of their own, which new ones would stand behind"

@@ -51,7 +51,7 @@ def best_joins_by_ratio(counts: PieceCounts, min_frequency: int, min_score: floa
         min_frequency: the least number of occurrences of a pair.
         min_score: the least ratio of a pair.
     """
-    return _best_joins(counts, ratio, min_frequency, min_score)
+    return _best_merges(counts, ratio, min_frequency, min_score)
 
 
 def best_joins_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: float) -> Iterator[str]:
@@ -64,10 +64,10 @@ def best_joins_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: 
         min_frequency: the least number of occurrences of a pair.
         min_gain: the least gain in nats.
     """
-    return _best_joins(counts, likelihood_gain, min_frequency, max(min_gain, MIN_GAIN))
+    return _best_merges(counts, likelihood_gain, min_frequency, max(min_gain, MIN_GAIN))
 
 
-def _best_joins(
+def _best_merges(
     counts: PieceCounts, score: Callable[[PieceCounts, Pair], float], min_frequency: int, min_score: float
 ) -> Iterator[str]:
     merges = best_merges(counts, lambda pair: score(counts, pair), min_frequency, min_score)

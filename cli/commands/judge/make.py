@@ -89,7 +89,7 @@ def make(
     campaign = make_campaign(wanted, systems)
     write_folder(campaign, out)
     reporter = make_reporter()
-    reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_shares_table(campaign))
+    reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_workload_table(campaign))
     reporter.line(f"written: {out}; campaign.json is the key: keep it from judges")
     if (warning := image_warning(systems[0])) is not None:
         reporter.warn(warning)
@@ -102,7 +102,7 @@ def _parse_system(text: str) -> tuple[str, Path]:
     return name.strip(), Path(file)
 
 
-def _shares_table(campaign: "Campaign") -> tuple[list[str], list[list[object]]]:
+def _workload_table(campaign: "Campaign") -> tuple[list[str], list[list[object]]]:
     """Return a table of the items of each judge."""
     rows: list[list[object]] = []
     for judge in campaign.judges:

@@ -175,7 +175,7 @@ class Clause:
         finite, tail, _ = german_verb(self.verb, self.tense, self.subject.person, self.negated)
         return words(finite, self.subject.german, self._middle(), tail)
 
-    def german_final(self) -> str:
+    def german_verb_final(self) -> str:
         """Verb last, as in subordinate clauses: "der Mann das Kind anruft"."""
         _, _, final = german_verb(self.verb, self.tense, self.subject.person, self.negated)
         return words(self.subject.german, self._middle(), final)

@@ -88,7 +88,7 @@ OWNERS = tuple(
         ("their", "ihr"),
     )
 )
-NAMED_OWNERS = tuple(
+POSSESSIVE_DETERMINERS = tuple(
     Determiner((f"{name}'s",) * 2, german.unchanging(f"{name}s"), german.STRONG) for name in expressions.NAMES
 )
 
@@ -200,7 +200,7 @@ def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
     """
     plural = "one" not in noun.tags and draw.chance(0.25)
     if draw.chance(0.4):
-        return inflect(noun, draw.one(NAMED_OWNERS), case, plural)
+        return inflect(noun, draw.one(POSSESSIVE_DETERMINERS), case, plural)
     owner = draw.one(OWNING)
     possessor = inflect(owner, THE if "other" in owner.tags or draw.chance(0.6) else draw.one(OWNERS), GENITIVE)
     adjective = draw.one(SUITING[noun]) if draw.chance(0.2) else None
@@ -247,7 +247,7 @@ def someone(draw: Draw, case: int) -> Phrase:
     return Phrase(word, pronoun.german[case], pronoun.uses, pronoun.person)
 
 
-def _couple(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
+def _coordinated_phrase(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
     """Two people as one subject: "Anna and the teacher"."""
     first = inflect(draw.one(nouns), THE, NOMINATIVE)
     name = draw.one(expressions.NAMES)
@@ -272,7 +272,7 @@ def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> P
         if draw.chance(0.3):
             return someone(draw, NOMINATIVE)
         if draw.chance(0.05):
-            return _couple(draw, OWNING)
+            return _coordinated_phrase(draw, OWNING)
     if noun in OWNABLE and draw.chance(0.06):
         return genitive_phrase(draw, noun, NOMINATIVE)
     return noun_phrase(draw, noun, NOMINATIVE, menu)

@@ -38,7 +38,7 @@ def _subject_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses
     """Draw a relative clause: "the man who buys the book" - "der Mann, der das Buch kauft"."""
     pronoun = head._replace(english="who" if _is_person(head) else "that", german=_pronoun(head, NOMINATIVE))
     it = clause(draw, _TENSES, verbs=_DOING[noun], subject=pronoun)
-    return Words(it.english(), it.german_final()), ((it.uses, "subject relative"),)
+    return Words(it.english(), it.german_verb_final()), ((it.uses, "subject relative"),)
 
 
 def _other_subject(draw: Draw, verb: Verb, head: Phrase) -> Phrase:
@@ -58,7 +58,7 @@ def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]
     english = "whom" if _is_person(head) else "that"
     german = _pronoun(head, DATIVE if verb.frame == "dative" else ACCUSATIVE)
     return (
-        Words(f"{english} {it.english()}", f"{german} {it.german_final()}"),
+        Words(f"{english} {it.english()}", f"{german} {it.german_verb_final()}"),
         ((it.uses + head.uses, "object relative"),),
     )
 
@@ -71,7 +71,7 @@ def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words
     it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
     who = "whom" if _is_person(head) else "which"
     return (
-        Words(f"{english} {who} {it.english()}", f"{german} {_pronoun(head, case)} {it.german_final()}"),
+        Words(f"{english} {who} {it.english()}", f"{german} {_pronoun(head, case)} {it.german_verb_final()}"),
         ((it.uses + head.uses, "prepositional relative"),),
     )
 
@@ -85,7 +85,7 @@ def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Use
     subject = inflect(owned, whose, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3))
     subject = subject._replace(uses=subject.uses + head.uses)
     it = clause(draw, _TENSES, verbs=_DOING[owned], subject=subject)
-    return Words(it.english(), it.german_final()), ((it.uses, "genitive relative"),)
+    return Words(it.english(), it.german_verb_final()), ((it.uses, "genitive relative"),)
 
 
 def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:

@@ -21,7 +21,7 @@ from tfm.data.synthetic.language.sentence import Sentence, sentence
 _ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL
 _OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))
 _WILLED = tuple(verb for verb in EVENTS if "accident" not in verb.traits)
-_BY_PEOPLE = tuple(verb for verb in EVENTS if any("person" in noun.tags for noun in verb.subjects))
+_PERSON_VERBS = tuple(verb for verb in EVENTS if any("person" in noun.tags for noun in verb.subjects))
 _PLACED = tuple(verb for verb in EVENTS if "place" in verb.traits)
 _GOING = tuple(verb for verb in EVENTS if verb.frame == "go")
 
@@ -73,7 +73,7 @@ def question(draw: Draw) -> Sentence:
 
 def who(draw: Draw) -> Sentence:
     """Draw a question for the subject, such as "Who buys the book?" - "Wer kauft das Buch?"."""
-    it = clause(draw, _ANY_TENSE, verbs=_BY_PEOPLE, subject=phrases.WHO)
+    it = clause(draw, _ANY_TENSE, verbs=_PERSON_VERBS, subject=phrases.WHO)
     return sentence("?", it.english(), it.german(), (it.uses, "who"))
 
 

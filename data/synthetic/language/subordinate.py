@@ -53,7 +53,7 @@ _DELIBERATE = tuple(
     and "moment" not in verb.traits
     and "accident" not in verb.traits
 )
-_PURPOSES = tuple(verb for verb in _DELIBERATE if verb.frame not in ("go", "come", "none"))
+_PURPOSE_VERBS = tuple(verb for verb in _DELIBERATE if verb.frame not in ("go", "come", "none"))
 _TO_A_PLACE = tuple(verb for verb in EVENTS if verb.frame == "go")
 
 
@@ -86,7 +86,7 @@ def conjunction_last(draw: Draw) -> Sentence:
     return sentence(
         ".",
         f"{main.english()} {conjunction.english} {inner.english()}",
-        f"{main.german()}, {conjunction.german} {inner.german_final()}",
+        f"{main.german()}, {conjunction.german} {inner.german_verb_final()}",
         (main.uses, "statement"),
         (inner.uses, "subordinate"),
     )
@@ -98,7 +98,7 @@ def conjunction_first(draw: Draw) -> Sentence:
     return sentence(
         ".",
         f"{conjunction.english} {inner.english()}, {main.english()}",
-        f"{conjunction.german} {inner.german_final()}, {main.german_inverted()}",
+        f"{conjunction.german} {inner.german_verb_final()}, {main.german_inverted()}",
         (main.uses, "fronted"),
         (inner.uses, "subordinate"),
     )
@@ -122,7 +122,7 @@ def that_clause(draw: Draw) -> Sentence:
     return sentence(
         ".",
         f"{main.english()} {english} {inner.english()}",
-        f"{main.german()}, {german} {inner.german_final()}",
+        f"{main.german()}, {german} {inner.german_verb_final()}",
         (main.uses, "statement"),
         (inner.uses, "that clause"),
     )
@@ -157,7 +157,7 @@ def purpose(draw: Draw) -> Sentence:
     """
     someone = subject_phrase(draw, OWNING)
     main = clause(draw, PLAIN + MODAL[:4], verbs=_TO_A_PLACE, subject=someone, adverbs=False)
-    inner = _infinitive(draw, main.subject, _PURPOSES, negated=False)
+    inner = _infinitive(draw, main.subject, _PURPOSE_VERBS, negated=False)
     inner.place, inner.place_uses = NOTHING, ()
     english, german = inner.infinitive()
     return sentence(

@@ -109,7 +109,7 @@ def _sentence(meaning: "Meaning") -> str:
     return text + "।"
 
 
-def inflected(word: str, agreement: Agreement) -> str:
+def inflect_hindi(word: str, agreement: Agreement) -> str:
     """A word in -ा, adjective or participle, as it agrees: -ा, -े, -ी, and -ीं of the plural of a participle."""
     column = (2 if agreement.gender == FEMININE else 0) + agreement.plural
     if word in _IRREGULAR:
@@ -133,14 +133,14 @@ def _determiner(thing: "Thing", oblique: bool, agrees: Agreement) -> str:
     if thing.determiner == "this":
         return (("यह", "इस"), ("ये", "इन"))[thing.plural][oblique]
     if thing.determiner in _OWNERS:
-        return inflected(_OWNERS[thing.determiner], agrees)
+        return inflect_hindi(_OWNERS[thing.determiner], agrees)
     return _UNCHANGING[thing.determiner]
 
 
 def _adjective(lexeme: str, agrees: Agreement) -> str:
     """An adjective, each word of it; feminine adjectives have no plural."""
     alone = agrees if agrees.gender == MASCULINE else Agreement(FEMININE, False)
-    return " ".join(inflected(word, alone) for word in ADJECTIVES[lexeme].split())
+    return " ".join(inflect_hindi(word, alone) for word in ADJECTIVES[lexeme].split())
 
 
 def _joined(clause: "Clause", fronted: bool = False) -> str:
@@ -194,13 +194,13 @@ def _finite(clause: "Clause", verb: HindiVerb, agrees: Agreement) -> str:
     negation = "नहीं " if clause.negated else ""
     singular = Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE)  # ती is the plural too
     if clause.tense == "past":
-        return negation + inflected(verb.perfective, agrees)
+        return negation + inflect_hindi(verb.perfective, agrees)
     if clause.tense == "will":
         return negation + _future(verb.stem, agrees)
     if clause.tense == "want":
-        return f"{verb.stem}ना {negation}{inflected('चाहता', singular)} {_copula(False, agrees)}"
+        return f"{verb.stem}ना {negation}{inflect_hindi('चाहता', singular)} {_copula(False, agrees)}"
     habit = verb.stem + ("ता" if clause.tense == "present" else " सकता")
-    return f"{negation}{inflected(habit, singular)} {_copula(False, agrees)}"
+    return f"{negation}{inflect_hindi(habit, singular)} {_copula(False, agrees)}"
 
 
 def _future(stem: str, agrees: Agreement) -> str:
@@ -211,10 +211,10 @@ def _future(stem: str, agrees: Agreement) -> str:
         person = "एँ" if after_vowel else "ें"
     else:
         person = "ए" if after_vowel else "े"
-    return stem + person + inflected("गा", Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE))
+    return stem + person + inflect_hindi("गा", Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE))
 
 
 def _copula(past: bool, agrees: Agreement) -> str:
     if past:
-        return inflected("था", agrees)
+        return inflect_hindi("था", agrees)
     return "हूँ" if agrees.first else "हैं" if agrees.plural else "है"

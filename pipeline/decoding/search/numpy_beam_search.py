@@ -31,7 +31,7 @@ class Network(Protocol):
         """Return log-probabilities (W, V) after the last pieces (W,), and the cache with them."""
 
 
-def is_plain(config: DecodingConfig) -> bool:
+def is_basic_search(config: DecodingConfig) -> bool:
     """Return whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
     return config.strategy == "search" and is_unconstrained(config) and config.n_best_problem() is None
 

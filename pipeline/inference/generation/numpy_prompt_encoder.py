@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.decoder_only import DecoderOnly
-from tfm.model.numpy_inference.weights import UnsupportedModelError, build_language_network, is_language_model
+from tfm.model.numpy_inference.weights import UnsupportedModelError, build_decoder_only_network, is_language_model
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import PromptedNetwork, generate_stream
@@ -92,7 +92,7 @@ def small_language_model(folder: Path, through_ends: bool | None) -> NumpyPrompt
         try:
             parts = read_parts(manifest, is_language_model)
             tokenizer = parts.target_tokenizer
-            network = build_language_network(parts.config, parts.weights, vocab=tokenizer.vocab_size)
+            network = build_decoder_only_network(parts.config, parts.weights, vocab=tokenizer.vocab_size)
         except UnsupportedModelError:
             return None
         return NumpyPromptEncoder(network, parts.config, tokenizer, manifest.path, through_ends)

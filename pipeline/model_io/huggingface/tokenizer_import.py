@@ -21,7 +21,7 @@ from tfm.tokenizer.foreign.renumbered import (
     document_pieces,
     renumber,
 )
-from tfm.tokenizer.foreign.sentencepiece import SentencePiece, embed_model, make_document, read_model
+from tfm.tokenizer.foreign.sentencepiece import SentencePiece, build_tokenizer_json, embed_model, read_model
 from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -72,7 +72,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     document = _restore_document(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     document = add_model_type(document)
-    unknown = _unknown_token(_read_settings(folder)) or document["model"].get("unk_token") or UNK
+    unknown = _unk_token_candidates(_read_settings(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _control_roles(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
@@ -96,7 +96,7 @@ def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     about = _read_settings(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100))
-    roles = _control_roles(settings, names, _unknown_token(about) or UNK)
+    roles = _control_roles(settings, names, _unk_token_candidates(about) or UNK)
     found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _build_tokenizer(found)
     return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
@@ -158,10 +158,10 @@ def _renumber_pieces(
     """
     tokens = {each: each for each in control}
     if model.scores.keys() <= {*names}:
-        return _split_at_control(renumber(make_document(model, names, tokens), roles, size))
+        return _split_at_control(renumber(build_tokenizer_json(model, names, tokens), roles, size))
     if size > len(names) + MAX_UNUSED:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
-    found = _split_at_control(renumber(make_document(model, names, tokens, size), roles, size))
+    found = _split_at_control(renumber(build_tokenizer_json(model, names, tokens, size), roles, size))
     return replace(found, document=embed_model(found.document, model))
 
 
@@ -199,7 +199,7 @@ def _control_roles(settings: Settings, names: Sequence[str] | Mapping[int, str],
     return {role: number for role, number in found.items() if number is not None}
 
 
-def _unknown_token(about: Settings) -> str | None:
+def _unk_token_candidates(about: Settings) -> str | None:
     """The name of the unknown piece in tokenizer_config.json."""
     unknown = about.get("unk_token")
     found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown

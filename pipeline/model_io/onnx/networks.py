@@ -39,7 +39,7 @@ SLICE_END = 2**62
 """The end of a slice that goes on to the end."""
 
 
-def encoder_graph(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
+def add_encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     """Add the encoder: input_ids (B, S), attention_mask (B, S) -> memory.i.key, memory.i.value of each decoder layer.
 
     The keys and values that cross-attention has of a source (B, G, S, K) are computed once, not in every step.
@@ -55,7 +55,7 @@ def encoder_graph(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> N
         seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
 
 
-def decoder_graph(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
+def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
     """Add the decoder: input_ids (B, T), attention_mask, memory.i, past.i -> logits (B, T, V) and present.i.
 
     attention_mask (B, S) is that of the source, memory.i and past.i (B, G, P, K), P >= 0, are those of all layers, and
@@ -88,7 +88,7 @@ def decoder_graph(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> N
     _add_logits(graph, model, add_norm(graph, model.decoder_norm, rows))
 
 
-def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
+def add_decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
     """Add the network: input_ids (B, T), attention_mask (B, P + T), past.i (B, G, P, K) -> logits (B, T, V), present.i.
 
     P >= 0. The mask is 1 for tokens, 0 for padding, wherever that stands; positions are counted by it.
@@ -110,7 +110,7 @@ def decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> None:
     _add_logits(graph, model, add_norm(graph, model.norm, rows))
 
 
-def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
+def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
     """Add the network: input_ids (B, S), attention_mask (B, S) -> logits (B, C) or (B, S, C).
 
     The logits are those of a text's label (B, C), or of tags or pieces (B, S, C). A begin token, where the model reads
@@ -135,9 +135,9 @@ def encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> None:
 
 
 GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
-    "transformer": {"encoder": encoder_graph, "decoder": decoder_graph},
-    "decoder_only": {"model": decoder_only},
-    "encoder_only": {"model": encoder_only},
+    "transformer": {"encoder": add_encoder, "decoder": add_decoder},
+    "decoder_only": {"model": add_decoder_only},
+    "encoder_only": {"model": add_encoder_only},
 }
 """The graphs of a network, by the names of their files, by architecture."""
 

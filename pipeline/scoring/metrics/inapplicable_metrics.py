@@ -41,7 +41,7 @@ ORDERS: Mapping[str, int] = {
     "cider_d": 1,
 }
 """The most tokens in a row that a metric compares; with fewer in every reference it can only be 0."""
-MIN_COVERAGE = 0.2
+MIN_WORD_COVERAGE = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
 MAX_WORD_LETTERS = 8
 """Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
@@ -113,7 +113,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     """The reason why a metric's tokens cannot hold the references; None where they can.
 
     Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than
-    MIN_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
+    MIN_WORD_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
     MAX_WORD_LETTERS letters of scripts without spaces: a token with more of them is no word but a stretch of text.
     """
     if name == ENTITY_F1:
@@ -134,7 +134,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
         return None
     num_letters = sum(len(_LETTER.findall(text)) for text in texts)
     num_held = sum(_num_held(token) for text in texts for token in split(text))
-    if num_held >= MIN_COVERAGE * num_letters:
+    if num_held >= MIN_WORD_COVERAGE * num_letters:
         return None
     return f"its tokens ({tokenizer}) hold {100 * num_held / num_letters:.0f} % of the references' letters as words"
 

@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
         "has no adaptive softmax",
     ),
-    "vectors_side_problem": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
+    "pretrained_vectors_problem": ({"architecture": "decoder_only", **VECTORS}, "no separate source embedding"),
     "shared_vectors_problem": ({**VECTORS, "target_vectors": "others.txt"}, "shares one embedding"),
     "vectors_width_problem": ({**VECTORS, "adaptive": TAILS}, "makes rare ones narrower"),
     "frozen_vectors_problem": ({"freeze_vectors": True}, "freeze_vectors needs embeddings that start"),

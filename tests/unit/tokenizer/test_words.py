@@ -13,7 +13,7 @@ from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
-from tfm.tokenizer.words import WordIds, has_space_boundaries
+from tfm.tokenizer.words import WordEncodingCache, has_space_boundaries
 
 TEXTS = ["a cat sat", "the cat  sat on a mat.", "", "mat"]
 
@@ -76,7 +76,7 @@ def test_what_looks_across_spaces_is_encoded_whole(change: Any, tmp_path: Path) 
 
 
 def test_words_that_do_not_come_again_are_not_remembered(tmp_path: Path) -> None:
-    by_words = WordIds(whole(tmp_path))
+    by_words = WordEncodingCache(whole(tmp_path))
     by_words.encode(["cat sat", "cat sat", "cat sat"])
     assert sorted(by_words._numbers) == ["\ncat", "sat"]
     texts = ["the cat sat", "mat on a", "tea ant the"]
@@ -89,7 +89,7 @@ def test_words_that_do_not_come_again_are_not_remembered(tmp_path: Path) -> None
 def test_what_is_remembered_is_bounded(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, limit, 5)
     made = whole(tmp_path)
-    by_words = WordIds(made)
+    by_words = WordEncodingCache(made)
     for round_ in range(4):
         texts = [f"cat{round_} sat{round_}"] * 2
         ids, _ = by_words.encode(texts)
@@ -98,5 +98,5 @@ def test_what_is_remembered_is_bounded(limit: str, tmp_path: Path, monkeypatch: 
 
 
 def test_no_text_has_no_ids(tmp_path: Path) -> None:
-    ids, lengths = WordIds(whole(tmp_path)).encode([])
+    ids, lengths = WordEncodingCache(whole(tmp_path)).encode([])
     assert (len(ids), len(lengths)) == (0, 0)

@@ -4,7 +4,7 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import HashRange, Portion, hash_to_unit
-from tfm.data.corpora.splits import resolve_splits, split_shares, unused_note
+from tfm.data.corpora.splits import resolve_splits, split_shares, unused_settings_message
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -117,7 +117,7 @@ def test_splits_whose_names_begin_with_that_of_the_corpus(tmp_path):
     assert splits.valid[0].target == str(tmp_path / "ptb.valid.txt.gz")
     assert {name: test.target for name, test in splits.tests.items()} == {"test": str(tmp_path / "ptb.test.txt")}
     assert splits.unused == ("ptb.char.test", "ptb.char.train")
-    assert "not used: ptb.char.test, ptb.char.train; " in unused_note(config, splits)
+    assert "not used: ptb.char.test, ptb.char.train; " in unused_settings_message(config, splits)
     touch(tmp_path, "wiki.train.txt")  # which of the two is meant, nobody can tell
     with pytest.raises(DataError, match=r"expected train\.txt"):
         resolve_splits(config)
@@ -236,7 +236,7 @@ def test_other_pairs_of_files_are_no_splits_and_are_named(tmp_path, name):
     splits = resolve_splits(config)
     assert isinstance(splits.valid[0], Portion)
     assert splits.unused == (name,)
-    note = unused_note(config, splits)
+    note = unused_settings_message(config, splits)
     assert f"not used: {name} (validation and test data are cut from the training data); to use them, name" in note
 
 
@@ -247,8 +247,8 @@ def test_what_looks_like_a_split_and_is_not_used_is_named(tmp_path):
     splits = resolve_splits(config)
     assert list(splits.tests) == ["test", "newstest2014"]
     assert splits.unused == (*("dev (valid is)", "dev2010", "val (valid is)", "test2018.en (there is no test2018.de)"),)
-    assert "cut from" not in unused_note(config, splits)
-    assert unused_note(config, resolve_splits(DataConfig(train=CORPUS))) is None
+    assert "cut from" not in unused_settings_message(config, splits)
+    assert unused_settings_message(config, resolve_splits(DataConfig(train=CORPUS))) is None
 
 
 def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.synthetic.inflection import CASES, HELD_OUT, NUMBERS, POSSESSORS, SPLITS, VOWELS, generate, inflected
+from tfm.data.synthetic.inflection import CASES, HELD_OUT, NUMBERS, POSSESSORS, SPLITS, VOWELS, generate, inflect
 from tfm.data.synthetic.registry import generate as built_in
 
 # Forms as grammars of Turkish have them (Göksel and Kerslake 2005; Lewis 2000).
@@ -35,7 +35,7 @@ KNOWN = {
 @pytest.mark.parametrize(("asked", "form"), KNOWN.items(), ids=KNOWN.values())
 def test_forms_are_those_of_turkish(asked: tuple[str, str, str, str], form: str) -> None:
     stem, number, possessor, case = asked
-    assert inflected(stem, (number, possessor, case)) == form
+    assert inflect(stem, (number, possessor, case)) == form
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -53,7 +53,7 @@ def test_pairs_are_different_the_same_each_time_and_of_the_bundles_of_their_spli
         assert case in CASES
         assert possessor in POSSESSORS
         assert ((number, possessor, case) in HELD_OUT) == (split == "combinations")
-        assert form == inflected(stem, (number, possessor, case))
+        assert form == inflect(stem, (number, possessor, case))
         assert form[: len(stem) - 1] == stem[:-1], "only the last letter of a stem changes"
         assert not any(one in VOWELS and other in VOWELS for one, other in zip(form, form[1:], strict=False))
 

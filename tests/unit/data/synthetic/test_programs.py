@@ -115,7 +115,7 @@ def test_mixed_draws_every_length_and_nesting_up_to_the_largest() -> None:
 
 
 def test_more_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "NEW_SEEN_WITHIN", 2000)
+    monkeypatch.setattr(module, "MAX_DRAWS_WITHOUT_NEW", 2000)
     with pytest.raises(DataError, match=r"hardly more than \d\d different .* test split, and 1,000 are wanted"):
         list(additions("test", 1000, 1, length=1, mix=False))
 

@@ -13,7 +13,7 @@ from tfm.model.numpy_inference.transformer import select
 from tfm.model.numpy_inference.weights import (
     LANGUAGE_MODEL_KEYS,
     UnsupportedModelError,
-    build_language_network,
+    build_decoder_only_network,
     is_language_model,
 )
 from tfm.pipeline.decoding.streaming import prefill
@@ -93,4 +93,4 @@ def test_other_weights_than_the_configuration_says_are_refused(wrong: str) -> No
     else:
         config = ModelConfig(architecture="decoder_only")
     with pytest.raises(UnsupportedModelError):
-        build_language_network(config, weights, vocab=loaded.target_tokenizer.vocab_size)
+        build_decoder_only_network(config, weights, vocab=loaded.target_tokenizer.vocab_size)

@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.weights import (
     LABEL_KEYS,
     UnsupportedModelError,
-    build_label_network,
+    build_encoder_only_network,
     build_network,
     gives_labels,
 )
@@ -34,7 +34,7 @@ SOURCE = [5, 9, 7, 4, 11]
 def network_of(loaded: LoadedModel) -> Any:
     weights = {name: each.numpy() for name, each in loaded.model.state_dict().items()}
     size = loaded.source_tokenizer.vocab_size
-    return build_label_network(loaded.config, weights, source_vocab=size, target_vocab=size)
+    return build_encoder_only_network(loaded.config, weights, source_vocab=size, target_vocab=size)
 
 
 @torch.inference_mode()
@@ -89,6 +89,6 @@ def test_other_weights_than_the_configuration_says_are_refused(wrong: str) -> No
     elif wrong == "more":
         weights["head.outer.bias"] = np.zeros(5, np.float32)
     size = loaded.source_tokenizer.vocab_size
-    build = build_network if wrong == "another task" else build_label_network
+    build = build_network if wrong == "another task" else build_encoder_only_network
     with pytest.raises(UnsupportedModelError):
         build(loaded.config, weights, source_vocab=size, target_vocab=size)

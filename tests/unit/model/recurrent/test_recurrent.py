@@ -16,7 +16,7 @@ from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, Tanh
+from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, TanhRnn
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates, RecurrentEncoderDecoder
 from tfm.model.recurrent.steps import TimeMajorPacking
@@ -88,7 +88,7 @@ def close(ours: Tensor, theirs: Tensor, atol: float = 1e-10) -> None:
 def torchs(ours: Recurrent, reverse: Recurrent | None = None) -> nn.RNNBase:
     """torch's own layer with these weights; `reverse` reads from the end."""
     kinds: dict[type, tuple[type[nn.RNNBase], tuple[int, ...]]]
-    kinds = {Lstm: (nn.LSTM, (1, 2, 3, 0)), Gru: (nn.GRU, (0, 1, 2)), Tanh: (nn.RNN, (0,))}
+    kinds = {Lstm: (nn.LSTM, (1, 2, 3, 0)), Gru: (nn.GRU, (0, 1, 2)), TanhRnn: (nn.RNN, (0,))}
     kind, order = kinds[type(ours)]
     in_dim = ours.input.weight.shape[1]
     theirs = kind(in_dim, ours.dim, batch_first=True, bidirectional=reverse is not None, dtype=F64)
@@ -254,7 +254,7 @@ def by_hand(cell: Recurrent, gates: Tensor, states: tuple[Tensor, ...]) -> tuple
         o, i, f = (sigmoid(x[part] + h[part]) for part in range(3))
         c = f * states[1] + i * (x[3] + h[3]).tanh()
         return o * c.tanh(), c
-    if isinstance(cell, Tanh):
+    if isinstance(cell, TanhRnn):
         return ((x[0] + h[0]).tanh(),)
     assert isinstance(cell, Gru)
     r, z = (sigmoid(x[part] + h[part]) for part in range(2))

@@ -14,7 +14,7 @@ from tfm.pipeline.comparison.systems import (
     NO_TRANSLATIONS,
     OTHER_TRANSLATIONS,
     OTHER_VERSION,
-    SegmentFigures,
+    SegmentValues,
     read_system,
     text_mismatch,
 )
@@ -40,7 +40,7 @@ def test_what_a_run_holds_is_read_the_main_test_set_first(tmp_path: Path) -> Non
     assert system.tests == tests
     assert list(system.tests) == ["main", ARABIC.name, "a"]
     assert system.figures == {
-        "main": [SegmentFigures(-2.5, 3, 2, {"länge": 7.0}), *[SegmentFigures(None, None, None, {})] * 2]
+        "main": [SegmentValues(-2.5, 3, 2, {"länge": 7.0}), *[SegmentValues(None, None, None, {})] * 2]
     }
     assert system.notes == []
 

@@ -13,7 +13,7 @@ from tests.tiny_model import numpy_of, tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.search.numpy_beam_search import best_candidates, is_plain, search_one
+from tfm.pipeline.decoding.search.numpy_beam_search import best_candidates, is_basic_search, search_one
 from tfm.pipeline.decoding.search.top_k import best_candidates as best_by_torch
 from tfm.tokenizer.special import EOS_ID
 
@@ -77,8 +77,8 @@ def test_the_best_candidates_are_those_of_torch_ties_included(data: st.DataObjec
     ids=str,
 )
 def test_what_it_cannot_do_is_not_plain(how: dict[str, Any]) -> None:
-    assert is_plain(DecodingConfig())
-    assert not is_plain(DecodingConfig.model_validate(how))
+    assert is_basic_search(DecodingConfig())
+    assert not is_basic_search(DecodingConfig.model_validate(how))
 
 
 def test_weights_that_are_no_numbers_are_an_error() -> None:

@@ -14,7 +14,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
-from tfm.pipeline.scoring.text_counts import Characters
+from tfm.pipeline.scoring.text_counts import CharacterCounts
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
 from tfm.tokenizer.train import train
@@ -130,10 +130,10 @@ def test_ordinary_text_has_a_plain_signature_and_no_warnings(tmp_path: Path) -> 
 def test_characters_are_those_of_the_text_or_of_what_is_kept_whichever_are_fewer(
     texts: list[str], read: int, kept: int
 ) -> None:
-    found = Characters.count_texts(texts, tiny_model().target_tokenizer)
+    found = CharacterCounts.count_texts(texts, tiny_model().target_tokenizer)
     assert (found.read, found.kept, found.count) == (read, kept, min(read, kept))
     assert ("read:" in found.signature) == (read != kept)
-    assert Characters(4, 9).count == 4
+    assert CharacterCounts(4, 9).count == 4
 
 
 @pytest.mark.parametrize("words", [{"window": 2}, {"window": 3, "negatives": 2}, {"window": 2, "shrink": True}])

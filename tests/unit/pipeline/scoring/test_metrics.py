@@ -23,7 +23,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import LikelihoodCounts, perplexity_scores
-from tfm.pipeline.scoring.text_counts import Characters
+from tfm.pipeline.scoring.text_counts import CharacterCounts
 from tfm.pipeline.scoring.validation import Translator
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S.".split(" ")
@@ -214,7 +214,7 @@ def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
         num_tokens=8,
         num_unknown=1,
         num_words=4,
-        characters=Characters(20, 25),
+        characters=CharacterCounts(20, 25),
         num_empty=3,
     )
     scores = perplexity_scores(-8 * math.log(2), counts, vocab_size=100)
@@ -228,7 +228,7 @@ def test_perplexity_divides_one_sum_by_tokens_words_and_characters() -> None:
 
 def test_perplexity_of_the_impossible_is_infinite() -> None:
     counts = LikelihoodCounts(
-        num_references=1, num_segments=1, num_tokens=1, num_unknown=0, num_words=1, characters=Characters(1, 1)
+        num_references=1, num_segments=1, num_tokens=1, num_unknown=0, num_words=1, characters=CharacterCounts(1, 1)
     )
     assert perplexity_scores(-1e6, counts, vocab_size=9)["perplexity"].score == math.inf
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.tokenizer.allocation.fingerprints import cluster_languages, farthest_first_centers, fingerprints, inertia
+from tfm.tokenizer.allocation.fingerprints import cluster_languages, farthest_first_centers, inertia, vocabulary_vectors
 
 NORTH, SOUTH = {" og": -3.0, " der": -4.0, "e": -2.0}, {" और": -3.0, "क": -2.5, "ा": -2.0}
 
 
 def test_a_fingerprint_has_a_number_for_the_pieces_of_the_language_alone() -> None:
-    found = fingerprints({"a": {"x": -3.0, "z": -1.0}, "b": {"y": -2.0}})
+    found = vocabulary_vectors({"a": {"x": -3.0, "z": -1.0}, "b": {"y": -2.0}})
     assert found.tolist() == [[3.0, 0.0, 1.0], [0.0, 2.0, 0.0]]
 
 
@@ -44,7 +44,7 @@ def test_each_language_is_nearest_to_its_own_cluster(rows: list[list[int]], coun
     Of every clustering there is none tighter than the least that is possible."""
     named = {str(number): row for number, row in enumerate(rows)}
     vocabularies = {name: {str(at): -float(value) for at, value in enumerate(row)} for name, row in named.items()}
-    vectors = fingerprints(vocabularies)
+    vectors = vocabulary_vectors(vocabularies)
     found = cluster_languages(vocabularies, count)
     assert sorted(name for cluster in found for name in cluster) == sorted(vocabularies)
     labels = np.array([next(at for at, cluster in enumerate(found) if name in cluster) for name in vocabularies])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tfm.tokenizer.foreign.sentencepiece import BPE, MAX_BYTES, SentencePiece, make_document, read_model
+from tfm.tokenizer.foreign.sentencepiece import BPE, MAX_BYTES, SentencePiece, build_tokenizer_json, read_model
 from tfm.tokenizer.special import UNK
 
 
@@ -57,8 +57,8 @@ def test_a_good_one_is_read() -> None:
 def test_merges_of_long_pieces_are_found_without_all_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["a" * length for length in range(1, 60)]
     model = SentencePiece(dict.fromkeys(names, 0.0), b"", True, BPE)
-    merges = make_document(model, [UNK, *names], {})["model"]["merges"]
+    merges = build_tokenizer_json(model, [UNK, *names], {})["model"]["merges"]
     assert len(merges) == sum(range(59))
     monkeypatch.setattr("tfm.tokenizer.foreign.sentencepiece.MAX_MERGES", 1000)
     with pytest.raises(ValueError, match="more than 1,000 ways"):
-        make_document(model, [UNK, *names], {})
+        build_tokenizer_json(model, [UNK, *names], {})

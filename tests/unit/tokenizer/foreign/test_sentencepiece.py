@@ -12,9 +12,9 @@ from tests.tiny_model import TEXTS
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, renumber
 from tfm.tokenizer.foreign.sentencepiece import (
     SentencePiece,
+    build_tokenizer_json,
     embed_model,
     have_same_ids,
-    make_document,
     model_document,
     read_model,
 )
@@ -53,7 +53,7 @@ def test_its_pieces_are_ours(settings: dict[str, Any]) -> None:
     for number, piece in enumerate(pieces[4:], 3):
         assert model.scores[piece] == pytest.approx(theirs.get_score(number))
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.from_json(json.dumps(make_document(model, pieces, roles)))
+    ours = Tokenizer.from_json(json.dumps(build_tokenizer_json(model, pieces, roles)))
     for text in (*TEXTS, *HARD):
         unknown = theirs.unk_id()
         wanted = [
@@ -68,12 +68,14 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     pieces = [PAD, UNK, "<s>", EOS, *own, "▁Meer", "Q"]
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.from_json(json.dumps(make_document(read_model(data), pieces, roles)))
-    other = make_document(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
+    ours = Tokenizer.from_json(json.dumps(build_tokenizer_json(read_model(data), pieces, roles)))
+    other = build_tokenizer_json(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
     assert have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
-    other = make_document(read_model(data), [*pieces[:-1], "R"], roles)
+    other = build_tokenizer_json(read_model(data), [*pieces[:-1], "R"], roles)
     assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
-    assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(make_document(read_model(data), pieces[:-1], roles))))
+    assert not have_same_ids(
+        ours, Tokenizer.from_json(json.dumps(build_tokenizer_json(read_model(data), pieces[:-1], roles)))
+    )
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
     assert ours.piece(len(pieces) - 1) == FILLER_PREFIX + "Q"
     assert len(pieces) - 1 not in ours.encode("Q a Meer Q")
@@ -86,7 +88,7 @@ def test_pieces_that_the_vocabulary_lacks_cut_texts_and_are_unknown(kind: str) -
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     kept = [piece for place, piece in enumerate(own) if place % 3]
     pieces = [PAD, UNK, "<s>", EOS, *kept]
-    document = make_document(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
+    document = build_tokenizer_json(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
     ours = Tokenizer.from_json(json.dumps(embed_model(document, model)))
     assert ours.vocab_size == len(pieces) + 2
     cut = [theirs.encode(text, out_type=str) for text in (*TEXTS, *HARD, "<unnumbered> <unused:5>")]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.remarks import collect_warnings
 from tfm.data.corpora.sources import read_pairs, with_tagged_words
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -30,7 +30,7 @@ def read(file: Path, text: str, **keys: Any) -> list[tuple[str, str]]:
 
 
 def said(file: Path, text: str) -> list[str]:
-    with collect_remarks() as found:
+    with collect_warnings() as found:
         read(file, text)
     return [each.removeprefix(f"{file}: ") for each in found]
 
