@@ -14,9 +14,9 @@ from tfm.pipeline.runtime.progress import NullReporter
 def load(asked: dict[str, Any]) -> LanguageModel:
     """Return the model by the engine that is asked for; its texts go on through the ends of lines."""
     if asked["engine"] == "numpy":
-        from tfm.pipeline.inference.generation.numpy_prompt_encoder import small_language_model
+        from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model
 
-        found = small_language_model(Path(asked["model"]), through_ends=True)
+        found = load_small_language_model(Path(asked["model"]), through_ends=True)
         if found is None:
             raise SystemExit("numpy does not have all parts of this model")
         return found

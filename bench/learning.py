@@ -61,9 +61,9 @@ def learning(
         found = {"tfm": own.result(), PEER_NAME: theirs.result()}
     out.table(f"validation BLEU, beam {peer['beam']}", *learning_table(found))
     if plot is not None:
-        from tfm.pipeline.artifacts.files import replace_text
+        from tfm.pipeline.artifacts.files import write_text_atomically
 
-        replace_text(plot, draw_curves(found))
+        write_text_atomically(plot, draw_curves(found))
     options = {"dataset": dataset, "recipe": recipe, "sets": sets, "huggingface": peer}
     write_json(json, "learning", options, {name: [each._asdict() for each in points] for name, points in found.items()})
 

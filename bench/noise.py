@@ -37,9 +37,9 @@ def noise(
         out.warn("these runs have different test sets, whose scores do not compare")
     print("\n".join(noise_table(found, shares)))
     if plot is not None:
-        from tfm.pipeline.artifacts.files import replace_text
+        from tfm.pipeline.artifacts.files import write_text_atomically
 
-        replace_text(plot, draw_noise(found, shares))
+        write_text_atomically(plot, draw_noise(found, shares))
     write_json(as_json, "noise", {"runs": runs, "rates": shares, "draws": draws, "beam": beam}, found)
 
 

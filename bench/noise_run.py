@@ -22,7 +22,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.runtime.threads import cpu_seconds
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import score_texts
-from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
+from tfm.pipeline.tasks.abilities import ABILITIES, task_evaluation_config
 
 
 def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
     task = loaded.config.task
     decoding = DecodingConfig(beam=beam) if ABILITIES[task].translates else DecodingConfig()  # a label needs none
     figure = ABILITIES[task].figures[0]
-    config = evaluation_of(task, EvaluationConfig.model_validate({"metrics": (figure,)}))
+    config = task_evaluation_config(task, EvaluationConfig.model_validate({"metrics": (figure,)}))
     scores, seconds = list[list[float]](), list[float]()
     for rate in rates:
         scores.append([])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfm.data.dataset.split import Column, Split
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 
 SOURCE, TARGET, VOCABULARY = "train.source", "train.target", "vocabulary.tsv"
 
@@ -19,7 +19,7 @@ def write_pieces(split: Split, vocab_size: int, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for column, name in ((split.source, SOURCE), (split.target, TARGET)):
         (folder / name).write_text("".join(f"{line}\n" for line in _lines(column)), encoding="utf-8")
-    words = map(make_word, range(len(SPECIALS), vocab_size))
+    words = map(make_word, range(len(SPECIAL_TOKENS), vocab_size))
     (folder / VOCABULARY).write_text("".join(f"{each}\t1\n" for each in words), encoding="utf-8")
 
 

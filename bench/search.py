@@ -123,16 +123,16 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
 
     from tfm.pipeline.tuning.samplers.draws import trial_generator
     from tfm.pipeline.tuning.samplers.registry import make_sampler
-    from tfm.pipeline.tuning.space import every_configuration, parameters_of, suggest_configuration
+    from tfm.pipeline.tuning.space import list_configurations, make_parameters, suggest_configuration
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     problem, config = PROBLEMS[name], make_config(PROBLEMS[name], method, seed)
-    parameters, most = parameters_of(config.space), problem.values - 1
+    parameters, most = make_parameters(config.space), problem.values - 1
     draw = trial_generator(seed, 0, name)
     low, high = (round(part * most) for part in problem.best)
     best = [int(draw.integers(low, high + 1)) for _ in parameters]
     study = optuna.create_study()
-    for configuration in every_configuration(parameters) if method == "grid" else ():
+    for configuration in list_configurations(parameters) if method == "grid" else ():
         study.enqueue_trial(configuration)
     found: list[float] = []
     seen = np.inf

@@ -16,7 +16,7 @@ from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import from_flags, load_recipe
+from tfm.pipeline.recipes.recipe import load_recipe, section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 
 SEED = 1
@@ -124,8 +124,8 @@ def read_configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig,
         found = load_recipe(recipe, sets)
         model, training = found.model, found.training
     else:
-        model = from_flags(ModelConfig, {}, sets, beside=("training",))
-        training = from_flags(TrainingConfig, {}, sets, beside=("model",))
+        model = section_from_flags(ModelConfig, {}, sets, beside=("training",))
+        training = section_from_flags(TrainingConfig, {}, sets, beside=("model",))
     if training.batch_tokens is not None:
         raise RecipeError("training.batch_tokens: all contestants have the dataset's, so omit it")
     return model, training

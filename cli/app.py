@@ -33,15 +33,15 @@ from tfm.cli.commands.recipes.search import search
 from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
-from tfm.cli.options import IO_ERROR, command_line
-from tfm.cli.streams import Screen, print_data, print_message, redirect_to_devnull
+from tfm.cli.options import IO_ERROR_EXIT_CODE, command_line
+from tfm.cli.streams import TerminalStream, print_data, print_message, redirect_to_devnull
 from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, is_idle_rank, rank_zero_stderr, stderr_of
 from tfm.cli.typed_options import with_options
 from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import stop_signals
 
-OUT_OF_MEMORY = (
+OUT_OF_MEMORY_MESSAGE = (
     "memory ran out: end other programs or raise the limit (ulimit -v), or lower data.batch_tokens or "
     "decoding.batch_sentences"
 )
@@ -69,17 +69,17 @@ class ErrorHandler:
             except TfmError as error:
                 self._exit_with_error(str(error), error.exit_code, error)
             except BrokenPipeError as error:
-                self._exit_with_error("", IO_ERROR, error)  # the reader of our output closed it
+                self._exit_with_error("", IO_ERROR_EXIT_CODE, error)  # the reader of our output closed it
             except (MemoryError, RuntimeError, ImportError) as error:
                 if not is_out_of_memory(error):
                     raise
-                self._exit_with_error(OUT_OF_MEMORY, DataError.exit_code, error)
+                self._exit_with_error(OUT_OF_MEMORY_MESSAGE, DataError.exit_code, error)
             except OSError as error:
                 if is_out_of_memory(error):
-                    self._exit_with_error(OUT_OF_MEMORY, DataError.exit_code, error)
+                    self._exit_with_error(OUT_OF_MEMORY_MESSAGE, DataError.exit_code, error)
                 # Errors of files name them; the standard streams have no name.
                 place = error.filename2 or error.filename or "stdin or stdout"
-                self._exit_with_error(f"{place}: {error.strerror or error}", IO_ERROR, error)
+                self._exit_with_error(f"{place}: {error.strerror or error}", IO_ERROR_EXIT_CODE, error)
             except KeyboardInterrupt as error:
                 if command.__name__ in RESUMABLE_COMMANDS:
                     kept = "stopped; finished work is kept, and the same command resumes"
@@ -197,7 +197,7 @@ def main() -> None:
         signal.signal(number, signal.default_int_handler)
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)
-    sys.stderr = cast("TextIO", Screen(sys.stderr))
+    sys.stderr = cast("TextIO", TerminalStream(sys.stderr))
     with rank_zero_stderr():
         app(prog_name="tfm")
 

@@ -67,11 +67,11 @@ def print_captions(
         forced: forced phrases, one line an image; None for none.
         jsonl: whether to print JSON lines.
     """
-    from tfm.pipeline.inference.image_files import decoded_images
+    from tfm.pipeline.inference.image_files import decode_images
     from tfm.pipeline.inference.translation import translate_images
 
     loaded = load()
-    shown = decoded_images(files, loaded.preparation())
+    shown = decode_images(files, loaded.preparation())
     found = translate_images(loaded, shown, config, prefixes=starts, forced=forced)
     for number, (file, captions) in enumerate(zip(files, found, strict=True), 1):
         print_hypotheses(number, str(file), captions, config, jsonl)

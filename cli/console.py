@@ -15,11 +15,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from tfm.cli.streams import MessageStream, Screen, print_message
+from tfm.cli.streams import MessageStream, TerminalStream, print_message
 from tfm.pipeline.errors import as_message, spell_controls
 from tfm.pipeline.runtime.progress import Bar, Reporter
 
-SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_PROGRESS_LINES = 10.0
 
 
 def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
@@ -28,7 +28,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
     tables_on_stdout: for a command whose result is tables.
     """
     # a screen would spell out the colors and movements that rich writes
-    stderr = cast("TextIO", MessageStream(sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr))
+    stderr = cast("TextIO", MessageStream(sys.stderr.stream if isinstance(sys.stderr, TerminalStream) else sys.stderr))
     reporter = TerminalReporter(Console(file=stderr)) if sys.stderr.isatty() else PlainReporter(stderr)
     if not tables_on_stdout:
         return reporter
@@ -145,7 +145,7 @@ class _PlainBar:
     def advance(self, amount: int = 1, note: str = "") -> None:
         self.meter.advance(amount, note)
         now = self._clock()
-        if now - self._last_line >= SECONDS_BETWEEN_LINES:
+        if now - self._last_line >= SECONDS_BETWEEN_PROGRESS_LINES:
             self._last_line = now
             self._plain.line(f"{self._label}: {self.meter.text()}")
 

@@ -44,10 +44,10 @@ def few_lines_by_numpy(
     ready: Callable[[], bool] | None,
 ) -> "Iterable[list[Translation]]":
     """Translate by numpy as long as few lines are waiting; then by torch."""
-    from tfm.pipeline.inference.numpy_translation import small_model, translate_as_they_come
+    from tfm.pipeline.inference.numpy_translation import load_small_model, translate_stream
 
-    small = partial(small_model, model, config, to, source_language)
-    return translate_as_they_come(small, load, lines, config, reporter=reporter, ready=ready)
+    small = partial(load_small_model, model, config, to, source_language)
+    return translate_stream(small, load, lines, config, reporter=reporter, ready=ready)
 
 
 def translate_to_stdout(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Section = TypeVar("Section", bound=BaseModel)
 
 T = TypeVar("T")
-IO_ERROR = 74  # the exit code of an OSError
+IO_ERROR_EXIT_CODE = 74  # the exit code of an OSError
 
 RecipeFile = Annotated[
     Path | None, typer.Option("--recipe", metavar="FILE", help="Take all settings from this recipe (TOML).")
@@ -38,23 +38,23 @@ TopP = Annotated[
     float | None,
     typer.Option("--top-p", metavar="P", help="Sample from the fewest pieces whose probabilities sum to P or more."),
 ]
-DrawSeed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of sampling (1).")]
-NoRepeat = Annotated[
+SamplingSeed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of sampling (1).")]
+NoRepeatNgramSize = Annotated[
     int | None,
     typer.Option("--no-repeat-ngram", metavar="N", help="N-gram blocking: no N pieces in a row occur twice."),
 ]
-Forbidden = Annotated[
+ForbiddenTexts = Annotated[
     list[str] | None,
     typer.Option("--forbidden", metavar="TEXT", help="A word or phrase that must not occur; repeatable."),
 ]
-Forced = Annotated[
+ForcedWordsFile = Annotated[
     Path | None,
     typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
 ]
 Prefix = Annotated[
     str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
 ]
-Prefixes = Annotated[
+PrefixesFile = Annotated[
     Path | None, typer.Option("--prefixes", metavar="FILE", help="Line n is the beginning of line n's translation.")
 ]
 TargetLanguage = Annotated[
@@ -132,7 +132,7 @@ def config_section(
         flags: values by dotted key, None where not given.
         beside: other parts that the command takes.
     """
-    from tfm.pipeline.recipes.recipe import from_flags
+    from tfm.pipeline.recipes.recipe import section_from_flags
 
     for text in sets or ():
         if text.partition("=")[0].strip() == "seed":
@@ -140,12 +140,12 @@ def config_section(
                 "without a recipe the seed is set by --seed, if the command has it", param_hint="--set"
             )
     # flags are keyed as in a whole recipe: training.max_steps
-    return from_flags(
+    return section_from_flags(
         section, {key.partition(".")[2]: value for key, value in flags.items()}, sets or (), beside=beside
     )
 
 
-def seed_of(flag: int | None) -> int:
+def seed_or_default(flag: int | None) -> int:
     """The seed if no recipe is given."""
     from tfm.pipeline.recipes.recipe import Recipe
 

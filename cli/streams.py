@@ -73,7 +73,7 @@ class MessageStream(io.TextIOBase):
             redirect_to_devnull(self.stream)
 
 
-class Screen(MessageStream):
+class TerminalStream(MessageStream):
     """A stream that gets messages alone, whoever writes them: usage errors, warnings and tracebacks too."""
 
     def write(self, text: str) -> int:

@@ -154,9 +154,9 @@ def wordnet_table(word: str, folder: Path) -> Table:
 
 def picture_warning(picture: Path, shown: Mapping[str, str]) -> str | None:
     """Why characters of a picture are boxes; None where they are not."""
-    from tfm.pipeline.label_fonts import boxes_warning
+    from tfm.pipeline.label_fonts import missing_glyphs_warning
 
-    return boxes_warning(picture, [*shown, *shown.values()])
+    return missing_glyphs_warning(picture, [*shown, *shown.values()])
 
 
 def _shorten(value: object) -> object:

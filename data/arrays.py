@@ -14,6 +14,6 @@ def splitmix64(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return state ^ (state >> np.uint64(31))
 
 
-def as_uniform(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+def hashes_to_uniform(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Numbers in [0, 1) from the 53 highest bits of hashes."""
     return (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53

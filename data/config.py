@@ -160,7 +160,7 @@ class DataConfig(BaseModel):
             if not name.startswith("train.") and corpus.epochs is not None:
                 raise ValueError(f"{name}.epochs: only training corpora have epochs")
         last = max((corpus.epochs[1] for corpus in self.train if corpus.epochs is not None), default=0)
-        if (idle := self.idle_epoch(last)) is not None:
+        if (idle := self.epoch_without_corpora(last)) is not None:
             raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         return self
 
@@ -187,7 +187,7 @@ class DataConfig(BaseModel):
         both = (corpus.languages or () for corpus in self.train)
         return tuple(sorted({code for codes in both for code in codes}))
 
-    def idle_epoch(self, last: int) -> int | None:
+    def epoch_without_corpora(self, last: int) -> int | None:
         """The first epoch, up to `last`, in which no training corpus is used."""
         ranges = sorted(corpus.epochs or (1, last) for corpus in self.train)
         covered = 0

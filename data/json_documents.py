@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.safe_files import MAX_BYTES, read_bounded
+from tfm.data.safe_files import MAX_BYTES, read_bounded_file
 
 MAX_DEPTH = 200
 MAX_VALUES = 4_000_000
@@ -59,7 +59,7 @@ def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYT
         DataError: there is no JSON object.
     """
     try:
-        return parse_json(read_bounded(file, shown=shown, max_bytes=max_bytes))
+        return parse_json(read_bounded_file(file, shown=shown, max_bytes=max_bytes))
     except ValueError as error:
         raise DataError(str(error), file=shown or file) from None
 

@@ -13,10 +13,10 @@ from tfm.data.errors import DataError
 MAX_BYTES = 16 * 2**20
 MAX_LOG_BYTES = 2**30
 MAX_LINE_BYTES = 2**16
-SETTLING_NS = 2_000_000_000
+MIN_FILE_AGE_NS = 2_000_000_000
 
 
-def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
+def open_regular_file(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
     """Open a regular file for reading, in bytes.
 
     Args:
@@ -38,22 +38,22 @@ def open_regular(file: Path, *, shown: Path | None = None, follow_symlinks: bool
     raise DataError("is not a regular file", file=shown or file)
 
 
-def read_bounded(
+def read_bounded_file(
     file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES, follow_symlinks: bool = False
 ) -> bytes:
-    """Read a file of limited size, as `open_regular` opens it.
+    """Read a file of limited size, as `open_regular_file` opens it.
 
     Args:
         file: to read.
         shown: the file in messages, if another.
         max_bytes: the most bytes of the file.
-        follow_symlinks: as in `open_regular`.
+        follow_symlinks: as in `open_regular_file`.
 
     Raises:
-        DataError: the file is larger, or `open_regular` refuses it.
+        DataError: the file is larger, or `open_regular_file` refuses it.
         OSError: the file cannot be read.
     """
-    with open_regular(file, shown=shown, follow_symlinks=follow_symlinks) as stream:
+    with open_regular_file(file, shown=shown, follow_symlinks=follow_symlinks) as stream:
         data = stream.read(max_bytes + 1)
         if len(data) > max_bytes:
             size = os.fstat(stream.fileno()).st_size
@@ -62,13 +62,13 @@ def read_bounded(
     return data
 
 
-def settled_stamp(status: os.stat_result) -> tuple[int, ...] | None:
+def stable_file_signature(status: os.stat_result) -> tuple[int, ...] | None:
     """A stamp that changes whenever a file does, also if size and modification time are kept: nobody can set its ctime.
 
     None if it was changed less than two seconds ago: file systems stamp coarsely, so that a further change might go
     unnoticed.
     """
-    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) <= SETTLING_NS:
+    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) <= MIN_FILE_AGE_NS:
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
@@ -81,10 +81,10 @@ def read_log(file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> Iterator[str]:
         max_bytes: how large it may be. A line longer than any of ours comes in pieces, so that none fills the memory.
 
     Raises:
-        DataError: it is larger, or `open_regular` refuses it.
+        DataError: it is larger, or `open_regular_file` refuses it.
         OSError: it cannot be read.
     """
-    with open_regular(file, follow_symlinks=False) as stream:
+    with open_regular_file(file, follow_symlinks=False) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > max_bytes:
             raise DataError(f"is larger than any log that tfm writes ({size:,} bytes)", file=file)

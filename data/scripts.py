@@ -19,7 +19,7 @@ SPACELESS_SCRIPTS = {
     },
 }
 """Scripts that put no spaces between words: name -> set of their characters for a regular expression."""
-SPACELESS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
+SPACELESS_LETTERS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
 """A letter of these scripts, as a regular expression (V1)."""
 MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
@@ -27,8 +27,8 @@ MIN_SCRIPT_SHARE = 0.25
 _SCRIPTS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
 _SCRIPT = regex.compile("|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items()), flags=regex.V1)
 _LETTER = regex.compile(r"\p{L}")
-_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
-_WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})\S)+", flags=regex.V1)
+_SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
+_WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+", flags=regex.V1)
 
 
 def letters_by_script(texts: Iterable[str]) -> Counter[str]:
@@ -44,9 +44,9 @@ def letters_by_script(texts: Iterable[str]) -> Counter[str]:
     return letters
 
 
-def has_spaceless(texts: Iterable[str]) -> bool:
+def has_spaceless_script(texts: Iterable[str]) -> bool:
     """Whether a letter stands in a script without spaces between words."""
-    return any(not text.isascii() and _SPACELESS.search(text) for text in texts)
+    return any(not text.isascii() and _SPACELESS_PATTERN.search(text) for text in texts)
 
 
 def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
@@ -57,4 +57,4 @@ def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
 
 def num_words(text: str) -> int:
     """Stretches between white space; in scripts without spaces, characters with their marks."""
-    return len(_WORD_WITHOUT_SPACES.findall(text)) if has_spaceless([text]) else len(text.split())
+    return len(_WORD_WITHOUT_SPACES.findall(text)) if has_spaceless_script([text]) else len(text.split())

@@ -20,13 +20,13 @@ UNSET_VALUES: tuple[dict[str, Any], ...] = (
 """Keys with the values that they have in a dumped config that does not set them; configs once had none of them."""
 
 
-def drop_unset(dumped: Any) -> Any:
+def drop_unset_keys(dumped: Any) -> Any:
     """Remove keys that are not set from a dumped config, so that artifacts that were made before there were these keys
     stay fresh.
     """
     if isinstance(dumped, dict):
-        return {key: drop_unset(value) for key, value in dumped.items() if {key: value} not in UNSET_VALUES}
-    return [drop_unset(value) for value in dumped] if isinstance(dumped, list) else dumped
+        return {key: drop_unset_keys(value) for key, value in dumped.items() if {key: value} not in UNSET_VALUES}
+    return [drop_unset_keys(value) for value in dumped] if isinstance(dumped, list) else dumped
 
 
 def table_problem(corpus: Any) -> str | None:

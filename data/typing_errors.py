@@ -35,7 +35,7 @@ def add_typos(line: str, rate: float, seed: int) -> str:
     draws = _draws(line, seed, len(characters))
     pool: dict[tuple[str, str], list[str]] = defaultdict(list)
     for character in characters:
-        pool[_kind(character)].append(character)
+        pool[_character_class(character)].append(character)
     pieces, place = [], 0
     for is_space, group in groupby(characters, lambda character: character[0].isspace()):
         word = list(group)
@@ -55,7 +55,7 @@ def _mistyped_word(
         if hit >= rate:
             typed.append(here)
             continue
-        same_kind = pool[_kind(here)]
+        same_kind = pool[_character_class(here)]
         others = [each for each in same_kind if each != here]
         ways: list[tuple[list[str], int]] = []  # what is typed, and how many characters after this one it takes along
         if following and following[0] != here:
@@ -66,14 +66,14 @@ def _mistyped_word(
         if others:
             ways.append(([others[int(which * len(others))]], 0))
         # not those by which characters would become one, as two halves of flags do or what is beside a virama
-        ways = [way for way in ways if _stay_apart([*typed[-1:], *way[0], *word[place + way[1] :][:1]])]
+        ways = [way for way in ways if _are_separate_graphemes([*typed[-1:], *way[0], *word[place + way[1] :][:1]])]
         chosen, taken = ways[int(what * len(ways))] if ways else ([here], 0)
         typed += chosen
         place += taken
     return "".join(typed)
 
 
-def _stay_apart(characters: list[str]) -> bool:
+def _are_separate_graphemes(characters: list[str]) -> bool:
     """Whether some characters are still the characters of a text once they are beside each other."""
     return bool(_CHARACTER.findall("".join(characters)) == characters)
 
@@ -89,7 +89,7 @@ def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
     return [add_typos(line, rate, seed) for line in lines]
 
 
-def _kind(character: str) -> tuple[str, str]:
+def _character_class(character: str) -> tuple[str, str]:
     """The script of a character, as the first word of its name, and its category (Ll: a small letter)."""
     return unicodedata.name(character[0], "").partition(" ")[0], unicodedata.category(character[0])
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from tfm.model.build_images import IMAGE_MODELS
 from tfm.model.build_recurrent import build_character_recurrent, build_recurrent
-from tfm.model.characters.factory import CharacterParts
+from tfm.model.characters.factory import CharacterModuleFactory
 from tfm.model.characters.tagger import CharacterTagger
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
@@ -80,7 +80,7 @@ def build(
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
         if config.init_range is not None:
             draw_uniformly(model, config.init_range)
-    for side in config.frozen_sides:
+    for side in config.frozen_vector_sides:
         embedding_table(model, side).requires_grad_(False)
     return model
 
@@ -123,7 +123,7 @@ def build_transformer(
         target_embedding=parts.embedding(target_table, decoder, config.num_positions(causal=True)),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
-        narrow=parts.project_if_needed(decoder.dim, target_table.embedding_dim),
+        narrow=parts.projection_or_identity(decoder.dim, target_table.embedding_dim),
         output=output,
         mask=DECODER_MASKS[config.mask],
         dropout_rng=parts.dropout_rng,
@@ -148,7 +148,7 @@ def build_decoder_only(
         embedding=parts.embedding(table, stack, config.num_positions(causal=True)),
         layers=parts.layers(stack, causal=True),
         norm=parts.final_norm(stack),
-        narrow=parts.project_if_needed(stack.dim, table.embedding_dim),
+        narrow=parts.projection_or_identity(stack.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
         mask=DECODER_MASKS[config.mask],
         dropout_rng=parts.dropout_rng,
@@ -202,7 +202,7 @@ def build_character_tagger(
         target_vocab: number of pieces of the target vocabulary.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    parts, stack = CharacterParts(config, compute_dtype), config.encoder
+    parts, stack = CharacterModuleFactory(config, compute_dtype), config.encoder
     return CharacterTagger(
         embedding=parts.source_embedding(parts.source_table(source_vocab)),
         encoder=parts.layers(stack),
@@ -218,7 +218,9 @@ def make_factory(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFacto
     """Return the parts of a network: of one that reads pieces or characters, or of one stack of recurrent layers."""
     if config.architecture == "recurrent" and config.only_stack is not None:
         return RecurrentStackParts(config, compute_dtype)
-    return ModuleFactory(config, compute_dtype) if config.canine is None else CharacterParts(config, compute_dtype)
+    return (
+        ModuleFactory(config, compute_dtype) if config.canine is None else CharacterModuleFactory(config, compute_dtype)
+    )
 
 
 def build_word_vectors(
@@ -236,7 +238,7 @@ def build_word_vectors(
     table = make_embedding(target_vocab, config.embedding_dim or config.encoder.dim)
     return WordVectors(
         table=table,
-        output=parts.make_product(table.embedding_dim, target_vocab),
+        output=parts.make_linear(table.embedding_dim, target_vocab),
         reading=PREDICTION_RULES[config.architecture],
         dropout_rng=parts.dropout_rng,
         max_length=config.max_length,

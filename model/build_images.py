@@ -94,7 +94,7 @@ def build_image_transformer(
         target_embedding=parts.embedding(table, decoder),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
-        narrow=parts.project_if_needed(decoder.dim, table.embedding_dim),
+        narrow=parts.projection_or_identity(decoder.dim, table.embedding_dim),
         output=parts.output(table, target_vocab),
         mask=DECODER_MASKS[config.mask],
         dropout_rng=parts.dropout_rng,

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import torch
 
-from tfm.model.characters.factory import CharacterParts
+from tfm.model.characters.factory import CharacterModuleFactory
 from tfm.model.config import ModelConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import SourceEmbedding
 from tfm.model.recurrent.attentive_reader import AttentionEncoder
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
-from tfm.model.recurrent.factory import RecurrentParts
+from tfm.model.recurrent.factory import RecurrentModuleFactory
 from tfm.model.transformer.factory import ModuleFactory
 
 
@@ -27,7 +27,7 @@ def build_recurrent(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts = make_positionless_factory(config, compute_dtype)
-    recurrent = RecurrentParts(config, parts.dropout_rng, compute_dtype)
+    recurrent = RecurrentModuleFactory(config, parts.dropout_rng, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     source_table, target_table = parts.tables(source_vocab, target_vocab)
     return RecurrentEncoderDecoder(
@@ -36,7 +36,7 @@ def build_recurrent(
         bridge=recurrent.bridge(),
         target_embedding=parts.embedding(target_table, decoder),
         decoder=recurrent.decoder(),
-        narrow=parts.project_if_needed(decoder.dim, target_table.embedding_dim),
+        narrow=parts.projection_or_identity(decoder.dim, target_table.embedding_dim),
         output=parts.output(target_table, target_vocab),
         dropout_rng=parts.dropout_rng,
         max_length=config.max_length,
@@ -54,7 +54,7 @@ def build_character_recurrent(
         target_vocab: number of pieces of the target vocabulary.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    parts = CharacterParts(config, compute_dtype)
+    parts = CharacterModuleFactory(config, compute_dtype)
     return build_attention_recurrent(
         config, parts, lambda: parts.source_embedding(parts.source_table(source_vocab)), target_vocab
     )
@@ -76,7 +76,7 @@ def build_attention_recurrent(
         target_vocab: number of pieces of the target vocabulary.
     """
     decoder_parts = make_positionless_factory(config, encoder_parts.compute_dtype, encoder_parts.dropout_rng)
-    recurrent = RecurrentParts(config, encoder_parts.dropout_rng, encoder_parts.compute_dtype)
+    recurrent = RecurrentModuleFactory(config, encoder_parts.dropout_rng, encoder_parts.compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     table = decoder_parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
@@ -85,7 +85,7 @@ def build_attention_recurrent(
         bridge=recurrent.projection(),
         target_embedding=decoder_parts.embedding(table, decoder),
         decoder=recurrent.decoder(),
-        narrow=decoder_parts.project_if_needed(decoder.dim, table.embedding_dim),
+        narrow=decoder_parts.projection_or_identity(decoder.dim, table.embedding_dim),
         output=decoder_parts.output(table, target_vocab),
         dropout_rng=encoder_parts.dropout_rng,
         max_length=config.max_length,

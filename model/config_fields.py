@@ -198,7 +198,7 @@ class ModelFields(BaseModel):
     freeze_vectors: bool = Field(False, description="do not train embeddings that start from vectors")
 
     @property
-    def has_tails(self) -> bool:
+    def has_adaptive_tails(self) -> bool:
         """Whether there are pieces whose probabilities are computed only where they are asked for."""
         return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
 
@@ -273,12 +273,12 @@ class ModelFields(BaseModel):
         return (stack,) if stack is not None and self.mixing == "attention" else ()
 
     @property
-    def vector_sides(self) -> tuple[str, ...]:
+    def pretrained_vector_sides(self) -> tuple[str, ...]:
         """The sides whose embedding starts from word vectors."""
         given = {"source": self.source_vectors, "target": self.target_vectors}
         return tuple(side for side, vectors in given.items() if vectors is not None)
 
     @property
-    def frozen_sides(self) -> tuple[str, ...]:
+    def frozen_vector_sides(self) -> tuple[str, ...]:
         """The sides whose embedding is not trained."""
-        return self.vector_sides if self.freeze_vectors else ()
+        return self.pretrained_vector_sides if self.freeze_vectors else ()

@@ -30,7 +30,7 @@ class Mask:
     _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, repr=False)
 
     @property
-    def is_explicit_only(self) -> bool:
+    def needs_explicit_attention(self) -> bool:
         """Whether the mask is `allowed` alone."""
         return not self.causal and self.flat is None and self.window is None
 
@@ -45,7 +45,7 @@ class Mask:
         Returns:
             M, broadcastable to (B, H, T, S); None where all may attend to all.
         """
-        if self.is_explicit_only and self.allowed is None:
+        if self.needs_explicit_attention and self.allowed is None:
             return None
         key = num_queries, num_keys, like.dtype
         if key not in self._written:

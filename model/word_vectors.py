@@ -71,7 +71,7 @@ def predict_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neig
     return table(words.index_select(0, centres)), centres, neighbours
 
 
-def predict_word(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
+def predict_centre(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
     """CBOW: the mean of its neighbors' vectors predicts a word: n words, those that have neighbors.
 
     Args:
@@ -90,7 +90,7 @@ def predict_word(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours
     return sums.index_select(0, has_context) / num_neighbours[has_context].unsqueeze(1), has_context, has_context
 
 
-PREDICTION_RULES: dict[str, PredictionRule] = {"skip_gram": predict_neighbours, "cbow": predict_word}
+PREDICTION_RULES: dict[str, PredictionRule] = {"skip_gram": predict_neighbours, "cbow": predict_centre}
 
 
 def neighbour_pairs(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ EvaluationMetric = Literal[
     "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
     "length", "compression", "novelty",
 ]  # fmt: skip
-OTHER_FIGURES = (
+OTHER_METRICS = (
     "loss",
     "objective",
     "token_accuracy",
@@ -27,7 +27,7 @@ OTHER_FIGURES = (
 EvalSplit = Literal["tests", "valid"]  # what is translated and scored: all test sets, or the validation split
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]
-STRICT = ConfigDict(frozen=True, extra="forbid")
+STRICT_CONFIG = ConfigDict(frozen=True, extra="forbid")
 
 
 def as_tuple(value: object) -> object:
@@ -38,7 +38,7 @@ def as_tuple(value: object) -> object:
 class DecodingConfig(BaseModel):
     """The search for hypotheses. Used by `tfm translate`, `tfm generate` and by validation."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     strategy: Strategy = Field("search", description="search: for the most probable, with a beam; sample: at random")
     beam: int = Field(5, ge=1, description="search: beam width W; 1 is greedy search")
@@ -71,7 +71,7 @@ class DecodingConfig(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _limits_fit(self) -> "DecodingConfig":
+    def _check_length_limits(self) -> "DecodingConfig":
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length ({self.min_length}) cannot exceed max_length ({self.max_length})")
         return self
@@ -83,7 +83,7 @@ class DecodingConfig(BaseModel):
         return None
 
     @model_validator(mode="after")
-    def _draws_fit(self) -> "DecodingConfig":
+    def _check_sampling(self) -> "DecodingConfig":
         for name in ("temperature", "top_k", "top_p"):
             value = getattr(self, name)
             if self.strategy != "sample" and value != type(self).model_fields[name].default:
@@ -91,7 +91,7 @@ class DecodingConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _words_fit(self) -> "DecodingConfig":
+    def _check_phrases(self) -> "DecodingConfig":
         if not all(phrase.strip() for phrase in (*self.forbidden, *self.forced)):
             raise ValueError("forbidden and forced are words or phrases; one of them is empty")
         if self.forced and (self.strategy != "search" or self.beam == 1):
@@ -102,7 +102,7 @@ class DecodingConfig(BaseModel):
 class EvaluationConfig(BaseModel):
     """The scores to compute. Used by `tfm evaluate`."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     metrics: tuple[EvaluationMetric, ...] = (
         "bleu",
@@ -154,8 +154,8 @@ class EvaluationConfig(BaseModel):
     external: tuple[ExternalMetric, ...] = Field((), description="further metrics, each computed by a command")
 
     @model_validator(mode="after")
-    def _names_differ(self) -> "EvaluationConfig":
-        check_names(self.external, (*get_args(EvaluationMetric), *OTHER_FIGURES))
+    def _check_names_differ(self) -> "EvaluationConfig":
+        check_names(self.external, (*get_args(EvaluationMetric), *OTHER_METRICS))
         return self
 
 

@@ -19,7 +19,7 @@ __all__ = [
     "format_count", "is_told_here", "mask_command", "printable", "spell_controls", "told_here",
 ]  # fmt: skip
 
-_TOLD_HERE = "this process alone has this error"
+_LOCAL_ERROR_MARK = "this process alone has this error"
 _E = TypeVar("_E", bound=BaseException)
 
 
@@ -43,7 +43,7 @@ class Stopped(TfmError):
 
 def told_here(error: _E) -> _E:
     """The error, marked as one that the other processes of a training do not have."""
-    error.add_note(_TOLD_HERE)
+    error.add_note(_LOCAL_ERROR_MARK)
     return error
 
 
@@ -53,4 +53,4 @@ def is_told_here(error: BaseException) -> bool:
     Only the first process that torchrun starts on a machine does, since all have the same errors, except errors that
     are marked.
     """
-    return os.environ.get("LOCAL_RANK", "0") == "0" or _TOLD_HERE in getattr(error, "__notes__", ())
+    return os.environ.get("LOCAL_RANK", "0") == "0" or _LOCAL_ERROR_MARK in getattr(error, "__notes__", ())

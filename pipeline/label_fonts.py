@@ -17,7 +17,7 @@ def font_style(texts: Iterable[str]) -> dict[str, Any]:
     return {"font.family": list(families)} if len(families) > 1 else {}
 
 
-def boxes_warning(file: Path, texts: Iterable[str]) -> str | None:
+def missing_glyphs_warning(file: Path, texts: Iterable[str]) -> str | None:
     """Return the warning that characters of the texts in a picture are drawn as boxes; None where none is.
 
     An SVG holds its texts, and the program that shows it chooses the fonts.

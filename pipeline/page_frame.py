@@ -10,7 +10,7 @@ from string import Template
 from tfm.pipeline.errors import printable, spell_controls
 
 # The policy makes a browser hold what a page promises: nothing is loaded, and at most the one script given runs.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -62,14 +62,14 @@ def frame_page(title: str, body: str, *, style: str = "", script: str | None = N
         style: further rules, which come after those of the frame.
         script: the one script that runs, put at the end of the body.
     """
-    policy = _POLICY
+    policy = _CONTENT_SECURITY_POLICY
     if script is not None:
         body += f"\n<script>{script}</script>"
         policy += "; script-src 'sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() + "'"
-    return _PAGE.substitute(title=as_html(title), policy=policy, style=style, body=body)
+    return _PAGE.substitute(title=escape_html(title), policy=policy, style=style, body=body)
 
 
-def as_html(text: str) -> str:
+def escape_html(text: str) -> str:
     """Text of a user as HTML, in which nothing is invisible."""
     return escape(printable(text))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from tfm.pipeline.config import STRICT, Device, as_tuple
+from tfm.pipeline.config import STRICT_CONFIG, Device, as_tuple
 
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
@@ -29,7 +29,7 @@ DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 class OptimizerConfig(BaseModel):
     """The optimizer and its constants."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     name: Optimizer = "adam"
     betas: tuple[Beta, Beta] = (0.9, 0.98)
@@ -43,7 +43,7 @@ class OptimizerConfig(BaseModel):
 class ScheduleConfig(BaseModel):
     """Learning rate as a function of the step."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     name: Schedule = "inverse_sqrt"
     peak: float = Field(5e-4, gt=0, description="largest learning rate (noam: the factor before the paper's formula)")
@@ -62,7 +62,7 @@ class ScheduleConfig(BaseModel):
 class ValidationConfig(BaseModel):
     """When and how the model is validated during training."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     every_steps: int | None = Field(None, ge=1)
     every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
@@ -75,7 +75,7 @@ class ValidationConfig(BaseModel):
     _tuple = field_validator("metrics", mode="before")(as_tuple)
 
     @model_validator(mode="after")
-    def _one_clock(self) -> "ValidationConfig":
+    def _check_one_interval(self) -> "ValidationConfig":
         if self.every_steps is not None and self.every_epochs is not None:
             raise ValueError("give every_steps or every_epochs, not both")
         return self
@@ -84,7 +84,7 @@ class ValidationConfig(BaseModel):
 class EarlyStoppingConfig(BaseModel):
     """Stop when `metric` has not become better for `patience` validations."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     metric: Metric = "loss"
     patience: int | None = Field(None, ge=1, description="none: never stop early")
@@ -93,7 +93,7 @@ class EarlyStoppingConfig(BaseModel):
 class KeepConfig(BaseModel):
     """The checkpoints that are kept, and those that become the model."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     last: int = Field(1, ge=1)
     best: int = Field(1, ge=1, description="by early_stopping.metric")
@@ -105,7 +105,7 @@ class KeepConfig(BaseModel):
 class BatchGrowthConfig(BaseModel):
     """An update takes more batches as training goes on (Smith et al. 2018): `factor` times as many after each step."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     factor: int = Field(2, ge=2, le=1000, description="how many times as many batches an update takes")
     steps: tuple[Annotated[int, Field(ge=1)], ...] = Field(
@@ -115,7 +115,7 @@ class BatchGrowthConfig(BaseModel):
     _tuple = field_validator("steps", mode="before")(as_tuple)
 
     @model_validator(mode="after")
-    def _steps_ascend(self) -> "BatchGrowthConfig":
+    def _check_steps_ascend(self) -> "BatchGrowthConfig":
         if any(this >= following for this, following in pairwise(self.steps)):
             raise ValueError(f"steps must ascend, not {', '.join(map(str, self.steps))}")
         return self
@@ -127,7 +127,7 @@ class LoraConfig(BaseModel):
     The product becomes W x + alpha / rank * B A x.
     """
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     rank: int = Field(8, ge=1, description="of B A")
     alpha: float | None = Field(None, gt=0, allow_inf_nan=False, description="none: as rank, so that the factor is 1")
@@ -152,7 +152,7 @@ class LoraConfig(BaseModel):
 class TrainingConfig(BaseModel):
     """The training of the model. Used by `tfm train`."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     max_steps: int | None = Field(None, ge=1)
     max_epochs: int | None = Field(
@@ -212,19 +212,19 @@ class TrainingConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_ends(cls, given: object) -> object:
+    def _check_stop_conditions(cls, given: object) -> object:
         if isinstance(given, dict) and given.get("max_steps") is None and given.get("max_epochs") is None:
             return {**given, "max_epochs": DEFAULT_EPOCHS}
         return given
 
     @model_validator(mode="after")
-    def _metric_is_measured(self) -> "TrainingConfig":
+    def _check_metric_is_measured(self) -> "TrainingConfig":
         if self.early_stopping.metric == "bleu" and not self.validation.bleu:
             raise ValueError('early_stopping.metric = "bleu" needs validation.bleu = true')
         return self
 
     @model_validator(mode="after")
-    def _adapters_have_a_model(self) -> "TrainingConfig":
+    def _check_adapters_have_model(self) -> "TrainingConfig":
         if self.lora is not None and self.init_from is None:
             raise ValueError("training.lora adapts a model that was trained: give training.init_from (--init-from)")
         if self.image_statistics != "model" and self.init_from is None:
@@ -234,7 +234,7 @@ class TrainingConfig(BaseModel):
             )
         return self
 
-    def scores_of(self, labels: bool) -> tuple[ValidationScore, ...]:
+    def select_validation_scores(self, labels: bool) -> tuple[ValidationScore, ...]:
         """Return the scores of the model's hypotheses that validation computes, each once; labels: whether it says
         labels.
         """
@@ -244,7 +244,7 @@ class TrainingConfig(BaseModel):
         wanted += [each for each in get_args(ValidationScore) if each == metric]
         return tuple(dict.fromkeys(wanted))
 
-    def accumulate_at(self, step: int) -> int:
+    def accumulation_steps_at(self, step: int) -> int:
         """Return the number of batches of each process that update number `step` takes."""
         growth = self.batch_growth
         if growth is None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 
 DEEP = b"[" * 100_000
 DEEP_OBJECT = b'{"a":' * 100_000
@@ -200,7 +200,7 @@ ABOUT: dict[str, bytes | Change] = {
     )},
     **{f"batch_tokens {size!r}": changed(batch_tokens=size) for size in (-1, 0, 10**30, "9", None, True, [1], 0.5)},
 }  # fmt: skip
-VOCABULARY = {piece: number for number, piece in enumerate(SPECIALS)}
+VOCABULARY = {piece: number for number, piece in enumerate(SPECIAL_TOKENS)}
 TOKENIZERS: dict[str, bytes | Change] = {
     "nothing": b"",
     "deep": DEEP,

@@ -73,7 +73,7 @@ MOMENTS = {
         checkpoint, "sync_folder", 2, when=lambda folder: folder.name == "checkpoints"
     ),
     "while removing a checkpoint": Moment(
-        checkpoint, "remove_below", 1, when=lambda _, path: path.name.startswith(".dropped") and path.exists()
+        checkpoint, "remove_path_below", 1, when=lambda _, path: path.name.startswith(".dropped") and path.exists()
     ),
     "while validating": Moment(Translation, "evaluate", 3),
     "when validation is done": Moment(MetricsLog, "append", 2, when=lambda log, line: line["event"] == "valid"),

@@ -92,9 +92,9 @@ def test_every_built_in_corpus_can_be_read(name: str) -> None:
 
 def test_built_in_corpora_are_those_that_recipes_name() -> None:
     from tfm.data.synthetic.programs import PROGRAMS
-    from tfm.data.synthetic.string_tasks import TOYS
+    from tfm.data.synthetic.string_tasks import STRING_TASKS
 
-    assert {*TOYS, *PROGRAMS, "grammar", "it", "languages", "inflection", "spelling", "scenes"} == set(
+    assert {*STRING_TASKS, *PROGRAMS, "grammar", "it", "languages", "inflection", "spelling", "scenes"} == set(
         get_args(Generator)
     )
     assert PARAMETERS.keys() == PROGRAMS.keys()
@@ -115,10 +115,10 @@ def test_each_architecture_learns_something_and_each_task_is_learned_by_one() ->
 
 def test_metrics_are_the_table_and_perplexity() -> None:
     from tfm.pipeline.scoring.metrics.registry import METRICS
-    from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
+    from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
 
     # Perplexity is no function of texts: it needs the model. Figures of summaries need the sources.
-    assert {*METRICS, *SUMMARY_FIGURES, "perplexity"} == set(get_args(EvaluationMetric))
+    assert {*METRICS, *SUMMARY_METRICS, "perplexity"} == set(get_args(EvaluationMetric))
 
 
 def test_the_command_line_knows_the_same_devices() -> None:

@@ -29,7 +29,7 @@ from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import starting_point as first_state
-from tfm.pipeline.training.helpers import gradient_workers
+from tfm.pipeline.training.helpers import start_gradient_workers
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
@@ -125,7 +125,7 @@ def gradients_in_float64(
     gradients = Gradients(model, task, data.train, config, 1, world, resegmentation)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
-    with gradient_workers(gradients, helpers) as gradients.helpers:
+    with start_gradient_workers(gradients, helpers) as gradients.helpers:
         for step, group in enumerate(groups, 1):
             gradients.compute(group, step, stop=False)
             found |= {f"{step}/{name}": p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}

@@ -21,11 +21,11 @@ from tfm.tokenizer.labels import WORD_SPACE, split_words
 from tfm.tokenizer.languages import is_language_list
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import Sampler
-from tfm.tokenizer.special import SPECIALS, UNK_ID, language_token
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID, language_token
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_original_ids
 from tfm.tokenizer.words import FlatIds, Words, make_continuation_backend
 
-CODE_POINTS = 0x110000
+NUM_CODE_POINTS = 0x110000
 MODEL_TYPE = "CodePoint"
 """The type of the model in tokenizer.json, which Hugging Face's `tokenizers` does not have, and refuses."""
 MAX_BYTES = 2**20
@@ -36,11 +36,13 @@ class CodePoints(Tokenizer):
     """Text to the numbers of its characters and back. languages: codes of ISO 639-3, as `with_languages` has them."""
 
     def __init__(self, normalizer: Normalizer, languages: Sequence[str] = ()) -> None:
-        self._whole = tokenizers.Tokenizer(models.WordLevel({each: i for i, each in enumerate(SPECIALS)}, SPECIALS[1]))
+        self._whole = tokenizers.Tokenizer(
+            models.WordLevel({each: i for i, each in enumerate(SPECIAL_TOKENS)}, SPECIAL_TOKENS[1])
+        )
         self._whole.normalizer = normalizer
         self._languages = tuple(languages)
         self._prefix_ids: tuple[int, ...] = ()
-        self.vocab_size = len(SPECIALS) + CODE_POINTS + len(self._languages)
+        self.vocab_size = len(SPECIAL_TOKENS) + NUM_CODE_POINTS + len(self._languages)
 
     @classmethod
     def load(cls, file: Path) -> "CodePoints":
@@ -107,7 +109,7 @@ class CodePoints(Tokenizer):
     @cached_property
     def languages(self) -> dict[str, int]:
         """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
-        return {each: len(SPECIALS) + CODE_POINTS + number for number, each in enumerate(self._languages)}
+        return {each: len(SPECIAL_TOKENS) + NUM_CODE_POINTS + number for number, each in enumerate(self._languages)}
 
     @cached_property
     def names_texts(self) -> bool:
@@ -130,7 +132,7 @@ class CodePoints(Tokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens are omitted."""
-        first, end = len(SPECIALS), len(SPECIALS) + CODE_POINTS
+        first, end = len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + NUM_CODE_POINTS
         return replace_surrogates("".join(chr(number - first) for number in ids if first <= number < end))
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
@@ -141,13 +143,13 @@ class CodePoints(Tokenizer):
         """The character or control token that has an id. Raises ValueError where none has it."""
         if not 0 <= number < self.vocab_size:
             raise ValueError(f"no piece has id {number}; the vocabulary has {self.vocab_size}")
-        if number < len(SPECIALS):
-            return SPECIALS[number]
-        language = number - len(SPECIALS) - CODE_POINTS
+        if number < len(SPECIAL_TOKENS):
+            return SPECIAL_TOKENS[number]
+        language = number - len(SPECIAL_TOKENS) - NUM_CODE_POINTS
         return (
             language_token(self._languages[language])
             if language >= 0
-            else replace_surrogates(chr(number - len(SPECIALS)))
+            else replace_surrogates(chr(number - len(SPECIAL_TOKENS)))
         )
 
     def surface(self, number: int) -> str:
@@ -156,7 +158,7 @@ class CodePoints(Tokenizer):
 
     def begins_word(self) -> list[bool]:
         """Whether each id begins a word inside of a text: the space does."""
-        space = len(SPECIALS) + ord(" ")
+        space = len(SPECIAL_TOKENS) + ord(" ")
         return [number == space for number in range(self.vocab_size)]
 
     def longest_pieces(self, count: int) -> list[str]:
@@ -166,7 +168,7 @@ class CodePoints(Tokenizer):
 
 def _code_points(normalized: str) -> NDArray[np.int32]:
     """The ids of characters."""
-    return np.frombuffer(normalized.encode("utf-32-le"), np.uint32).astype(np.int32) + len(SPECIALS)
+    return np.frombuffer(normalized.encode("utf-32-le"), np.uint32).astype(np.int32) + len(SPECIAL_TOKENS)
 
 
 def _parse_normalizer(spelled: object) -> Normalizer:

@@ -35,23 +35,23 @@ class Method:
 
 # Letters with their marks, digits, and anything else one by one: punctuation never sticks to a word, and a
 # word never spells a control token or begins with "##".
-_split_words = pre_tokenizers.Split(Regex(r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\p{L}\p{M}\p{N}]"), "isolated")
+_word_splitter = pre_tokenizers.Split(Regex(r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\p{L}\p{M}\p{N}]"), "isolated")
 # The first word gets its space too, so that it is the same word at the beginning and inside of a text.
-_prepend_space = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=False)
-_pre_tokenize = pre_tokenizers.Sequence([_prepend_space, _split_words])
+_space_prepender = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=False)
+_default_pre_tokenizer = pre_tokenizers.Sequence([_space_prepender, _word_splitter])
 _decoder = decoders.Metaspace(replacement=" ", prepend_scheme="always")
 
 KINDS: dict[Kind, Method] = {
-    "bpe": Method(_pre_tokenize, learn_bpe, _decoder),
+    "bpe": Method(_default_pre_tokenizer, learn_bpe, _decoder),
     "wordpiece": Method(
-        _pre_tokenize,
+        _default_pre_tokenizer,
         learn_wordpiece,
         decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _decoder]),
     ),
-    "unigram": Method(_pre_tokenize, learn_unigram, _decoder),
+    "unigram": Method(_default_pre_tokenizer, learn_unigram, _decoder),
     "char": Method(None, learn_char, decoders.Fuse()),
     "byte": Method(
-        pre_tokenizers.Sequence([_split_words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+        pre_tokenizers.Sequence([_word_splitter, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
         learn_byte,
         decoders.ByteLevel(),
     ),

@@ -15,15 +15,15 @@ from tokenizers.models import Model
 from tokenizers.trainers import Trainer
 
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.merges.likelihood import best_joins_by_likelihood, best_joins_by_ratio
+from tfm.tokenizer.merges.likelihood import best_merges_by_likelihood, best_merges_by_ratio
 from tfm.tokenizer.merges.piece_counts import PieceCounts
-from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK, UNK_ID
+from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIAL_TOKENS, UNK, UNK_ID
 
 MAX_PIECE_CHARACTERS = 16
 # Of a log probability: numbers of up to 15 digits are read back from tokenizer.json as they were written; Hugging
 # Face's reader is off in the last digit of some longer ones.
 SCORE_DECIMALS = 12
-LETTER_SCORE_STEP = 1e-4
+CHARACTER_SCORE_STEP = 1e-4
 # Normalized text has no tab.
 WORD_END = "\t"
 # Beyond this WordPiece calls a word unknown; its greedy search is slow on longer ones. The trainers, whose time grows
@@ -35,14 +35,14 @@ WordCounts = Mapping[str, int]
 
 def learn_bpe(words: WordCounts, config: TokenizerConfig) -> Model:
     """Byte-pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged, again and again."""
-    alphabet = frequent_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
-    return _learn_merges(_split_unknown(words, alphabet), alphabet, config)
+    alphabet = frequent_characters(words, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
+    return _learn_merges(_split_at_unknown_characters(words, alphabet), alphabet, config)
 
 
 def learn_byte(words: WordCounts, config: TokenizerConfig) -> Model:
     """Byte-pair encoding over bytes (Radford et al. 2019); the 256 bytes are in the vocabulary, seen or not."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return _learn_merges(_split_unknown(words, alphabet), alphabet, config)
+    return _learn_merges(_split_at_unknown_characters(words, alphabet), alphabet, config)
 
 
 def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
@@ -50,10 +50,10 @@ def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
     Hugging Face trains it, by the frequency of a pair. Every letter is in the vocabulary as the beginning and the
     continuation of a word.
     """
-    alphabet = frequent_letters(words, (config.vocab_size - len(SPECIALS)) // 2, config.min_frequency)
+    alphabet = frequent_characters(words, (config.vocab_size - len(SPECIAL_TOKENS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
     learn = _learn_by_frequency if config.criterion == "frequency" else _learn_by_score
-    learned = learn(_split_unknown(words, alphabet), alphabet, continuing, config)
+    learned = learn(_split_at_unknown_characters(words, alphabet), alphabet, continuing, config)
     vocab = _assign_ids([*alphabet, *continuing, *learned])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS)
 
@@ -66,7 +66,7 @@ def _learn_by_frequency(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
         # Named in advance, continuations get ids in order; left to the trainer, ids and so ties are random.
-        special_tokens=[*SPECIALS, *continuing],
+        special_tokens=[*SPECIAL_TOKENS, *continuing],
         initial_alphabet=alphabet,
         continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
@@ -83,7 +83,7 @@ def _learn_by_score(
     A space and the letter after it are one piece from the beginning, as the papers' words have no space: it is in
     nearly every word, and by a ratio what stands beside it would never score.
     """
-    room = config.vocab_size - len(SPECIALS) - len(alphabet) - len(continuing)
+    room = config.vocab_size - len(SPECIAL_TOKENS) - len(alphabet) - len(continuing)
     seen: Counter[str] = Counter()
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
@@ -92,9 +92,9 @@ def _learn_by_score(
     counted = PieceCounts({_split_word(word, begins): count for word, count in words.items()})
     found = dict.fromkeys(begins)
     if config.criterion == "likelihood":
-        joins = best_joins_by_likelihood(counted, config.min_frequency, config.min_gain)
+        joins = best_merges_by_likelihood(counted, config.min_frequency, config.min_gain)
     else:
-        joins = best_joins_by_ratio(counted, config.min_frequency, config.min_score)
+        joins = best_merges_by_ratio(counted, config.min_frequency, config.min_score)
     while len(found) < room and (piece := next(joins, None)) is not None:
         found[piece] = None
     return list(found)
@@ -109,15 +109,15 @@ def _split_word(word: str, begins: Collection[str]) -> tuple[str, ...]:
 def learn_unigram(words: WordCounts, config: TokenizerConfig) -> Model:
     """The unigram language model (Kudo 2018): pieces, each with its log probability, pruned by expectation
     maximization from many; the most probable are numbered first."""
-    return make_unigram(unigram_pieces(words, config.vocab_size - len(SPECIALS), config.min_frequency))
+    return make_unigram(learn_unigram_pieces(words, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency))
 
 
 def make_unigram(pieces: Mapping[str, float]) -> Model:
     """The unigram language model of pieces with their log probabilities, numbered in the order given."""
-    return models.Unigram([*((special, 0.0) for special in SPECIALS), *pieces.items()], UNK_ID, False)
+    return models.Unigram([*((special, 0.0) for special in SPECIAL_TOKENS), *pieces.items()], UNK_ID, False)
 
 
-def unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> dict[str, float]:
+def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> dict[str, float]:
     """Learn pieces of the unigram language model.
 
     Args:
@@ -128,18 +128,18 @@ def unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> dict[str
     Returns:
         The log probability of each piece, the most probable first.
     """
-    alphabet = frequent_letters(words, size, min_frequency)
-    words = _split_unknown(words, alphabet)
+    alphabet = frequent_characters(words, size, min_frequency)
+    words = _split_at_unknown_characters(words, alphabet)
     trainer = trainers.UnigramTrainer(
-        vocab_size=len(SPECIALS) + size + 1,  # one for ENDS
-        special_tokens=list(SPECIALS),
+        vocab_size=len(SPECIAL_TOKENS) + size + 1,  # one for ENDS
+        special_tokens=list(SPECIAL_TOKENS),
         unk_token=UNK,
         max_piece_length=MAX_PIECE_CHARACTERS,
         show_progress=False,
     )
     trained = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
     made = _sort_pieces({piece: round(score, SCORE_DECIMALS) for piece, score in trained})
-    longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIALS}
+    longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIAL_TOKENS}
     seen = _count_pieces(words, longer)
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))
     enough = [piece for piece in ranked if piece in longer and seen[piece] >= min_frequency]
@@ -155,7 +155,7 @@ def _sort_pieces(made: Mapping[str, float]) -> dict[str, float]:
     is another each time.
     """
     alphabet = sorted(piece for piece in made if len(piece) == 1)
-    highest = min(made.values(), default=0.0) + LETTER_SCORE_STEP * (len(alphabet) + 0.5)
+    highest = min(made.values(), default=0.0) + CHARACTER_SCORE_STEP * (len(alphabet) + 0.5)
     back = [letter for letter in alphabet if made[letter] < highest]
     scores = sorted((made[letter] for letter in back), reverse=True)
     return {**made, **dict(zip(back, scores, strict=True))}
@@ -163,14 +163,14 @@ def _sort_pieces(made: Mapping[str, float]) -> dict[str, float]:
 
 def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a character: byte-pair encoding without merges."""
-    alphabet = frequent_letters(words, config.vocab_size - len(SPECIALS), config.min_frequency)
+    alphabet = frequent_characters(words, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
     return models.BPE(_assign_ids(alphabet), [], unk_token=UNK)
 
 
 def learn_word(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a word; the most frequent are known, and numbered first. Beyond MAX_WORD a word is not learned."""
     short = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
-    frequent = most_frequent_names(short, config.vocab_size - len(SPECIALS), config.min_frequency)
+    frequent = most_frequent_names(short, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
     return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
 
 
@@ -179,7 +179,7 @@ def _learn_merges(words: WordCounts, alphabet: list[str], config: TokenizerConfi
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
-        special_tokens=list(SPECIALS),
+        special_tokens=list(SPECIAL_TOKENS),
         initial_alphabet=alphabet,
         show_progress=False,
     )
@@ -220,7 +220,7 @@ def _mark_word_ends(words: WordCounts) -> Iterator[tuple[str, int]]:
         yield word, max(count - 1, 1)
 
 
-def frequent_letters(words: WordCounts, size: int, min_frequency: int) -> list[str]:
+def frequent_characters(words: WordCounts, size: int, min_frequency: int) -> list[str]:
     """Return the most frequent characters, by code point.
 
     Args:
@@ -247,7 +247,7 @@ def most_frequent_names(seen: Mapping[str, int], size: int | None, min_frequency
     return sorted(enough, key=lambda each: (-seen[each], each))[:size]
 
 
-def _split_unknown(words: WordCounts, letters: Iterable[str]) -> Counter[str]:
+def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> Counter[str]:
     """The words, cut at every character outside the alphabet, and into parts of MAX_WORD characters at most."""
     alphabet = set(letters)
     parts: Counter[str] = Counter()
@@ -274,4 +274,4 @@ def _count_pieces(words: WordCounts, pieces: set[str]) -> Counter[str]:
 
 def _assign_ids(pieces: Iterable[str]) -> dict[str, int]:
     """Ids in the order given, after the control tokens; the first mention of a piece counts."""
-    return {piece: number for number, piece in enumerate(dict.fromkeys([*SPECIALS, *pieces]))}
+    return {piece: number for number, piece in enumerate(dict.fromkeys([*SPECIAL_TOKENS, *pieces]))}

@@ -46,7 +46,7 @@ def hash_numbers(keys: Keys, numbers: Ints | Keys) -> Keys:
 
 
 @dataclass(frozen=True)
-class WordsOfRows:
+class RowWords:
     """The words of some rows.
 
     Args:
@@ -64,7 +64,7 @@ class WordsOfRows:
     keys: Keys
 
 
-class Spelling:
+class RowWordSplitter:
     """The text that each piece of a vocabulary spells, from which follow the words that ids form.
 
     Words are those of the kinds `bpe` and `unigram`: " ?letters+ | ?digits+ | ?anything else".
@@ -81,7 +81,7 @@ class Spelling:
             of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
             self._kinds[letter] = {ord(" "): 2, UNKNOWN_PENALTY: 0}.get(letter, of_letter)
 
-    def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> WordsOfRows:
+    def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> RowWords:
         """Return the words of texts, each with a key made of its row's and its place there.
 
         Args:
@@ -100,7 +100,7 @@ class Spelling:
         begins = np.flatnonzero(begin)
         rows = row_of[begins]
         place = np.arange(len(begins)) - np.searchsorted(rows, rows)
-        return WordsOfRows(letters, begins, np.diff(begins, append=len(letters)), rows, hash_numbers(keys[rows], place))
+        return RowWords(letters, begins, np.diff(begins, append=len(letters)), rows, hash_numbers(keys[rows], place))
 
 
 class BpeDropout:
@@ -114,7 +114,7 @@ class BpeDropout:
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]], drop: float) -> None:
         number = {piece: place for place, piece in enumerate(pieces)}
-        self._spelling, self._size, self._drop = Spelling(pieces), len(pieces), np.uint64(int(drop * 2**64))
+        self._spelling, self._size, self._drop = RowWordSplitter(pieces), len(pieces), np.uint64(int(drop * 2**64))
         self._letter_ids = {ord(piece): place for piece, place in number.items() if len(piece) == 1}
         self._letter_ids[UNKNOWN_PENALTY] = UNK_ID
         pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
@@ -154,9 +154,11 @@ class BpeDropout:
             possible[rows[left_out], places[left_out]] = _NO_RANK
             place = possible.argmin(1)
             rank = possible[np.arange(len(active)), place]
-            is_done = rank == _NO_RANK
-            table[active[is_done]] = current[is_done]
-            active, current, ranks, place, rank = (each[~is_done] for each in (active, current, ranks, place, rank))
+            is_already_evaluated = rank == _NO_RANK
+            table[active[is_already_evaluated]] = current[is_already_evaluated]
+            active, current, ranks, place, rank = (
+                each[~is_already_evaluated] for each in (active, current, ranks, place, rank)
+            )
             self._merge_at(current, ranks, place, rank, columns)
             step += 1
 
@@ -189,7 +191,7 @@ class UnigramSampling:
     """
 
     def __init__(self, pieces: Sequence[str], scores: Sequence[float], alpha: float) -> None:
-        self._spelling = Spelling(pieces)
+        self._spelling = RowWordSplitter(pieces)
         self._ids = {piece: number for number, piece in enumerate(pieces) if number > 3}
         self._ids[chr(UNKNOWN_PENALTY)] = UNK_ID
         self._scores = [alpha * score for score in scores]

@@ -4,7 +4,7 @@ Also the mark of the pieces of WordPiece that continue a word.
 """
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
-SPECIALS = (PAD, UNK, BOS, EOS)
+SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 CONTINUATION_PREFIX = "##"
 

@@ -12,18 +12,18 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
-from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered
+from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered_ids
 from tfm.tokenizer.labels import find_label_kind
 from tfm.tokenizer.languages import LanguageTokenNormalizer, add_languages, has_source_language, language_ids
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinel_ids
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.words import (
     FlatIds,
     WordEncodingCache,
-    WordPieces,
     Words,
+    WordSegmentations,
     encode_batch_ids,
     flatten,
     has_space_boundaries,
@@ -47,7 +47,7 @@ class Tokenizer:
     original_ids: tuple[int | None, ...] = ()
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        for number, special in enumerate(SPECIALS):
+        for number, special in enumerate(SPECIAL_TOKENS):
             if backend.token_to_id(special) != number:
                 raise ValueError(f"control token {special} has id {backend.token_to_id(special)}; expected {number}")
         vocabulary = backend.get_vocab()
@@ -108,13 +108,13 @@ class Tokenizer:
         """The ids of many texts, in parallel."""
         found = encode_batch_ids(self._whole, texts)
         if not self._all_numbered:
-            found = [replace_unnumbered(ids, self.vocab_size) for ids in found]
+            found = [replace_unnumbered_ids(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the first character that it stands for and the one after the last."""
         found = self._whole.encode(text, add_special_tokens=False)
-        ids = found.ids if self._all_numbered else replace_unnumbered(found.ids, self.vocab_size)
+        ids = found.ids if self._all_numbered else replace_unnumbered_ids(found.ids, self.vocab_size)
         return [(number, *span) for number, span in zip(ids, found.offsets, strict=True)]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
@@ -129,7 +129,7 @@ class Tokenizer:
         return (
             found
             if self._all_numbered
-            else [[replace_unnumbered(ids, self.vocab_size) for ids in text] for text in found]
+            else [[replace_unnumbered_ids(ids, self.vocab_size) for ids in text] for text in found]
         )
 
     @cached_property
@@ -175,8 +175,8 @@ class Tokenizer:
         return Tokenizer(whole).with_original_ids(self.original_ids)
 
     @cached_property
-    def _word_segmentations(self) -> WordPieces:
-        return WordPieces(self._whole)
+    def _word_segmentations(self) -> WordSegmentations:
+        return WordSegmentations(self._whole)
 
     @cached_property
     def _word_encoder(self) -> WordEncodingCache | None:
@@ -237,7 +237,7 @@ class Tokenizer:
     def longest_pieces(self, count: int) -> list[str]:
         """The `count` longest pieces as they stand inside of a text, without control tokens; of equals by spelling."""
         control = {*self.languages.values(), *self.sentinels}
-        numbers = (number for number in range(len(SPECIALS), self.vocab_size) if number not in control)
+        numbers = (number for number in range(len(SPECIAL_TOKENS), self.vocab_size) if number not in control)
         return sorted({self.surface(number) for number in numbers}, key=lambda piece: (-len(piece), piece))[:count]
 
     def begins_word(self) -> list[bool]:

@@ -16,10 +16,10 @@ from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.labels import NORMALIZERS, split_names
-from tfm.tokenizer.learn import frequent_letters, make_unigram, unigram_pieces
+from tfm.tokenizer.learn import frequent_characters, learn_unigram_pieces, make_unigram
 from tfm.tokenizer.normalization import normalizer, replace_surrogates
 from tfm.tokenizer.sentinels import add_sentinels
-from tfm.tokenizer.special import SPECIALS, UNK
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 # How many different unnormalised words may wait; in a script without spaces a "word" is a whole line.
@@ -51,12 +51,12 @@ class TokenizerTrainer:
         self._first[first] += 1
         self._later.update(later)
         if len(self._first) + len(self._later) > MAX_PENDING_WORDS:
-            self._count_pending()
+            self._count_pending_words()
 
     @property
     def words(self) -> Counter[str]:
         """The number of times that each word was seen."""
-        self._count_pending()
+        self._count_pending_words()
         return self._words
 
     @property
@@ -81,7 +81,7 @@ class TokenizerTrainer:
         whole.decoder = self._kind.decoder
         return _add_special_tokens(whole, self._config.sentinels)
 
-    def _count_pending(self) -> None:
+    def _count_pending_words(self) -> None:
         for lead, waiting in (("", self._first), (" ", self._later)):
             for word, count in waiting.items():
                 normalized = self._normalizer.normalize_str(replace_surrogates(word))
@@ -122,7 +122,7 @@ class ClustersTrainer:
 
     def learn(self) -> Tokenizer:
         """Learn the tokenizer; `clusters` then has the languages of each cluster, and its number of pieces."""
-        size = self._config.vocab_size - self._config.sentinels - len(SPECIALS)
+        size = self._config.vocab_size - self._config.sentinels - len(SPECIAL_TOKENS)
         min_frequency = self._config.min_frequency
         texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
         own = {
@@ -138,7 +138,7 @@ class ClustersTrainer:
         for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
             room = len({piece for name in cluster for piece in needed[name].pieces})
             words = sum((self._trainers[name].words for name in cluster), Counter[str]())
-            found.append(unigram_pieces(words, room, min_frequency))
+            found.append(learn_unigram_pieces(words, room, min_frequency))
             self.clusters[tuple(cluster)] = len(found[-1])
         return next(iter(self._trainers.values())).with_pieces(make_unigram(merge_vocabularies(found, size)))
 
@@ -159,8 +159,8 @@ class RankedPieces:
             size: the number of pieces beside the letters, as far as the text has so many.
             min_frequency: the least number of occurrences of a letter or piece.
         """
-        letters = frequent_letters(text.words, size, min_frequency)
-        return cls(text, unigram_pieces(text.words, size + len(letters), min_frequency))
+        letters = frequent_characters(text.words, size, min_frequency)
+        return cls(text, learn_unigram_pieces(text.words, size + len(letters), min_frequency))
 
     def first(self, count: int) -> dict[str, float]:
         """Return the letters and a number of the other pieces."""
@@ -194,7 +194,7 @@ def merge_vocabularies(vocabularies: Iterable[Mapping[str, float]], size: int) -
     return {piece: found[piece] for piece in ranked if piece in kept}
 
 
-class NamesTrainer:
+class LabelTrainer:
     """Counts the names in texts, then makes their vocabulary: all of them, the most frequent numbered first."""
 
     def __init__(self, kind: LabelKind) -> None:
@@ -217,7 +217,7 @@ class NamesTrainer:
 
 def make_label_tokenizer(names: Iterable[str], kind: LabelKind) -> Tokenizer:
     """The tokenizer of these names, in this order behind the control tokens."""
-    pieces = [*SPECIALS, *(" " + name for name in names)]
+    pieces = [*SPECIAL_TOKENS, *(" " + name for name in names)]
     whole = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))
     whole.normalizer = NORMALIZERS[kind]
     whole.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=kind == "tags")
@@ -227,7 +227,7 @@ def make_label_tokenizer(names: Iterable[str], kind: LabelKind) -> Tokenizer:
 
 
 def _add_special_tokens(backend: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:
-    backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIALS])
+    backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in SPECIAL_TOKENS])
     add_sentinels(backend, sentinels)
     return Tokenizer(backend)
 

@@ -64,10 +64,10 @@ class WordEncodingCache:
                 del self._numbers[word]
             return flatten(encode_batch_ids(self._whole, texts))
         if new:
-            self._learn(new)
+            self._encode_new_words(new)
         return self._look_up(numbers)
 
-    def _learn(self, new: Sequence[str]) -> None:
+    def _encode_new_words(self, new: Sequence[str]) -> None:
         """Remember the ids of the words that got their numbers last."""
         is_first = np.array([word.startswith("\n") for word in new])
         first = iter(encode_batch_ids(self._whole, [word[1:] for word in new if word.startswith("\n")]))
@@ -115,14 +115,14 @@ def encode_batch_ids(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> lis
 def has_space_boundaries(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
-    ours = [_part_document(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
+    ours = [_component_json(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []
     steps = (document["normalizer"] or {}).get("normalizers", [])
     forms = {"Lowercase", *(form.__name__ for form in FORMS.values() if form is not None)}
     return (
         (by_character or document["pre_tokenizer"] in ours)
-        and steps[-2:] == [_part_document(step) for step in SPACE_NORMALIZERS]
-        and all(step["type"] in forms or step == _part_document(FINAL_SIGMA) for step in steps[:-2])
+        and steps[-2:] == [_component_json(step) for step in SPACE_NORMALIZERS]
+        and all(step["type"] in forms or step == _component_json(FINAL_SIGMA) for step in steps[:-2])
         and all(token["special"] for token in document["added_tokens"])
         and not (document["truncation"] or document["padding"] or document["model"].get("dropout"))
     )
@@ -135,16 +135,16 @@ def make_word_model(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     model: dict[str, Any] = document["model"]
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
     is_basic_search = not any(model.get(each) for each in others) and model.get("merges") != []
-    ours = document["pre_tokenizer"] == _part_document(KINDS["bpe"].pre_tokenizer)
+    ours = document["pre_tokenizer"] == _component_json(KINDS["bpe"].pre_tokenizer)
     return model if is_basic_search and ours and has_space_boundaries(backend) else None
 
 
-def _part_document(part: Any) -> Any:
+def _component_json(part: Any) -> Any:
     """A part of a tokenizer as tokenizer.json has it."""
     return json.loads(part.__getstate__())
 
 
-class WordPieces:
+class WordSegmentations:
     """Sentences to the ids of their words, by one tokenizer, for tasks that predict something for each word.
 
     Words are separated by the spaces of the text, and WITHIN is a space in one of them. The pieces of a word are all

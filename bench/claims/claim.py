@@ -53,13 +53,13 @@ def measure_claim(name: str, claim: Claim) -> dict[str, Any]:
 
 def save_claim(document: Mapping[str, Any], claim: Claim, folder: Path) -> tuple[Path, Path]:
     """Write NAME.json and NAME.svg; return both files."""
-    from tfm.pipeline.artifacts.files import replace_text
+    from tfm.pipeline.artifacts.files import write_text_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     data, picture = (folder / f"{document['claim']}.{suffix}" for suffix in ("json", "svg"))
     lines = [f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in document.items()]
-    replace_text(data, "{\n" + ",\n".join(lines) + "\n}\n")
-    replace_text(picture, render_svg(claim, document["found"]))
+    write_text_atomically(data, "{\n" + ",\n".join(lines) + "\n}\n")
+    write_text_atomically(picture, render_svg(claim, document["found"]))
     return data, picture
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from bench.workload import SEED, rows_of_batches
-from tfm.data.batching.batches import make_pairs
+from tfm.data.batching.batches import make_pair_batch
 from tfm.data.dataset.store import load_dataset
 from tfm.model.attention.positions import sinusoids
 from tfm.tokenizer.special import PAD_ID
@@ -83,7 +83,7 @@ def main(asked: dict[str, Any]) -> None:
             synchronize(device)
             tokens = real = positions = 0
             began = time.perf_counter()
-        batch = make_pairs(data.train, rows)
+        batch = make_pair_batch(data.train, rows)
         source, target = pad_rows(batch.source, batch.source_lengths), pad_rows(batch.target_in, batch.target_lengths)
         labels = pad_rows(batch.target_out, batch.target_lengths).to(device)
         source, target = source.to(device), target.to(device)

@@ -80,7 +80,7 @@ def attend(
         alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
+    from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write, write_bytes_atomically
     from tfm.pipeline.attention_page.head_statistics import measure_heads
     from tfm.pipeline.attention_page.image_reading import attend_to_image
     from tfm.pipeline.attention_page.picture import view_of
@@ -91,7 +91,7 @@ def attend(
     if out is None and sentence is not None and png is None and not as_json:
         out = PAGE_FILE
     for file in filter(None, (out, png)):
-        check_folder_of(file)
+        check_parent_folder(file)
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
@@ -109,13 +109,13 @@ def attend(
             reporter.table(*table)
     for file, content in _output_files(f"Attention of {model}", read, view, report, out, png):
         with raise_cannot_write(file):
-            replace_bytes(file, content)
+            write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if png is not None and read is not None and view is not None:
         from tfm.pipeline.attention_page.picture import labels_of
-        from tfm.pipeline.label_fonts import boxes_warning
+        from tfm.pipeline.label_fonts import missing_glyphs_warning
 
-        if (warning := boxes_warning(png, labels_of(read, view))) is not None:
+        if (warning := missing_glyphs_warning(png, labels_of(read, view))) is not None:
             reporter.warn(warning)
 
 

@@ -79,17 +79,17 @@ def compare(
     if sum((markdown, latex, as_json)) > 1:
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_folder_of
+    from tfm.pipeline.artifacts.files import check_parent_folder
     from tfm.pipeline.comparison.curves_plot import draw_curves
     from tfm.pipeline.comparison.metric_tests import run_tests
     from tfm.pipeline.comparison.outputs import are_outputs
     from tfm.pipeline.comparison.runs import compare_runs
     from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
-    from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
-    from tfm.pipeline.label_fonts import boxes_warning
+    from tfm.pipeline.comparison.tables.columns import all_metrics, match_metric_names
+    from tfm.pipeline.label_fonts import missing_glyphs_warning
 
     for file in filter(None, (plot, html)):
-        check_folder_of(file)
+        check_parent_folder(file)
     if reference or source is not None or are_outputs(runs):
         reject_flags(
             {"--test": test, "--each": each, "--plot": plot}, "is of runs: outputs have one test set and no training"
@@ -100,11 +100,11 @@ def compare(
         return
     reject_flags({"--set": sets}, "is for outputs: a run was scored by its recipe")
     found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=one_row_per_run if each else group_by_seed)
-    metrics = metrics_named(metric or [], found)
+    metrics = match_metric_names(metric or [], found)
     if plot is not None:
         draw_curves(found.runs, plot)
     reporter = make_reporter()
-    if plot is not None and (warning := boxes_warning(plot, (run.name for run in found.runs))) is not None:
+    if plot is not None and (warning := missing_glyphs_warning(plot, (run.name for run in found.runs))) is not None:
         reporter.warn(warning)
     tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json)
     _show_and_write_comparison(found, tested, metrics, (html, markdown, latex, as_json))
@@ -146,8 +146,8 @@ def _compare_outputs(
     """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.comparison.metric_tests import run_tests
-    from tfm.pipeline.comparison.outputs import compare_outputs, enter_outputs, outputs_named
-    from tfm.pipeline.comparison.tables.columns import all_metrics, metrics_named
+    from tfm.pipeline.comparison.outputs import compare_outputs, parse_outputs, record_outputs
+    from tfm.pipeline.comparison.tables.columns import all_metrics, match_metric_names
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.scoring.evaluation.full_evaluation import check_metrics
 
@@ -155,7 +155,7 @@ def _compare_outputs(
         EvaluationConfig, sets, {"evaluation.metrics": [*metrics] if references and metrics else None}
     )
     check_metrics(evaluation)
-    reporter, outputs = make_reporter(), outputs_named([*map(str, words)])
+    reporter, outputs = make_reporter(), parse_outputs([*map(str, words)])
     found = compare_outputs(
         outputs,
         source=source,
@@ -167,10 +167,10 @@ def _compare_outputs(
     )
     known = all_metrics(found.comparison)
     external = [each.name for each in found.evaluation.external if each.name in known]
-    names = metrics_named([*metrics, *external], found.comparison) if metrics else known
+    names = match_metric_names([*metrics, *external], found.comparison) if metrics else known
     tested = run_tests(found.comparison, names, reporter, systems=found.systems)
     _show_and_write_comparison(
-        found.comparison, replace(tested, looked_at=enter_outputs(found, outputs, reporter)), names, shown
+        found.comparison, replace(tested, looked_at=record_outputs(found, outputs, reporter)), names, shown
     )
 
 

@@ -144,13 +144,13 @@ def embed(
         reject_flags(of_file, "is of text files, and MODEL is none")
     from tfm.cli.console import make_reporter
     from tfm.cli.word_tables import picture_warning, tables_of, vectors_of_model, vectors_of_text
-    from tfm.pipeline.artifacts.files import check_folder_of, raise_cannot_write, replace_bytes
+    from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write, write_bytes_atomically
     from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, frequent_words, read_classes
 
     if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
     for file in filter(None, (out, picture)):
-        check_folder_of(file)
+        check_parent_folder(file)
     reporter = make_reporter(tables_on_stdout=True)
     of = vectors_of_text(model, window, one_hot=one_hot) if is_text else vectors_of_model(model, side, device)
     tables = list(tables_of(of, nearest or (), analogy, pair, concordance or (), wordnet, count or NUM_NEIGHBOURS))
@@ -163,7 +163,7 @@ def embed(
             reporter.table(each.title, each.columns, each.as_text())
     for file, content in files:
         with raise_cannot_write(file):
-            replace_bytes(file, content)
+            write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if picture is not None and shown is not None and (warning := picture_warning(picture, shown)) is not None:
         reporter.warn(warning)
@@ -201,10 +201,10 @@ def _output_files(
     import gzip
 
     from tfm.pipeline.inference.neighbours import picture as drawn
-    from tfm.pipeline.model_io.pretrained_vectors import vectors_text
+    from tfm.pipeline.model_io.pretrained_vectors import format_vectors
 
     if out is not None:
-        content = vectors_text(known.rows, known.vectors).encode()
+        content = format_vectors(known.rows, known.vectors).encode()
         yield out, gzip.compress(content, mtime=0) if out.suffix == ".gz" else content
     if picture is not None and shown is not None:
         yield picture, drawn(known, shown, picture.suffix)

@@ -10,10 +10,10 @@ import typer
 
 from tfm.cli.options import (
     Device,
-    Forced,
+    ForcedWordsFile,
     Out,
     Prefix,
-    Prefixes,
+    PrefixesFile,
     RecipeFile,
     Seed,
     Sets,
@@ -24,14 +24,14 @@ from tfm.cli.options import (
     reject_flags,
     require_flag,
     run_recipe_stage,
-    seed_of,
+    seed_or_default,
 )
 from tfm.cli.streams import print_json
 from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
 
 FILE_OPTIONS = ("model", "source", "hypotheses", "reference")
-SEARCH_OPTIONS = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise")
+DECODING_OPTIONS = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise")
 SCORING_OPTIONS = ("metric", "lowercase", "wordnet", "stride", "seed")
 Scores = dict[str, Any]
 """The content of scores.json."""
@@ -86,9 +86,9 @@ class EvaluateOptions:
         typer.Option("--stride", metavar="N", help="Windows of a language model's text begin N tokens apart."),
     ] = None
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None
-    forced: Forced = None
+    forced: ForcedWordsFile = None
     prefix: Prefix = None
-    prefixes: Prefixes = None
+    prefixes: PrefixesFile = None
     to: TargetLanguage = None
     source_language: SourceLanguage = None
     noise: Annotated[
@@ -174,7 +174,7 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
 
 def _evaluate_final(options: EvaluateOptions) -> Scores:
     """Score the test sets of one of some runs."""
-    others = flags_of(options, *FILE_OPTIONS, *SEARCH_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
+    others = flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
     others |= {"--set": None if options.recipe else options.sets}
     reject_flags(others, "not allowed with --final: the run says what is scored, and how")
     runs = options.runs or []
@@ -205,7 +205,7 @@ def _evaluate_final(options: EvaluateOptions) -> Scores:
 
 def _evaluate_alternatives(options: EvaluateOptions) -> Scores:
     """Score which of some texts is likelier."""
-    others = {*FILE_OPTIONS, *SEARCH_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
+    others = {*FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
         "model",
         "ensemble",
         "to",
@@ -239,17 +239,17 @@ def _evaluate_alternatives(options: EvaluateOptions) -> Scores:
 def _evaluate_tests(options: EvaluateOptions) -> Scores:
     """Score the test sets of a recipe."""
     reject_flags(
-        flags_of(options, *FILE_OPTIONS, *SEARCH_OPTIONS),
+        flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS),
         "not allowed with --recipe, which scores the recipe's translations",
     )
     assert options.recipe is not None
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.recipes.chain import run_of
+    from tfm.pipeline.recipes.chain import get_run_paths
 
     flags = {**options.evaluation_flags, "seed": options.seed, "training.device": options.device}
     reporter = make_reporter(tables_on_stdout=not options.as_json)
     resolved = run_recipe_stage("evaluate", options.recipe, options.sets, flags, options.out, reporter=reporter)
-    file = (options.out or run_of(resolved).scores) / "scores.json"
+    file = (options.out or get_run_paths(resolved).scores) / "scores.json"
     content: Scores = json.loads(file.read_text(encoding="utf-8"))
     return content
 
@@ -257,7 +257,7 @@ def _evaluate_tests(options: EvaluateOptions) -> Scores:
 def _evaluate_texts(options: EvaluateOptions) -> Scores:
     """Score how probable a model finds some texts."""
     reject_flags(
-        flags_of(options, *SEARCH_OPTIONS),
+        flags_of(options, *DECODING_OPTIONS),
         "give --source as well: without it a text is scored, and nothing is translated",
     )
     assert options.model is not None
@@ -269,7 +269,7 @@ def _evaluate_texts(options: EvaluateOptions) -> Scores:
         model_folder(options.model),
         options.reference or [],
         config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
-        seed=seed_of(options.seed),
+        seed=seed_or_default(options.seed),
         command=command_line(),
         device=options.device or "auto",
         out=options.out,
@@ -280,7 +280,7 @@ def _evaluate_texts(options: EvaluateOptions) -> Scores:
 def _evaluate_files(options: EvaluateOptions) -> Scores:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
-        searched = flags_of(options, *(name for name in SEARCH_OPTIONS if name != "ensemble"))
+        searched = flags_of(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
         reject_flags(searched, "not allowed with --hypotheses, when nothing is translated")
     reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
     if options.hypotheses is None and options.model is None:
@@ -305,7 +305,7 @@ def _evaluate_files(options: EvaluateOptions) -> Scores:
         noise=options.noise,
         to=options.to,
         source_language=options.source_language,
-        seed=seed_of(options.seed),
+        seed=seed_or_default(options.seed),
         command=command_line(),
         device=options.device or "auto",
         out=options.out,

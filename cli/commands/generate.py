@@ -12,9 +12,9 @@ import typer
 from tfm.cli.options import (
     Device,
     DeviceName,
-    DrawSeed,
-    Forbidden,
-    NoRepeat,
+    ForbiddenTexts,
+    NoRepeatNgramSize,
+    SamplingSeed,
     Sets,
     Temperature,
     TopK,
@@ -54,8 +54,8 @@ def generate(
         bool | None,
         typer.Option("--through-ends/--no-through-ends", help="Continue after the end of a line; default: as trained."),
     ] = None,
-    no_repeat_ngram: NoRepeat = None,
-    forbidden: Forbidden = None,
+    no_repeat_ngram: NoRepeatNgramSize = None,
+    forbidden: ForbiddenTexts = None,
     forced: Annotated[
         Path | None,
         typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of prompt n, separated by tabs."),
@@ -68,7 +68,7 @@ def generate(
         list[Path] | None,
         typer.Option("--ensemble", metavar="MODEL", help="Another model of an ensemble with the first; repeatable."),
     ] = None,
-    seed: DrawSeed = None,
+    seed: SamplingSeed = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per prompt, with scores.")] = False,
     device: Device = None,
     sets: Sets = None,
@@ -106,8 +106,10 @@ def generate(
     config = config_section(DecodingConfig, [*usual, *(sets or ())], flags)
     reader = None
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
-        reader = _numpy_reader(folders[0], through_ends, config)
-    writer = TextGenerator(reader or _torch_reader(folders, through_ends, device or "auto"), config, make_reporter())
+        reader = _load_numpy_language_model(folders[0], through_ends, config)
+    writer = TextGenerator(
+        reader or _load_torch_language_model(folders, through_ends, device or "auto"), config, make_reporter()
+    )
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
     for each, words in _pair_with_forced_words(_read_prompts(prompt), forced):
@@ -127,14 +129,16 @@ def generate(
             num_texts += 1
 
 
-def _numpy_reader(folder: Path, through_ends: bool | None, config: "DecodingConfig") -> "LanguageModel | None":
+def _load_numpy_language_model(
+    folder: Path, through_ends: bool | None, config: "DecodingConfig"
+) -> "LanguageModel | None":
     """The language model in numpy, which starts sooner than torch; None where that is needed."""
-    from tfm.pipeline.inference.generation.numpy_prompt_encoder import accepts, small_language_model
+    from tfm.pipeline.inference.generation.numpy_prompt_encoder import accepts, load_small_language_model
 
-    return small_language_model(folder, through_ends) if accepts(config) else None
+    return load_small_language_model(folder, through_ends) if accepts(config) else None
 
 
-def _torch_reader(folders: list[Path], through_ends: bool | None, device: DeviceName) -> "LanguageModel":
+def _load_torch_language_model(folders: list[Path], through_ends: bool | None, device: DeviceName) -> "LanguageModel":
     """The language model, or the ensemble, in torch."""
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.ensemble import load_ensemble

@@ -10,7 +10,7 @@ import typer
 
 from tfm.cli.streams import print_data, print_json
 
-SHOWN_OF_FINGERPRINT = 12
+MAX_FINGERPRINT_CHARACTERS = 12
 MAX_CHARACTERS_SHOWN = 60
 
 
@@ -98,7 +98,7 @@ def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     for label in ("versions", "hardware", "figures"):
         yield from _named_values(label, report[label])
     yield "lineage"
-    yield f"  {report['stage']} {report['fingerprint'][:SHOWN_OF_FINGERPRINT]}  {report['path']}"
+    yield f"  {report['stage']} {report['fingerprint'][:MAX_FINGERPRINT_CHARACTERS]}  {report['path']}"
     yield from _lineage_tree(report["inputs"], "  ", set())
 
 
@@ -118,7 +118,7 @@ def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> It
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
         made_by = each["lineage"].get("stage")
-        what = f"{made_by} {fingerprint[:SHOWN_OF_FINGERPRINT]}" if made_by else _source_text(fingerprint)
+        what = f"{made_by} {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}" if made_by else _describe_source(fingerprint)
         again = bool(below) and fingerprint in shown
         end = "  (as above)" if again else ""
         yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
@@ -127,8 +127,8 @@ def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> It
             yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown)
 
 
-def _source_text(fingerprint: str) -> str:
+def _describe_source(fingerprint: str) -> str:
     """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
-        return f"sha256 {fingerprint[:SHOWN_OF_FINGERPRINT]}"
+        return f"sha256 {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}"
     return fingerprint if len(fingerprint) <= MAX_CHARACTERS_SHOWN else f"{fingerprint[:MAX_CHARACTERS_SHOWN]}…"

@@ -15,7 +15,7 @@ from tfm.cli.options import (
     reject_flags,
     require_flag,
     run_recipe_stage,
-    seed_of,
+    seed_or_default,
 )
 from tfm.pipeline.model_io.model_folder import model_folder
 
@@ -67,7 +67,7 @@ def train(
         config_section(DecodingConfig, sets, {}, beside=parts),
         dataset,
         folder,
-        seed=seed_of(seed),
+        seed=seed_or_default(seed),
         evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
         command=command_line(),
         reporter=make_reporter(),

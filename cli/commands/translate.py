@@ -18,14 +18,14 @@ from tfm.cli.line_translation import few_lines_by_numpy, lines_by_torch, transla
 from tfm.cli.masks import NUM_CANDIDATES, print_candidates
 from tfm.cli.options import (
     Device,
-    DrawSeed,
-    Forbidden,
-    Forced,
-    NoRepeat,
+    ForbiddenTexts,
+    ForcedWordsFile,
+    NoRepeatNgramSize,
     Out,
     Prefix,
-    Prefixes,
+    PrefixesFile,
     RecipeFile,
+    SamplingSeed,
     Sets,
     SourceLanguage,
     TargetLanguage,
@@ -94,7 +94,7 @@ class TranslateOptions:
     temperature: Temperature = None
     top_k: TopK = None
     top_p: TopP = None
-    seed: DrawSeed = None
+    seed: SamplingSeed = None
     length_norm: Annotated[str | None, typer.Option("--length-norm", metavar="NAME", help="none, average or wu.")] = (
         None
     )
@@ -107,15 +107,15 @@ class TranslateOptions:
     max_length: Annotated[
         int | None, typer.Option("--max-length", metavar="N", help="Maximum number of pieces of a hypothesis.")
     ] = None
-    no_repeat_ngram: NoRepeat = None
-    forbidden: Forbidden = None
-    forced: Forced = None
+    no_repeat_ngram: NoRepeatNgramSize = None
+    forbidden: ForbiddenTexts = None
+    forced: ForcedWordsFile = None
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="NAME", help="Precision of matrix products: fp32, bf16, int8."),
     ] = None
     prefix: Prefix = None
-    prefixes: Prefixes = None
+    prefixes: PrefixesFile = None
     to: TargetLanguage = None
     source_language: SourceLanguage = None
     unit: Annotated[
@@ -233,7 +233,7 @@ def _check_options(options: TranslateOptions) -> None:
 
 def _constraint_texts(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
     """The prefix and the forced words of each line."""
-    return _prefix_texts(options.prefix, options.prefixes), _lines_of(options.forced)
+    return _prefix_texts(options.prefix, options.prefixes), _read_optional_lines(options.forced)
 
 
 def _load_model(options: TranslateOptions) -> "LoadedModel":
@@ -294,11 +294,11 @@ def _fill_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConf
 
 def _prefix_texts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
     """The prefix of each line's translation."""
-    lines = _lines_of(prefixes)
+    lines = _read_optional_lines(prefixes)
     return itertools.repeat(prefix) if lines is None and prefix is not None else lines
 
 
-def _lines_of(file: Path | None) -> Iterable[str] | None:
+def _read_optional_lines(file: Path | None) -> Iterable[str] | None:
     if file is None:
         return None
     from tfm.data.lines import open_lines

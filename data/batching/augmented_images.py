@@ -7,7 +7,7 @@ from tfm.data.images.augmentation import Augmentation
 
 
 @dataclass(frozen=True)
-class AugmentImages:
+class ImageAugmenter:
     """Varies the images of a split for an update: a pure function of (seed, step, row)."""
 
     augmentation: Augmentation

@@ -106,7 +106,7 @@ class TextBatch:
         return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)
 
 
-def make_texts(column: Column, rows: Ints) -> TextBatch:
+def make_text_batch(column: Column, rows: Ints) -> TextBatch:
     """The texts of `rows` of a column, in that order, each with its end token."""
     ids, lengths = column.take(rows)
     tokens_in = _add_token(BOS_ID, ids, lengths, at_start=True)
@@ -114,7 +114,7 @@ def make_texts(column: Column, rows: Ints) -> TextBatch:
     return TextBatch(tokens_in, tokens_out, torch.from_numpy(lengths + 1), rows)
 
 
-def make_windows(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
+def make_window_batch(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
     """Return the windows of a running text, each shorter where the text ends.
 
     Args:
@@ -131,13 +131,13 @@ def make_windows(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
     return TextBatch(torch.from_numpy(tokens_in), torch.from_numpy(tokens_out), torch.from_numpy(lengths), starts)
 
 
-def make_pairs(split: Split, rows: Ints) -> PairBatch:
+def make_pair_batch(split: Split, rows: Ints) -> PairBatch:
     """The batch of `rows` of a split, in that order."""
-    batch = _batch(split.source, split.target, rows, split.words)
+    batch = _batch_from_columns(split.source, split.target, rows, split.words)
     return batch if split.images is None else _attach_images(batch, split.images.take(rows), split.images.preparation)
 
 
-def pairs_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: ImageTransform) -> PairBatch:
+def pair_batch_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparation: ImageTransform) -> PairBatch:
     """Return a batch of images and targets.
 
     Args:
@@ -145,7 +145,7 @@ def pairs_from_images(pixels: Pixels, targets: Sequence[Sequence[int]], preparat
         targets: ids without start and end token.
         preparation: turns pixels into the network's input.
     """
-    return _attach_images(pairs_from_ids([[]] * len(pixels), targets), pixels, preparation)
+    return _attach_images(pair_batch_from_ids([[]] * len(pixels), targets), pixels, preparation)
 
 
 def _attach_images(batch: PairBatch, pixels: Pixels, preparation: ImageTransform) -> PairBatch:
@@ -154,7 +154,7 @@ def _attach_images(batch: PairBatch, pixels: Pixels, preparation: ImageTransform
     return replace(batch, source=torch.from_numpy(pixels), source_lengths=lengths, preparation=preparation)
 
 
-def pairs_from_ids(
+def pair_batch_from_ids(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     words: Sequence[Sequence[int]] | None = None,
@@ -172,10 +172,10 @@ def pairs_from_ids(
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
     sizes = None if words is None else Column.from_lists(words)
-    return _batch(Column.from_lists(sources), Column.from_lists(targets), np.arange(len(sources)), sizes)
+    return _batch_from_columns(Column.from_lists(sources), Column.from_lists(targets), np.arange(len(sources)), sizes)
 
 
-def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> PairBatch:
+def _batch_from_columns(source: Column, target: Column, rows: Ints, words: Column | None) -> PairBatch:
     source_ids, source_lengths = source.take(rows)
     target_ids, target_lengths = target.take(rows)
     return PairBatch(
@@ -185,11 +185,11 @@ def _batch(source: Column, target: Column, rows: Ints, words: Column | None) -> 
         target_out=_add_token(EOS_ID, target_ids, target_lengths, at_start=False),
         target_lengths=torch.from_numpy(target_lengths + 1),
         rows=rows,
-        word_starts=None if words is None else _first_indices(*words.take(rows)),
+        word_starts=None if words is None else _first_token_indices(*words.take(rows)),
     )
 
 
-def _first_indices(sizes: Ids, counts: Ints) -> Tensor:
+def _first_token_indices(sizes: Ids, counts: Ints) -> Tensor:
     """The index at which each word begins in concatenated sentences, each with its end token (W,).
 
     sizes: (W,) pieces of each word. counts: (B,) words of each sentence.

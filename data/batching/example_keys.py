@@ -42,7 +42,7 @@ def row_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
 def text_keys(ids: NDArray[np.int64], lengths: Ints) -> Keys:
     """Return the keys of texts in evaluation (B,), from concatenated ids (N,) and the number of ids of each (B,)."""
     ends = np.cumsum(lengths)
-    tokens = hash_numbers(hash_numbers(_TEXTS_KEY, token_places(lengths)), ids)
+    tokens = hash_numbers(hash_numbers(_TEXTS_KEY, token_positions(lengths)), ids)
     sums = np.concatenate([_TEXTS_KEY, np.cumsum(tokens, dtype=np.uint64)])  # they wrap around, and so do differences
     return hash_numbers(sums[ends] - sums[ends - lengths], lengths)
 
@@ -55,15 +55,15 @@ def token_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
         lengths: (B,) tokens of each text.
         draw: the number of one draw of many.
     """
-    return hash_numbers(np.repeat(hash_numbers(keys, np.array([draw])), lengths), token_places(lengths))
+    return hash_numbers(np.repeat(hash_numbers(keys, np.array([draw])), lengths), token_positions(lengths))
 
 
-def keys_as_uniform(keys: Keys) -> NDArray[np.float64]:
+def keys_to_uniform(keys: Keys) -> NDArray[np.float64]:
     """Numbers in [0, 1): the 53 highest bits of each key."""
     return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def token_places(lengths: Ints) -> Ints:
+def token_positions(lengths: Ints) -> Ints:
     """(N,) the place of each token in its text, for texts of these lengths (B,) that lie end to end."""
     ends = np.cumsum(lengths)
     found: Ints = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)

@@ -34,7 +34,7 @@ class LengthCounts:
 
 
 @dataclass(frozen=True)
-class Cost:
+class BatchingCost:
     """Cost of one epoch.
 
     Args:
@@ -48,7 +48,7 @@ class Cost:
     padding: float
 
 
-def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> Cost:
+def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> BatchingCost:
     """Compute the cost of the batches that `buckets.make_batches` makes of these lengths.
 
     The rows that a broken weight repeats are another draw.
@@ -60,7 +60,7 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
         epoch: counted from 0.
     """
     if not lengths.counts:
-        return Cost(0, 0, 0.0)
+        return BatchingCost(0, 0, 0.0)
     first, flip = epoch_jitter(seed, epoch)
     source, target, times = _count_rows(lengths, seed, epoch)
     larger = np.maximum(source, target)
@@ -79,10 +79,10 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
             real += int(lengths_of_piece.sum())
             padded += len(piece) * int(lengths_of_piece.max(1).sum())
         carry = carry[:, pieces[-1][-1] + 1 :] if pieces else carry
-    return Cost(num_batches, num_rows, 1 - real / padded if padded else 0.0)
+    return BatchingCost(num_batches, num_rows, 1 - real / padded if padded else 0.0)
 
 
-def epoch_sizes(
+def batches_per_epoch(
     larger: Ints, *, budget: int, seed: int, weights_of: Callable[[int], NDArray[np.float64] | None]
 ) -> Callable[[int], int]:
     """Return a function from an epoch's number to its number of batches in `buckets.make_batches`, without making them.
@@ -99,14 +99,14 @@ def epoch_sizes(
 
     @cache
     def unweighted(first: int) -> int:
-        return _num_pieces(*once, budget, first)
+        return _num_batches(*once, budget, first)
 
     def size(epoch: int) -> int:
         weights, share = weights_of(epoch), epoch_jitter(seed, epoch)[0]
         first = max(int(share * budget), 1)
         if weights is None:
             return unweighted(first)
-        return _num_pieces(*_histogram(larger[repeat_by_weight(weights, seed=seed, epoch=epoch)]), budget, first)
+        return _num_batches(*_histogram(larger[repeat_by_weight(weights, seed=seed, epoch=epoch)]), budget, first)
 
     return size
 
@@ -118,7 +118,7 @@ def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
     return lengths.tolist(), times[lengths].tolist()
 
 
-def _num_pieces(lengths: list[int], times: list[int], budget: int, first: int) -> int:
+def _num_batches(lengths: list[int], times: list[int], budget: int, first: int) -> int:
     """The number of pieces that `buckets.split_by_budget` makes of rows with these lengths, ascending, and counts.
 
     first: the limit of the first piece; the others have the budget.

@@ -17,10 +17,10 @@ from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import cast
 
-from tfm.data.compression.streams import ShortReads, XzStream
+from tfm.data.compression.streams import ShortReadStream, XzStream
 from tfm.data.errors import DataError, format_names
 
-ENCRYPTED = 0x1
+ZIP_ENCRYPTED_FLAG = 0x1
 MAX_MAGIC_BYTES = 10
 
 
@@ -45,19 +45,19 @@ def _open_zstd(packed: BufferedReader, path: Path) -> BufferedIOBase:
 
 def _open_zip(packed: BufferedReader, path: Path) -> BufferedIOBase:
     try:
-        return _only_member(zipfile.ZipFile(cast(BufferedReader, ShortReads(packed))), path)
+        return _open_single_member(zipfile.ZipFile(cast(BufferedReader, ShortReadStream(packed))), path)
     except (ValueError, LookupError, RuntimeError, struct.error) as error:  # of damaged lists and names
         raise zipfile.BadZipFile(str(error)) from None
 
 
-def _only_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
+def _open_single_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
     members = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         names = format_names(each.filename for each in members)
         holds = f"{len(members):,} files ({names})" if members else "no file"
         raise DataError(f"is a zip archive that holds {holds}, not one: unpack it and name the files", file=path)
     (member,) = members
-    if member.flag_bits & ENCRYPTED:
+    if member.flag_bits & ZIP_ENCRYPTED_FLAG:
         raise DataError("is an encrypted zip archive: unpack it", file=path)
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise DataError("is a zip archive that is compressed in an unusual way: unpack it", file=path)

@@ -51,7 +51,7 @@ class XzStream(RawIOBase):
                 return len(found)
 
 
-class ShortReads(RawIOBase):
+class ShortReadStream(RawIOBase):
     """A file of which no more than MAX_READ_BYTES is read at once, whatever is asked for."""
 
     def __init__(self, file: BufferedReader):

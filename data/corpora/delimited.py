@@ -78,10 +78,10 @@ def _read_columns(
     ]
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
-    yield from _select_cells(path, _check_even(path, kept, len(names), remedy), *places)
+    yield from _select_cells(path, _check_row_widths(path, kept, len(names), remedy), *places)
 
 
-def _check_even(
+def _check_row_widths(
     path: Path, rows: Iterable[tuple[int, list[str]]], num_cells: int, remedy: str
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, each of which must have so many cells; 0: as many as the first of them."""

@@ -14,8 +14,8 @@ from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 
-QUOTED = re.compile(r'"(?:[^"]|"")*"')
-CR = "\udc0d"
+QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*"')
+CR_PLACEHOLDER = "\udc0d"
 """Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
 surrogate pair, which no file in UTF-8 has."""
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
@@ -48,7 +48,7 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
         One of `DELIMITERS`; a comma if none fits.
     """
     for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
-        if _fits(path, delimiter, columns, is_headed=is_headed):
+        if _splits_into_columns(path, delimiter, columns, is_headed=is_headed):
             if delimiter != ",":
                 remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
             return delimiter
@@ -59,8 +59,8 @@ def find_csv_quoting(path: Path, delimiter: str) -> Quoting:
     """Whether a CSV file doubles quotation marks within cells, as most do, or has a backslash before each."""
     if not any(b"\\" in block for block in line_blocks(path)):
         return "double"
-    if not _is_even(path, delimiter, "backslash") or (
-        _is_even(path, delimiter, "double") and not _are_all_quotes_escaped(path, delimiter)
+    if not _has_uniform_width(path, delimiter, "backslash") or (
+        _has_uniform_width(path, delimiter, "double") and not _are_all_quotes_escaped(path, delimiter)
     ):
         return "double"
     remark(path, 'backslashes are read as escapes (quoting = "backslash")')
@@ -81,9 +81,9 @@ def find_tsv_quoting(path: Path) -> Quoting:
         for cell in cells:
             if not cell.startswith('"'):
                 continue
-            if QUOTED.fullmatch(cell):
+            if QUOTED_FIELD.fullmatch(cell):
                 is_quoted = True
-            elif QUOTED.match(cell) or len(cells) == width:  # else it may go on behind a tab or in the next line
+            elif QUOTED_FIELD.match(cell) or len(cells) == width:  # else it may go on behind a tab or in the next line
                 if is_quoted:
                     remark(
                         path, f'quotation marks are kept as text, since those of line {number} are (quoting = "raw")'
@@ -91,13 +91,13 @@ def find_tsv_quoting(path: Path) -> Quoting:
                 return "raw"
             else:
                 is_quoted = True
-    if not is_quoted or not (is_even or _is_even(path, "\t", "double")):
+    if not is_quoted or not (is_even or _has_uniform_width(path, "\t", "double")):
         return "raw"
     remark(path, 'quotation marks around cells are removed, as in CSV (quoting = "double"; "raw" keeps them)')
     return "double"
 
 
-def _fits(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
+def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
     """Whether the first rows are of the same length with this delimiter, and have these columns."""
     try:
         rows = [row for _, row in islice(_quoted_rows(path, delimiter, "double"), MAX_ROWS_SAMPLED)]
@@ -114,7 +114,7 @@ def _fits(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool
     return len(rows[0]) > max(map(int, columns), default=0)
 
 
-def _is_even(path: Path, delimiter: str, quoting: Quoting) -> bool:
+def _has_uniform_width(path: Path, delimiter: str, quoting: Quoting) -> bool:
     """Whether a whole file is read so without an error, each row with as many cells as the first."""
     try:
         rows = (row for _, row in _quoted_rows(path, delimiter, quoting) if row)
@@ -146,14 +146,14 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
             if size > MAX_LINE_BYTES:  # quotation marks may join lines without end
                 problem = f"its row is longer than {MAX_LINE_BYTES:,} characters; is a quotation mark missing?"
                 raise DataError(problem, file=path, line=number)
-            yield line.replace("\r", CR) + "\n"
+            yield line.replace("\r", CR_PLACEHOLDER) + "\n"
 
     escape = "\\" if quoting == "backslash" else None
     table = csv.reader(lines(), strict=True, delimiter=delimiter, escapechar=escape)
     try:
         for row in table:
             size = 0
-            yield table.line_num, [cell.replace(CR, "\r") for cell in row]
+            yield table.line_num, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
     except csv.Error as error:
         raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
 

@@ -46,7 +46,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ContiguousPart:
     """The lines of a running text whose place in it, from 0 to 1, lies in [low, high), or all others (outside).
 
     by_text: the part of corpora with sources, which are no running text.
@@ -61,7 +61,7 @@ class Stretch:
         """Whether a source belongs to it."""
         return self.by_text.contains(text)
 
-    def of_lines(self, lines: Iterable[Pair]) -> Iterator[Pair]:
+    def select_lines(self, lines: Iterable[Pair]) -> Iterator[Pair]:
         """Which of the lines of a text belong to it; they are read twice, and counted first."""
         count = sum(1 for _ in lines)
         for number, line in enumerate(lines):
@@ -73,7 +73,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Reread:
+class RereadablePairs:
     """Pairs that are read anew each time that somebody asks for them."""
 
     read: Callable[[], Iterator[Pair]]
@@ -87,7 +87,7 @@ class Portion:
     """A part of some corpora, which may be portions themselves."""
 
     corpora: "tuple[Corpus, ...]"
-    part: HashRange | Fold | Stretch
+    part: HashRange | Fold | ContiguousPart
 
     @property
     def weight(self) -> float:
@@ -127,8 +127,8 @@ class Portion:
         """
         if corpus.has_source:
             return (pair for pair in pairs if self.part.contains(pair[0]))
-        if isinstance(self.part, Stretch):
-            return self.part.of_lines(pairs)
+        if isinstance(self.part, ContiguousPart):
+            return self.part.select_lines(pairs)
         return _restore_line_breaks(pairs, self.part)
 
 

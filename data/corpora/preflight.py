@@ -62,7 +62,7 @@ def _count_all_rows(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format != "text":
         return None
     if len(set(lines.values())) > 1:
-        raise sources.line_counts_differ(lines)
+        raise sources.line_count_error(lines)
     return next(iter(lines.values()))
 
 

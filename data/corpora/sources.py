@@ -13,11 +13,11 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.portions import Corpus, Portion, Reread
+from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import remark
 from tfm.data.corpora.splits import Splits, resolve_splits
-from tfm.data.corpora.table_cells import column_names, read_tables, top_columns
+from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
@@ -63,7 +63,7 @@ def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     if corpus.has_images:
         return image_sources.read_captions(corpus, read_rows, online=online)
     if isinstance(corpus, Portion):
-        parts = (corpus.of(each, Reread(partial(read_pairs, each, online=online))) for each in corpus.corpora)
+        parts = (corpus.of(each, RereadablePairs(partial(read_pairs, each, online=online))) for each in corpus.corpora)
         return chain.from_iterable(parts)
     found = read_rows(corpus, online=online)
     if corpus.has_references:
@@ -102,7 +102,7 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identi
                 (
                     describe_corpus(corpus),
                     None,
-                    huggingface.hash_dataset(split, top_columns(corpus, split.column_names)),
+                    huggingface.hash_dataset(split, top_level_columns(corpus, split.column_names)),
                 )
             ]
     return [(str(path), path, _sha256(path)) for path in corpus_files(corpus)]
@@ -151,7 +151,7 @@ def corpus_files(corpus: CorpusConfig) -> list[Path]:
     return [check_is_file(Path(each)) for each in found]
 
 
-def line_counts_differ(counts: Mapping[Path, int]) -> DataError:
+def line_count_error(counts: Mapping[Path, int]) -> DataError:
     """The error of aligned files that are not aligned, the source first."""
     source, num_sources = next(iter(counts.items()))
     other, count = next((file, count) for file, count in counts.items() if count != num_sources)
@@ -166,7 +166,7 @@ def _read_text(corpus: CorpusConfig, online: bool) -> Rows:
     try:
         yield from zip(*map(open_lines, corpus_files(corpus)), strict=True)
     except ValueError:
-        raise line_counts_differ({file: count_lines(file) for file in corpus_files(corpus)}) from None
+        raise line_count_error({file: count_lines(file) for file in corpus_files(corpus)}) from None
 
 
 def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, _: bool) -> Rows:
@@ -177,7 +177,7 @@ def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig
 
 def _read_parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
     with open_maybe_compressed(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
-        tables = read_parquet(cast(BinaryIO, stream), partial(top_columns, corpus))
+        tables = read_parquet(cast(BinaryIO, stream), partial(top_level_columns, corpus))
         yield from read_tables(tables, corpus, str(path), class_names)
 
 

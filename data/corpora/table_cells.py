@@ -49,7 +49,7 @@ def cell_references(
     return [cell_text(value, column, corpus, path, line)]
 
 
-def top_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
+def top_level_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     """Which columns of a table contain what a corpus names, directly or in a field (see `_table_column`)."""
     wanted = {*(each.split(".")[0] for each in column_names(corpus) if each), "translation"}
     return [name for name in names if {name, name.split(".")[0]} & wanted]
@@ -97,7 +97,7 @@ def _part_rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, 
             columns.append([""] * len(part))
             continue
         of_classes = corpus.classes or classes.get(name)
-        named = partial(_locate_cell, names=of_classes, column=name, file=path)
+        named = partial(_cell_class_name, names=of_classes, column=name, file=path)
         columns.append(_column_values(next(given), first_row, named))
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
@@ -155,7 +155,7 @@ def _require_text(value: str | None, row: int) -> str:
     return join_lines(value or "")
 
 
-def _locate_cell(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
+def _cell_class_name(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
     return class_name(value, names, column=column, file=file, row=row)
 
 

@@ -45,7 +45,7 @@ def epoch_weights(
     return None if (weights == 1).all() else weights
 
 
-def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:
+def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:
     """Read the turns of training corpora in dataset.json; none where all take part in every epoch.
 
     Args:
@@ -58,14 +58,14 @@ def read_turns(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) 
     """
     if all(each.get("epochs") is None for each in corpora):
         return ()
-    turns = [_parse_turn(each.get("rows"), each.get("epochs")) for each in corpora]
+    turns = [_parse_corpus_epochs(each.get("rows"), each.get("epochs")) for each in corpora]
     found = tuple(turn for turn in turns if turn is not None)
     if len(found) < len(corpora) or sum(turn.rows for turn in found) != num_rows:
         raise DataError("has no valid `train_corpora`", file=file)
     return found
 
 
-def _parse_turn(rows: object, epochs: object) -> CorpusEpochs | None:
+def _parse_corpus_epochs(rows: object, epochs: object) -> CorpusEpochs | None:
     """The turn of a corpus in dataset.json; None where the entry is none."""
     if type(rows) is not int or rows < 0:
         return None

@@ -27,20 +27,20 @@ class KeyFile:
 
     def num_duplicates(self) -> int:
         """The number of keys that came before."""
-        shares = (self._share(*which) for which in _shares(self._count))
+        shares = (self._read_partition(*which) for which in _partitions(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
     def count_common(self, others: "KeyFile") -> int:
         """The number of keys that are among the others."""
         found = 0
-        for which in _shares(max(len(self), len(others))):
-            wanted, there = self._share(*which), others._share(*which)
+        for which in _partitions(max(len(self), len(others))):
+            wanted, there = self._read_partition(*which), others._read_partition(*which)
             if len(there):  # by binary search: np.isin hashes both, which is far slower
                 places = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
                 found += int((there[places] == wanted).sum())
         return found
 
-    def _share(self, share: int, num_shares: int) -> Ints:
+    def _read_partition(self, share: int, num_shares: int) -> Ints:
         """The keys of one share, sorted."""
         parts = [keys if num_shares == 1 else keys[keys % num_shares == share] for keys in self._read()]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
@@ -51,7 +51,7 @@ class KeyFile:
             yield np.frombuffer(content, np.int64)
 
 
-def _shares(count: int) -> Iterator[tuple[int, int]]:
+def _partitions(count: int) -> Iterator[tuple[int, int]]:
     """Pairs (number of a share, number of shares) such that each share is small."""
     num_shares = -(-count // KEYS_PER_BUCKET)
     return ((share, num_shares) for share in range(num_shares))

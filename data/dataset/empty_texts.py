@@ -9,7 +9,7 @@ from tfm.data.errors import format_count
 
 
 @dataclass
-class EmptyTexts:
+class EmptyTextCounter:
     """Counts the pairs of a split whose source is empty, and those that have no target but empty ones.
 
     Args:

@@ -17,7 +17,7 @@ from tfm.data.images.store import ImageWriter, write_images
 
 
 class SplitFiles:
-    """Files of a split; see `write_files`. images: the writer of the images, where there are some."""
+    """Files of a split; see `write_split_files`. images: the writer of the images, where there are some."""
 
     def __init__(self, rows: SplitWriter, images: ImageWriter | None) -> None:
         self.images = images
@@ -50,7 +50,9 @@ class SplitFiles:
 
 
 @contextmanager
-def write_files(folder: Path, *, training: bool, words: bool, images: ImagesConfig | None) -> Iterator[SplitFiles]:
+def write_split_files(
+    folder: Path, *, training: bool, words: bool, images: ImagesConfig | None
+) -> Iterator[SplitFiles]:
     """Write one split into a folder without holding it in memory.
 
     Args:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.data.dataset.curriculum import read_turns
+from tfm.data.dataset.curriculum import read_corpus_epochs
 from tfm.data.dataset.directions import read_directions
 from tfm.data.dataset.metadata import DATASET_FILE, read_metadata, write_json
 from tfm.data.dataset.split import Column, Dataset, Ids, Split
@@ -25,7 +25,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.formats.arrow_stream import read_stream
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
-from tfm.data.images.preparation import read_preparation
+from tfm.data.images.preparation import read_image_transform
 from tfm.data.images.row_images import RowImages
 from tfm.data.images.store import load_images
 
@@ -123,7 +123,7 @@ def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
     metadata = read_metadata(folder)
     train = load_split(folder / "train", texts=False)
-    turns = read_turns(metadata["train_corpora"], len(train), folder / DATASET_FILE)
+    turns = read_corpus_epochs(metadata["train_corpora"], len(train), folder / DATASET_FILE)
     weights = train.weights * _temperature_factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)
     data = Dataset(
         train=replace(train, turns=turns, weights=weights),
@@ -145,7 +145,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 def _attach_images(data: Dataset, folder: Path) -> Dataset:
     """The dataset with the images of its rows. Raises DataError where a row has none."""
-    preparation = read_preparation(data.tokenizer_folder)
+    preparation = read_image_transform(data.tokenizer_folder)
 
     def seen(split: Split, name: str) -> Split:
         store = load_images(folder / name / IMAGES_FOLDER)

@@ -16,7 +16,7 @@ _WITHOUT_SPACE = str.maketrans(dict.fromkeys(WHITE_SPACE))
 
 
 @dataclass
-class Unwritable:
+class UnwritableCharacters:
     """Counts segments that do not come back from encoding and decoding as they are, white space aside.
 
     Args:

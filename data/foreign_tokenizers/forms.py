@@ -11,14 +11,19 @@ from typing import Any
 from tfm.data.errors import DataError, format_names
 from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder, decode_text
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.tokenizer.code_points import MODEL_TYPE
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.foreign.byte_level import END_OF_TEXT, ROBERTA_CONTROL_TOKENS, byte_letters, byte_level_document
-from tfm.tokenizer.foreign.codes import END, codes_document, pieces_without_id, read_codes, read_vocabulary
-from tfm.tokenizer.foreign.sentencepiece import model_document, read_model
-from tfm.tokenizer.foreign.tiktoken import RANK_LINE, choose_pattern, ranks_document, read_ranks
-from tfm.tokenizer.foreign.wordpiece import has_upper_case, wordpiece_document
+from tfm.tokenizer.foreign.byte_level import (
+    END_OF_TEXT,
+    ROBERTA_CONTROL_TOKENS,
+    build_byte_level_json,
+    byte_level_alphabet,
+)
+from tfm.tokenizer.foreign.codes import END, build_bpe_codes_json, pieces_without_id, read_codes, read_vocabulary
+from tfm.tokenizer.foreign.sentencepiece import build_model_json, read_model
+from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
+from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
 from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, SOURCE, TARGET
 
 SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
@@ -67,7 +72,7 @@ class TokenizerSource:
 
 
 @dataclass(frozen=True)
-class TokenizerForm:
+class TokenizerFormat:
     """name: as messages call it. read: makes tokenizer.json, and of pieces without an id their scores and all merges.
     key: the recipe's key that is for this form alone. beside: files that are read with it, if they are there.
     has_ids: whether its pieces have ids of their own."""
@@ -85,11 +90,13 @@ def find_source(config: TokenizerConfig) -> TokenizerSource:
     place = Path(config.file)
     folder, name = _locate_file(place)
     try:
-        data = folder.read(name) if place.is_dir() else read_bounded(place, max_bytes=MAX_BYTES, follow_symlinks=True)
+        data = (
+            folder.read(name) if place.is_dir() else read_bounded_file(place, max_bytes=MAX_BYTES, follow_symlinks=True)
+        )
     except FileNotFoundError:
         raise DataError("no such file", file=place) from None
     file = folder.folder / name
-    form = _detect_form(data, name, file, folder)
+    form = _detect_tokenizer_format(data, name, file, folder)
     about: dict[str, Any] = {}
     beside: dict[str, Path] = {}
     for each in FORMS[form].beside:
@@ -120,7 +127,7 @@ def _locate_file(place: Path) -> tuple[ReceivedFolder, str]:
     return folder, names[0]
 
 
-def _detect_form(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
+def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
     """Which form a file has. Raises DataError where it has none that is known."""
     if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
@@ -165,7 +172,7 @@ def _lines(data: bytes, file: Path) -> list[str]:
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def _read_document(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     document = source.document
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > MAX_PIECES:
@@ -174,7 +181,7 @@ def _read_document(source: TokenizerSource, config: TokenizerConfig) -> tuple[Do
 
 
 def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
-    return model_document(read_model(source.data)), None
+    return build_model_json(read_model(source.data)), None
 
 
 def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
@@ -186,20 +193,20 @@ def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[D
             f"it is a list of pieces, a line each, as BERT's vocab.txt, and lacks {unknown}: name the piece for "
             "what is unknown (tokenizer.unk_token)"
         )
-    return wordpiece_document(lines, about), None
+    return build_wordpiece_json(lines, about), None
 
 
 def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     other = MERGES if source.form == VOCAB else VOCAB
     if other not in source.beside:
         raise ValueError(f"it is one of the two files {VOCAB} and {MERGES}: put {other} beside it")
-    data = read_bounded(source.beside[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
+    data = read_bounded_file(source.beside[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
     vocab = source.document if source.form == VOCAB else parse_json(data)
     lines = source.lines if source.form == MERGES else _lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
         raise ValueError(f"{VOCAB} has not a number for each piece")
     about = _check_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
-    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_letters(), " "}:
+    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
         raise ValueError(f"{MERGES} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
         raise ValueError(
@@ -211,7 +218,7 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
         "eos_token": END_OF_TEXT,
         **{key: each for key, each in about.items() if each is not None},
     }
-    return byte_level_document(vocab, lines, about, control), None
+    return build_byte_level_json(vocab, lines, about, control), None
 
 
 def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
@@ -236,39 +243,39 @@ def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) 
 def _read_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, UnnumberedPieces | None]:
     codes = read_codes(source.lines)
     if config.codes_vocabulary is None:
-        return codes_document(codes, None), None
+        return build_bpe_codes_json(codes, None), None
     file = Path(config.codes_vocabulary)
     try:
-        names = read_vocabulary(_lines(read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
+        names = read_vocabulary(_lines(read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
     except FileNotFoundError:
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
         raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
     unnumbered = pieces_without_id(codes, names)
-    return codes_document(codes, names), (unnumbered, codes) if unnumbered else None
+    return build_bpe_codes_json(codes, names), (unnumbered, codes) if unnumbered else None
 
 
 def _read_ranks(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
     ranks = read_ranks(source.lines)
-    return ranks_document(ranks, choose_pattern(len(ranks), config.pattern)), None
+    return build_tiktoken_json(ranks, choose_pattern(len(ranks), config.pattern)), None
 
 
-FORMS: Mapping[str, TokenizerForm] = {
-    "tokenizer.json": TokenizerForm("a tokenizer.json", _read_document, beside=(*SETTINGS_FILES, ORIGINAL_IDS)),
-    "sentencepiece": TokenizerForm("a SentencePiece model", _read_sentencepiece),
-    "vocab.txt": TokenizerForm("BERT's vocab.txt", _read_wordpiece, beside=(*SETTINGS_FILES, "added_tokens.json")),
-    VOCAB: TokenizerForm(
+FORMS: Mapping[str, TokenizerFormat] = {
+    "tokenizer.json": TokenizerFormat("a tokenizer.json", _read_tokenizer_json, beside=(*SETTINGS_FILES, ORIGINAL_IDS)),
+    "sentencepiece": TokenizerFormat("a SentencePiece model", _read_sentencepiece),
+    "vocab.txt": TokenizerFormat("BERT's vocab.txt", _read_wordpiece, beside=(*SETTINGS_FILES, "added_tokens.json")),
+    VOCAB: TokenizerFormat(
         "GPT-2's vocab.json with merges.txt", _read_byte_level, beside=(*SETTINGS_FILES, "added_tokens.json", MERGES)
     ),
-    MERGES: TokenizerForm(
+    MERGES: TokenizerFormat(
         "GPT-2's merges.txt with vocab.json", _read_byte_level, beside=(*SETTINGS_FILES, "added_tokens.json", VOCAB)
     ),
-    "codes": TokenizerForm(
+    "codes": TokenizerFormat(
         "codes of subword-nmt or fastBPE",
         _read_codes,
         "codes_vocabulary",
         (),
         lambda config: config.codes_vocabulary is not None,
     ),
-    "tiktoken": TokenizerForm("a rank file of tiktoken", _read_ranks, "pattern", ()),
+    "tiktoken": TokenizerFormat("a rank file of tiktoken", _read_ranks, "pattern", ()),
 }

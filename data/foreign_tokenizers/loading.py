@@ -16,8 +16,8 @@ from tfm.tokenizer.config import CONTROL_TOKENS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_roles
-from tfm.tokenizer.foreign.unnumbered import append_unnumbered
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.foreign.unnumbered import append_unnumbered_pieces
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
 
 LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
@@ -34,7 +34,7 @@ class ForeignTokenizer:
     control_tokens: Mapping[str, str]
 
 
-def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
+def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
     source = find_source(config)
     if source.is_code_points:
@@ -42,13 +42,13 @@ def load_foreign(config: TokenizerConfig) -> ForeignTokenizer:
             raise DataError(f"has every character of Unicode: remove tokenizer.{given[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
     try:
-        return _renumber(source, config)
+        return _renumber_vocabulary(source, config)
     except LOADING_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise DataError(f"is not a tokenizer that tfm can use: {reason:.400}", file=source.file) from error
 
 
-def _renumber(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokenizer:
+def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokenizer:
     form = FORMS[source.form]
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
@@ -57,7 +57,7 @@ def _renumber(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokeni
     document = add_model_type(document)
     given = {role: token for role, key in CONTROL_TOKENS.items() if (token := getattr(config, key)) is not None}
     pieces = document_pieces(document)
-    is_ours = [pieces.get(number) for number in range(len(SPECIALS))] == [*SPECIALS]
+    is_ours = [pieces.get(number) for number in range(len(SPECIAL_TOKENS))] == [*SPECIAL_TOKENS]
     if is_ours and not given:
         tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
         if (file := source.beside.get(ORIGINAL_IDS)) is not None:  # one of ours that was taken before
@@ -71,7 +71,7 @@ def _renumber(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokeni
     found = renumber(document, roles, size)
     made = found.document
     if unnumbered is not None:
-        made = append_unnumbered(made, *unnumbered)
+        made = append_unnumbered_pieces(made, *unnumbered)
     text = json.dumps(made, ensure_ascii=False, indent=2)
     if (size := len(text.encode())) > MAX_BYTES:
         raise ValueError(f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_BYTES:,} at most")
@@ -80,7 +80,7 @@ def _renumber(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokeni
     if form.has_ids(config):
         rows = [None if new in unmapped else old for new, old in enumerate(found.rows)]
         tokenizer = tokenizer.with_original_ids(rows)
-    kept = {role: pieces[found.rows[new]] for new, role in enumerate(SPECIALS) if new not in unmapped}
+    kept = {role: pieces[found.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped}
     return ForeignTokenizer(tokenizer, form.name, kept)
 
 
@@ -98,8 +98,10 @@ def _control_tokens(source: TokenizerSource) -> dict[str, str]:
 
 
 def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
-    """Every file that `load_foreign` reads, by what it is called in a manifest. Raises DataError where it is none that
-    is known, or is not there."""
+    """Every file that `load_foreign_tokenizer` reads, by its name in a manifest.
+
+    Raises DataError where it is of no known format, or is not there.
+    """
     source = find_source(config)
     named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
     return {"file": source.file, **named}

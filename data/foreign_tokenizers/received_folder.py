@@ -11,7 +11,7 @@ from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
-from tfm.data.safe_files import open_regular, path_inside, read_bounded
+from tfm.data.safe_files import open_regular_file, path_inside, read_bounded_file
 from tfm.tokenizer.tokenizer import MAX_BYTES
 
 MISSING_FILE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
@@ -53,7 +53,7 @@ class ReceivedFolder:
             ) from None
         place = Path(os.path.realpath(path))
         try:
-            open_regular(place, shown=path).close()
+            open_regular_file(place, shown=path).close()
         except OSError as error:
             if error.errno not in MISSING_FILE_ERRNOS:
                 raise
@@ -63,7 +63,7 @@ class ReceivedFolder:
 
     def read(self, name: str) -> bytes:
         """The content of a file. Raises DataError as `locate` does, or if it is too large."""
-        return read_bounded(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
+        return read_bounded_file(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
 
     def read_text(self, name: str) -> str:
         """The same as text. Raises DataError if it is not UTF-8."""

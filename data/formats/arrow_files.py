@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tfm.data.formats.arrow_stream import packed_buffers
+from tfm.data.formats.arrow_stream import compressed_buffers
 from tfm.data.formats.row_sizes import check_unpacked_size
-from tfm.data.safe_files import open_regular
+from tfm.data.safe_files import open_regular_file
 
 MAGIC = b"ARROW1\0\0"
 MAX_BATCH_BYTES = 2**29
@@ -22,7 +22,7 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
             MAX_BATCH_BYTES.
         pyarrow.ArrowException: it is no Arrow file.
     """
-    with open_regular(path, follow_symlinks=follow_symlinks) as stream:
+    with open_regular_file(path, follow_symlinks=follow_symlinks) as stream:
         is_file = stream.read(len(MAGIC)) == MAGIC
     with pa.memory_map(str(path)) as mapped:
         mapped.seek(len(MAGIC) if is_file else 0)
@@ -38,7 +38,7 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
         for message in messages:
             if message.type != "record batch":
                 raise ValueError("it holds more than record batches")
-            if (size := unpacked_size(message)) > MAX_BATCH_BYTES:
+            if (size := uncompressed_size(message)) > MAX_BATCH_BYTES:
                 raise ValueError(f"a batch unpacks to {size:,} bytes, and at most {MAX_BATCH_BYTES:,} are read")
             num_bytes += size
             check_unpacked_size(num_bytes, mapped.size())
@@ -54,11 +54,11 @@ def check_unpacked_type(kind: pa.DataType) -> None:
         raise ValueError(f"a column holds {kind!s:.80}, which is not read")
 
 
-def unpacked_size(message: pa.Message) -> int:
+def uncompressed_size(message: pa.Message) -> int:
     """How many bytes a compressed record batch says that it unpacks to; 0 of one that is not compressed."""
     body = memoryview(message.body) if message.body is not None else memoryview(b"")
     total = 0
-    for offset, length in packed_buffers(message.metadata):
+    for offset, length in compressed_buffers(message.metadata):
         if length >= 8 and 0 <= offset <= len(body) - 8:
             total += max(struct.unpack_from("<q", body, offset)[0], 0)  # -1: stored as it is
     return total

@@ -22,7 +22,7 @@ def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
         raise ValueError("its columns are others")
     batches = []
     for message in messages:
-        if message.type != "record batch" or _is_packed(message.metadata):
+        if message.type != "record batch" or _is_compressed(message.metadata):
             raise ValueError("it holds more than plain record batches")
         batches.append(pa.ipc.read_record_batch(message, schema))
         batches[-1].validate(full=True)
@@ -31,12 +31,12 @@ def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
-def packed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
+def compressed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
     """The place of each buffer of a compressed record batch in its body, and its length; none if it is not compressed.
 
     Each begins with its length once unpacked, in 8 bytes (RecordBatch in Message.fbs of the format).
     """
-    if not _is_packed(metadata):
+    if not _is_compressed(metadata):
         return []
     data = memoryview(metadata)
     batch = _record_batch_offset(data)
@@ -47,7 +47,7 @@ def packed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
     return [struct.unpack_from("<qq", data, vector + 4 + 16 * each) for each in range(min(count, len(data) // 16))]
 
 
-def _is_packed(metadata: pa.Buffer) -> bool:
+def _is_compressed(metadata: pa.Buffer) -> bool:
     """Whether a record batch is compressed: then its flatbuffer has field 3 of RecordBatch, which is field 2 of
     Message (Message.fbs of the Arrow format)."""
     data = memoryview(metadata)

@@ -43,7 +43,7 @@ def read_conllu(path: Path, columns: Sequence[str], within: str = " ") -> Iterat
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
         if line:
-            words += _word(line, columns, within, path, number)
+            words += _parse_word(line, columns, within, path, number)
         elif words:
             yield _join_words(words)
             words = []
@@ -55,7 +55,7 @@ def _join_words(words: list[list[str]]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in zip(*words, strict=True))
 
 
-def _word(line: str, columns: Sequence[str], within: str, path: Path, number: int) -> list[list[str]]:
+def _parse_word(line: str, columns: Sequence[str], within: str, path: Path, number: int) -> list[list[str]]:
     """The values of the one word of a line; none of a line that is no word."""
     cells = line.split("\t")
     if len(cells) != NUM_COLUMNS:

@@ -16,7 +16,7 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import Names, card_class_names
 from tfm.data.formats.yaml_documents import Node, parse_yaml
-from tfm.data.safe_files import path_inside, read_bounded
+from tfm.data.safe_files import path_inside, read_bounded_file
 
 CARD, SETTINGS = "README.md", ".huggingface.yaml"
 # Endings of data files, first those that win a draw.
@@ -75,7 +75,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     else:
         prefix = ""
     if (patterns := _split_patterns(config.get("data_files"), folder / CARD)) is not None:
-        named = {split: _matches(of, files, prefix, folder) for split, of in patterns.items()}
+        named = {split: _match_files(of, files, prefix, folder) for split, of in patterns.items()}
     else:
         named = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
         named = {split: [prefix + name for name in names] for split, names in named.items()}
@@ -172,7 +172,7 @@ def _read_front_matter(folder: Path, name: str) -> Node:
         return ""
     file = resolve_inside(folder, name, folder / name)
     try:
-        text = read_bounded(file, follow_symlinks=True).decode("utf-8")
+        text = read_bounded_file(file, follow_symlinks=True).decode("utf-8")
         if name == CARD:
             front = re.match(r"\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL)
             text = front[1] if front else ""
@@ -196,7 +196,7 @@ def _split_patterns(said: Node | None, file: Path) -> dict[str, list[str]] | Non
     return found
 
 
-def _matches(patterns: Sequence[str], files: Sequence[str], prefix: str, folder: Path) -> list[str]:
+def _match_files(patterns: Sequence[str], files: Sequence[str], prefix: str, folder: Path) -> list[str]:
     """The files that patterns name, each once; a pattern is relative to the folder, or to `data_dir` in it."""
     found: dict[str, None] = {}
     if len(patterns) * len(files) > MAX_COMPARISONS and any("*" in each for each in patterns):

@@ -52,7 +52,7 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
     name, _, configuration = (path, "", "") if os.path.exists(path) else path.partition(":")
     folder = Path(name)
     if not os.path.isdir(folder):
-        return _open_hub_name(path, online)
+        return _open_hub_dataset(path, online)
     if (saved := find_saved_splits(folder)) is None:
         return find_folder_splits(folder, configuration or None)
     if configuration:
@@ -61,14 +61,14 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
         )
     # Never cached: a file may be replaced by one of the same size and time.
     with _errors_as_data_error(path, online=False) as datasets:
-        return _load_saved(datasets, saved)
+        return _load_saved_splits(datasets, saved)
 
 
 @lru_cache(maxsize=8)
-def _open_hub_name(path: str, online: bool) -> Mapping[str, Split]:
+def _open_hub_dataset(path: str, online: bool) -> Mapping[str, Split]:
     _check_name(path)
     with _errors_as_data_error(path, online=online) as datasets:
-        return _load_hub_name(datasets, path, online=online)
+        return _load_hub_dataset(datasets, path, online=online)
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def corruption_as_data_error(path: Path | str, what: str) -> Iterator[None]:
         raise DataError(f"not a {what}: {format_names(str(error).split(), ' ')}", file=path) from error
 
 
-def _load_saved(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:
+def _load_saved_splits(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:
     for folder in saved.values():
         with corruption_as_data_error(folder, "whole dataset"):
             check_saved_dataset(folder)
@@ -169,7 +169,7 @@ def _check_name(path: str) -> None:
         raise DataError("is a reader of `datasets`, not a dataset: give a folder", file=path)
 
 
-def _load_hub_name(datasets: Any, path: str, *, online: bool) -> Mapping[str, Any]:
+def _load_hub_dataset(datasets: Any, path: str, *, online: bool) -> Mapping[str, Any]:
     name, _, configuration = path.partition(":")
     if not online:
         return dict(datasets.load_dataset(name, configuration or None))

@@ -16,7 +16,11 @@ DELTA_BYTE_ARRAY = 7
 HEADER_BYTES = (1 << 12, 1 << 24)
 # Fields of PageHeader, and of the headers of each kind of page in it.
 TYPE, NUM_BYTES, NUM_PACKED_BYTES = 1, 2, 3
-PAGE_KEYS = {5: (1, 2), 7: (1, 2), 8: (1, 4)}  # v1, dictionary, v2: where the number of values and the encoding stand
+PAGE_HEADER_FIELDS = {
+    5: (1, 2),
+    7: (1, 2),
+    8: (1, 4),
+}  # v1, dictionary, v2: where the number of values and the encoding stand
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def read_pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
         if not all(isinstance(each, int) and each >= 0 for each in (kind, unpacked, packed)):
             raise ValueError("the header of a page is damaged")
         place += length + int(packed or 0)
-        for field, (values, encoding) in PAGE_KEYS.items():
+        for field, (values, encoding) in PAGE_HEADER_FIELDS.items():
             if isinstance(about := header.get(field), dict):
                 num, code = about.get(values, 0), about.get(encoding, 0)
                 if not (isinstance(num, int) and num >= 0):

@@ -9,7 +9,7 @@ from tfm.data.errors import DataError
 from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.hub_folder import resolve_inside
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 
 SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 
@@ -69,7 +69,7 @@ def _types(features: object, folder: Path) -> dict[str, Any] | None:
 def _read_document(folder: Path, name: str) -> dict[str, Any]:
     file = resolve_inside(folder, name, folder / name)
     try:
-        return parse_json(read_bounded(file, follow_symlinks=True))
+        return parse_json(read_bounded_file(file, follow_symlinks=True))
     except FileNotFoundError:
         raise DataError("no such file: the dataset is not whole", file=file) from None
     except ValueError as error:

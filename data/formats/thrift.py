@@ -4,8 +4,8 @@ from typing import Any
 
 MAX_DEPTH = 16
 _TEXT, _LIST, _SET, _STRUCT = 8, 9, 10, 12
-_WHOLE_NUMBERS = (4, 5, 6)
-_NUM_BYTES = {3: 1, 7: 8}  # a byte, a float
+_INTEGER_TYPES = (4, 5, 6)
+_BYTES_PER_TYPE = {3: 1, 7: 8}  # a byte, a float
 
 
 def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
@@ -34,7 +34,7 @@ def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, 
 
 def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
     """A value of one of Thrift's kinds, and where it ends."""
-    if kind in _WHOLE_NUMBERS:
+    if kind in _INTEGER_TYPES:
         return _read_integer(data, place)
     if kind == _STRUCT:
         return read_struct(data, place, depth + 1)
@@ -42,8 +42,8 @@ def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, in
         return _read_list(data, place, depth)
     if kind == _TEXT:
         length, place = _read_varint(data, place)
-    elif kind in _NUM_BYTES:
-        length = _NUM_BYTES[kind]
+    elif kind in _BYTES_PER_TYPE:
+        length = _BYTES_PER_TYPE[kind]
     else:
         raise ValueError("its metadata are damaged")
     if place + length > len(data):

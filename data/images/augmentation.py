@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.arrays import Ints, as_uniform, splitmix64
+from tfm.data.arrays import Ints, hashes_to_uniform, splitmix64
 from tfm.data.images.decoding import Pixels
 
 NUM_DRAWS = 6  # a place each for what is drawn of an image, so that one change does not move another's
@@ -85,4 +85,4 @@ def draw_uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
     of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
     for number in (np.uint64(step), of_row, of_place):
         state = splitmix64(splitmix64(state) + number)
-    return as_uniform(splitmix64(state))
+    return hashes_to_uniform(splitmix64(state))

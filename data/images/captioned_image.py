@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from tfm.data.images.decoding import Pixels
-from tfm.data.safe_files import open_regular, settled_stamp
+from tfm.data.safe_files import open_regular_file, stable_file_signature
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class CaptionedImage:
 
 def _hash_file_cached(file: Path) -> str:
     """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
-    stamp = settled_stamp(file.stat())
-    return _hash(file) if stamp is None else _load_cached(file, stamp)
+    stamp = stable_file_signature(file.stat())
+    return _hash(file) if stamp is None else _load_cached_hash(file, stamp)
 
 
 @lru_cache(maxsize=1 << 18)
-def _load_cached(file: Path, stamp: tuple[int, ...]) -> str:
+def _load_cached_hash(file: Path, stamp: tuple[int, ...]) -> str:
     return _hash(file)
 
 
 def _hash(file: Path) -> str:
-    with open_regular(file) as stream:
+    with open_regular_file(file) as stream:
         return hashlib.file_digest(cast(BufferedReader, stream), "sha256").hexdigest()

@@ -25,7 +25,7 @@ from PIL import (
 )
 
 from tfm.data.errors import DataError, printable
-from tfm.data.safe_files import open_regular
+from tfm.data.safe_files import open_regular_file
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
@@ -113,7 +113,7 @@ def _read_bytes(content: Path | bytes, name: str) -> bytes:
             raise DataError("no such file", file=name)
         if content.is_dir():
             raise DataError("is a folder: name the images in it", file=name)
-        with open_regular(content, shown=Path(name)) as file:
+        with open_regular_file(content, shown=Path(name)) as file:
             content = file.read(MAX_FILE_BYTES + 1)
     if not content:
         raise DataError("is empty", file=name)
@@ -207,7 +207,7 @@ def _bits_of_tiff(file: ImageFile.ImageFile) -> int:
     return int(bits[0]) if isinstance(bits, tuple) and bits else 0
 
 
-def _bands(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
+def _horizontal_strips(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
     """The image in bands of whole rows, each with its first row, for steps that need several times their memory."""
     height = max(1, PIXELS_AT_ONCE // image.width)
     for top in range(0, image.height, height):
@@ -217,7 +217,7 @@ def _bands(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
 def _paste_on_white(image: Image.Image, mode: str) -> Image.Image:
     """The image on white, in a mode without transparency."""
     opaque = Image.new(mode, image.size)
-    for top, band in _bands(image):
+    for top, band in _horizontal_strips(image):
         white = Image.new("RGBA", band.size, (255, 255, 255, 255))
         opaque.paste(Image.alpha_composite(white, band.convert("RGBA")).convert(mode), (0, top))
     return opaque
@@ -226,7 +226,7 @@ def _paste_on_white(image: Image.Image, mode: str) -> Image.Image:
 def _to_eight_bits(image: Image.Image, white: int, *, is_negative: bool) -> Image.Image:
     """Gray of more bits as the nearest 8-bit gray; of a negative 0 is white, and `white` black."""
     grey = Image.new("L", image.size)
-    for top, band in _bands(image):
+    for top, band in _horizontal_strips(image):
         values = np.asarray(band).astype(np.int64).clip(0, white)
         values = white - values if is_negative else values
         grey.paste(Image.fromarray(((values * 255 + white // 2) // white).astype(np.uint8)), (0, top))

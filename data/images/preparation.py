@@ -62,7 +62,7 @@ class ImageTransform:
         }
 
 
-def read_preparation(folder: Path, shown: Path | None = None) -> ImageTransform:
+def read_image_transform(folder: Path, shown: Path | None = None) -> ImageTransform:
     """Read the file that `Preparation.write` wrote into a folder. Raises DataError where it is something else."""
     place = (shown or folder) / IMAGES_FILE
     about = read_json(folder / IMAGES_FILE, shown=place)

@@ -100,16 +100,16 @@ def write_images(folder: Path, shape: ImageSize) -> Iterator[ImageWriter]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / PIXELS_FILE, "wb") as stream:
-        head = _write_head(stream, shape, 0)
+        head = _write_header(stream, shape, 0)
         writer = ImageWriter(stream, shape)
         yield writer
         stream.seek(0)
-        if _write_head(stream, shape, writer.count) != head:
+        if _write_header(stream, shape, writer.count) != head:
             raise ValueError("this version of numpy leaves no room in a header for the number of images to grow")
     if writer.count == 0:
         first = f": {writer.report.refused[0]}" if writer.report.refused else ""
         raise DataError(f"there is no image that can be read{first}", file=folder)
-    if writer.rows is None or not _are_images(writer.rows, writer.count):
+    if writer.rows is None or not _are_valid_image_rows(writer.rows, writer.count):
         raise ValueError("`rows` must be set to the number of an image for each row")
     np.save(folder / ROWS_FILE, writer.rows.astype(np.int64))
     contents = {} if writer.contents is None else {"contents": writer.contents}
@@ -175,7 +175,7 @@ def load_images(folder: Path) -> ImageStore:
         rows = np.load(folder / ROWS_FILE, allow_pickle=False)
         if pixels.dtype != np.uint8 or pixels.shape != expected or not pixels.flags.c_contiguous:
             raise ValueError(f"{PIXELS_FILE} holds {pixels.dtype} {pixels.shape}, not uint8 {expected}")
-        if rows.dtype != np.int64 or rows.ndim != 1 or not _are_images(rows, len(pixels)):
+        if rows.dtype != np.int64 or rows.ndim != 1 or not _are_valid_image_rows(rows, len(pixels)):
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
         if pixels[..., 0].size != preparation.statistics.count or type(about["images"]) is not int:
             raise ValueError("its sums are of other pixels")
@@ -187,12 +187,12 @@ def load_images(folder: Path) -> ImageStore:
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error
 
 
-def _write_head(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
+def _write_header(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
     about = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
     np.lib.format.write_array_header_1_0(stream, about)
     return stream.tell()
 
 
-def _are_images(rows: Ints, count: int) -> bool:
+def _are_valid_image_rows(rows: Ints, count: int) -> bool:
     """Whether each row has one of `count` images."""
     return len(rows) == 0 or bool(rows.min() >= 0 and rows.max() < count)

@@ -20,8 +20,8 @@ def hash_code(sources: Iterable[str]) -> str:
         sources: the contents of the files.
     """
     trees = [ast.parse(source) for source in sources]
-    given = {name for tree in trees for name in _given_names(tree)}
-    trees = [_without_imports(tree) for tree in trees]
+    given = {name for tree in trees for name in _defined_names(tree)}
+    trees = [_remove_imports(tree) for tree in trees]
     trees.sort(key=lambda tree: [*_tokens(tree, dict.fromkeys(given, "_"))])  # whatever names say
     places: dict[str, str] = {}
     digest = hashlib.sha256()
@@ -34,7 +34,7 @@ def hash_code(sources: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _without_imports(tree: ast.Module) -> ast.Module:
+def _remove_imports(tree: ast.Module) -> ast.Module:
     """The same tree without imports and docstrings."""
 
     class Removal(ast.NodeTransformer):
@@ -50,7 +50,7 @@ def _without_imports(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _given_names(tree: ast.AST) -> Iterator[str]:
+def _defined_names(tree: ast.AST) -> Iterator[str]:
     """Yield the names that code gives, and those that it imports from this project."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfm."):

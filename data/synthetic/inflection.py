@@ -13,10 +13,10 @@ from tfm.data.errors import DataError
 SPLITS = ("train", "valid", "test", "combinations")
 FRONT, BACK = "eiöü", "aıou"
 VOWELS = FRONT + BACK
-VOICELESS = "pçtkfhsş"
+VOICELESS_CONSONANTS = "pçtkfhsş"
 CONSONANTS = "bcçdfghjklmnprsştvyz"
-VOICED = {"p": "b", "ç": "c", "t": "d", "k": "ğ"}
-HIGH = {"a": "ı", "ı": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
+VOICED_CONSONANTS = {"p": "b", "ç": "c", "t": "d", "k": "ğ"}
+HIGH_VOWELS = {"a": "ı", "ı": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
 """The high vowel that follows a vowel."""
 NUMBERS = {"SG": "", "PL": "lAr"}
 POSSESSORS = {"": "", "PSS1S": "(I)m", "PSS2S": "(I)n", "PSS3S": "(s)I", "PSS1P": "(I)mIz"}
@@ -85,13 +85,13 @@ def _stem(draw: Callable[[], float]) -> str:
     syllables = 1 + int(draw() * 3)
     letters = []
     for number in range(syllables):
-        letters += [_one(draw, CONSONANTS), _one(draw, vowels)]
+        letters += [_draw_letter(draw, CONSONANTS), _draw_letter(draw, vowels)]
         if draw() < (0.7 if number == syllables - 1 else 0.2) or syllables == 1:
-            letters.append(_one(draw, CONSONANTS))
+            letters.append(_draw_letter(draw, CONSONANTS))
     return "".join(letters)
 
 
-def _one(draw: Callable[[], float], letters: str) -> str:
+def _draw_letter(draw: Callable[[], float], letters: str) -> str:
     return letters[int(draw() * len(letters))]
 
 
@@ -104,10 +104,14 @@ def _joined(form: str, suffix: str, *, voices: bool) -> str:
         letter, rest = suffix[1], suffix[3:]
         between = not ends_in_vowel if letter == "I" else ends_in_vowel
         suffix = (letter if between else "") + rest
-    if voices and suffix[0] in "AI" and form[-1] in VOICED:
-        form = form[:-1] + VOICED[form[-1]]
+    if voices and suffix[0] in "AI" and form[-1] in VOICED_CONSONANTS:
+        form = form[:-1] + VOICED_CONSONANTS[form[-1]]
     for letter in suffix:
         last = next(each for each in reversed(form) if each in VOWELS)
-        spelled = {"A": "a" if last in BACK else "e", "I": HIGH[last], "D": "t" if form[-1] in VOICELESS else "d"}
+        spelled = {
+            "A": "a" if last in BACK else "e",
+            "I": HIGH_VOWELS[last],
+            "D": "t" if form[-1] in VOICELESS_CONSONANTS else "d",
+        }
         form += spelled.get(letter, letter)
     return form

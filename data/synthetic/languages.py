@@ -16,7 +16,7 @@ from tfm.data.synthetic.string_tasks import split_of
 
 SPLITS = ("train", "valid", "test", "combinations")
 HELD_OUT_SHARE = 0.04
-SPOKEN: Mapping[str, Callable[[Meaning], str]] = {
+SENTENCE_REALIZERS: Mapping[str, Callable[[Meaning], str]] = {
     "eng": english.sentence,
     "deu": german.sentence,
     "hin": hindi.sentence,
@@ -64,4 +64,4 @@ def generate(split: str, size: int, seed: int, *, source: str | None, target: st
         target: the code of the target's language.
     """
     for meaning in meanings(split, size, seed):
-        yield "" if source is None else SPOKEN[source](meaning), SPOKEN[target](meaning)
+        yield "" if source is None else SENTENCE_REALIZERS[source](meaning), SENTENCE_REALIZERS[target](meaning)

@@ -32,7 +32,7 @@ class Expression:
 
 
 @dataclass
-class Writer:
+class ProgramWriter:
     """Writes one program: a stack of expressions, each made by an operation from numbers and earlier expressions.
 
     Args:
@@ -70,26 +70,26 @@ class Writer:
         return self.names.pop(self.random_below(len(self.names)))
 
 
-def addition(writer: Writer) -> Expression:
+def addition(writer: ProgramWriter) -> Expression:
     """(a+b)"""
     a, b = writer.operand(), writer.operand()
     return Expression(a.lines + b.lines, f"({a.code}+{b.code})", a.value + b.value)
 
 
-def subtraction(writer: Writer) -> Expression:
+def subtraction(writer: ProgramWriter) -> Expression:
     """(a-b)"""
     a, b = writer.operand(), writer.operand()
     return Expression(a.lines + b.lines, f"({a.code}-{b.code})", a.value - b.value)
 
 
-def multiplication(writer: Writer) -> Expression:
+def multiplication(writer: ProgramWriter) -> Expression:
     """(a*n) or (n*a), n small."""
     a, n = writer.operand(), writer.small()
     code = f"({a.code}*{n})" if writer.random_below(2) else f"({n}*{a.code})"
     return Expression(a.lines, code, a.value * n)
 
 
-def condition(writer: Writer) -> Expression:
+def condition(writer: ProgramWriter) -> Expression:
     """(a if b<c else d)"""
     a, b, c, d = (writer.operand() for _ in range(4))
     sign, holds = (("<", b.value < c.value), (">", b.value > c.value))[writer.random_below(2)]
@@ -97,20 +97,20 @@ def condition(writer: Writer) -> Expression:
     return Expression(a.lines + b.lines + c.lines + d.lines, code, a.value if holds else d.value)
 
 
-def assignment(writer: Writer) -> Expression:
+def assignment(writer: ProgramWriter) -> Expression:
     """v=a, then v."""
     a, name = writer.operand(), writer.variable()
     return Expression((*a.lines, f"{name}={a.code}"), name, a.value)
 
 
-def loop(writer: Writer) -> Expression:
+def loop(writer: ProgramWriter) -> Expression:
     """v=a, n times v+=b, then v."""
     a, b, name, n = writer.operand(), writer.operand(), writer.variable(), writer.small()
     lines = (f"{name}={a.code}", f"for x in range({n}):{name}+={b.code}")
     return Expression((*a.lines, *b.lines, *lines), name, a.value + n * b.value)
 
 
-OPERATIONS: tuple[Callable[[Writer], Expression], ...] = (
+OPERATIONS: tuple[Callable[[ProgramWriter], Expression], ...] = (
     addition,
     subtraction,
     multiplication,
@@ -128,7 +128,7 @@ def write_program(random: Callable[[], float], length: int, nesting: int) -> tup
         length: the most digits of a number.
         nesting: the number of operations.
     """
-    writer = Writer(random, length)
+    writer = ProgramWriter(random, length)
     for _ in range(nesting):
         writer.stack.append(OPERATIONS[writer.random_below(len(OPERATIONS))](writer))
     printed = writer.stack.pop()
@@ -137,11 +137,11 @@ def write_program(random: Callable[[], float], length: int, nesting: int) -> tup
 
 def write_addition(random: Callable[[], float], length: int) -> tuple[str, str]:
     """print(a+b) of two numbers of `length` digits each, and their sum."""
-    a, b = (_number_of(random, length) for _ in range(2))
+    a, b = (_random_number(random, length) for _ in range(2))
     return f"print({a}+{b})", str(a + b)
 
 
-def _number_of(random: Callable[[], float], length: int) -> int:
+def _random_number(random: Callable[[], float], length: int) -> int:
     number = 1 + int(random() * 9)
     for _ in range(length - 1):
         number = 10 * number + int(random() * 10)
@@ -166,7 +166,7 @@ def programs(split: str, size: int, seed: int, *, length: int, nesting: int, mix
             return write_program(draw, 1 + int(draw() * length), 1 + int(draw() * nesting))
         return write_program(draw, length, nesting)
 
-    return _different(write, split, size)
+    return _distinct_pairs(write, split, size)
 
 
 def additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> Iterator[tuple[str, str]]:
@@ -180,10 +180,10 @@ def additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> It
         mix: whether the number of digits is drawn for each, from 1 to `length`.
     """
     random = Random(f"addition {split} {seed} {length} {mix}").random
-    return _different(lambda: write_addition(random, 1 + int(random() * length) if mix else length), split, size)
+    return _distinct_pairs(lambda: write_addition(random, 1 + int(random() * length) if mix else length), split, size)
 
 
-def _different(write: Callable[[], tuple[str, str]], split: str, size: int) -> Iterator[tuple[str, str]]:
+def _distinct_pairs(write: Callable[[], tuple[str, str]], split: str, size: int) -> Iterator[tuple[str, str]]:
     """Different pairs of a split. Raises DataError where there are too few."""
     if split not in SPLITS:
         raise DataError(f"the built-in programs have no split {split!r}; choose one of {', '.join(SPLITS)}")

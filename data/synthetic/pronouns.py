@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from tfm.data.errors import DataError
 from tfm.data.synthetic.language import english
-from tfm.data.synthetic.language.german import ACCUSATIVE, DEFINITE, NOMINATIVE, Table, like_dieser, like_ein
+from tfm.data.synthetic.language.german import ACCUSATIVE, DEFINITE, NOMINATIVE, Table, decline_like_dieser, like_ein
 from tfm.data.synthetic.language.phrases import Draw
 from tfm.data.synthetic.string_tasks import split_of
 
@@ -41,7 +41,7 @@ hammer | der Hammer;  stone | der Stein;    stick | der Stock
 saw | die Säge;       needle | die Nadel;   axe | die Axt
 knife | das Messer;   sword | das Schwert;  wheel | das Rad
 """
-FRAGILE = """
+FRAGILE_OBJECTS = """
 plate | der Teller;   jug | der Krug;         mirror | der Spiegel
 cup | die Tasse;      vase | die Vase;        lamp | die Lampe
 glass | das Glas;     window | das Fenster;   picture | das Bild
@@ -155,7 +155,7 @@ def _nouns(table: str) -> tuple[Noun, ...]:
 
 def _verbs(table: str) -> tuple[tuple[str, str, str, str], ...]:
     rows = [(*words.split(), *german.split()) for words, german in _cells(table)]
-    return tuple((english.with_s(base), past, present, german_past) for base, past, present, german_past in rows)
+    return tuple((english.add_s_ending(base), past, present, german_past) for base, past, present, german_past in rows)
 
 
 def _scene(subjects: str, verbs: str, objects: str, of_subject: str, of_object: str) -> Scene:
@@ -186,7 +186,7 @@ SCENES = (
         TOOLS,
         "damage damaged | beschädigt beschädigte; destroy destroyed | zerstört zerstörte; "
         "scratch scratched | zerkratzt zerkratzte; hit hit | trifft traf; break broke | zerbricht zerbrach",
-        FRAGILE,
+        FRAGILE_OBJECTS,
         "heavy | schwer; sharp | scharf; hard | hart; pointed | spitz; sturdy | stabil",
         "thin | dünn; fragile | zerbrechlich; brittle | spröde; delicate | empfindlich; weak | schwach",
     ),
@@ -202,11 +202,11 @@ SCENES = (
 DETERMINERS: tuple[tuple[str, Table], ...] = (
     *(("the", DEFINITE),) * 3,
     ("a", like_ein("ein")),
-    ("this", like_dieser("dies")),
+    ("this", decline_like_dieser("dies")),
     ("my", like_ein("mein")),
     ("our", like_ein("unser")),
 )
-WHERE = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, dort in _cells(PLACES))
+LOCATION_PHRASES = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, dort in _cells(PLACES))
 DEGREES = (("", ""),) * 3 + (("very ", "sehr "), ("so ", "so "), ("quite ", "ziemlich "))
 
 
@@ -264,12 +264,12 @@ def _example(draw: Draw) -> Example:
         verb, be, german_verb, german_be = past, "was", german_past, "war"
     antecedent: Antecedent = "subject" if draw.chance(0.5) else "object"
     reason, german_reason = draw.one(scene.reasons[antecedent])
-    place, german_place = draw.one(WHERE)
+    place, german_place = draw.one(LOCATION_PHRASES)
     degree, german_degree = draw.one(DEGREES)
     who, german_who = _phrase(draw, subject, NOMINATIVE)
     whom, german_whom = _phrase(draw, object_, ACCUSATIVE)
     by_pronoun = [
-        _capital(
+        _capitalize(
             f"{german_who} {german_verb} {german_whom}{german_place}, "
             f"weil {pronoun} {german_degree}{german_reason} {german_be}."
         )
@@ -278,7 +278,7 @@ def _example(draw: Draw) -> Example:
     right = by_pronoun.pop((subject if antecedent == "subject" else object_).gender)
     one, other = by_pronoun
     return Example(
-        _capital(f"{who} {verb} {whom}{place} because it {be} {degree}{reason}."),
+        _capitalize(f"{who} {verb} {whom}{place} because it {be} {degree}{reason}."),
         right,
         (one, other),
         subject.english,
@@ -295,5 +295,5 @@ def _phrase(draw: Draw, noun: Noun, case: int) -> tuple[str, str]:
     return f"{before} {noun.english}", f"{table[noun.gender][case]} {noun.german}"
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[0].upper() + text[1:]

@@ -15,8 +15,8 @@ from tfm.data.synthetic.code_hash import hash_code
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
 SEED = 1
-CONTRASTS = 1000  # sentences of each split of a contrast set
-WITH_CONTRASTS = ("it",)
+NUM_CONTRAST_EXAMPLES = 1000  # sentences of each split of a contrast set
+GENERATORS_WITH_CONTRASTS = ("it",)
 PUBLISHED_HASHES = {
     "19d4b50a78d16aaa": "ba32266becbe2521afdd1e939eeb00459c954238d954aa348734c5ab6a606e3a",
     "55648845c81ea5f3": "8c2a00f48e0f01add3aad80804c329261418e1c135a2e867d4efcc9c9a8485bc",
@@ -51,7 +51,7 @@ def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
     return {
         split: [
             {"category": each.category, "source": each.english, "right": each.german, "wrong": [*each.wrong]}
-            for each in {"it": pronouns.examples}[name](split, CONTRASTS, SEED)
+            for each in {"it": pronouns.examples}[name](split, NUM_CONTRAST_EXAMPLES, SEED)
         ]
         for split in ("test", "combinations")
     }
@@ -61,7 +61,7 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
     """The words of the test sentences of a built-in corpus with contrasts: text, tag, governor (from 0), relation."""
     from tfm.data.synthetic import pronouns
 
-    for example in {"it": pronouns.examples}[name]("test", CONTRASTS, SEED):
+    for example in {"it": pronouns.examples}[name]("test", NUM_CONTRAST_EXAMPLES, SEED):
         yield [*pronouns.parsed(example)]
 
 
@@ -129,4 +129,4 @@ def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterato
         return (pronouns,), pronouns.generate
     if name == "languages":
         return (languages,), languages.generate
-    return (grammar, string_tasks), {"grammar": grammar.generate, **string_tasks.TOYS}[name]
+    return (grammar, string_tasks), {"grammar": grammar.generate, **string_tasks.STRING_TASKS}[name]

@@ -12,15 +12,15 @@ SYMBOLS = "abcdefghijklmnop"
 MIN_LENGTH, MAX_LENGTH = 3, 10  # 16**3 strings of the shortest kind: enough for every split to be full
 
 
-def _sorted(symbols: list[str]) -> list[str]:
+def _sort_symbols(symbols: list[str]) -> list[str]:
     return sorted(symbols)
 
 
-def _reversed(symbols: list[str]) -> list[str]:
+def _reverse_symbols(symbols: list[str]) -> list[str]:
     return symbols[::-1]
 
 
-def _copied(symbols: list[str]) -> list[str]:
+def _copy_symbols(symbols: list[str]) -> list[str]:
     return symbols
 
 
@@ -46,8 +46,8 @@ def _pairs(task: Callable[[list[str]], list[str]], split: str, size: int, seed: 
 
 
 # (split, size, seed) -> pairs
-TOYS: dict[str, Callable[[str, int, int], Iterator[tuple[str, str]]]] = {
-    "copy": partial(_pairs, _copied),
-    "reverse": partial(_pairs, _reversed),
-    "sort": partial(_pairs, _sorted),
+STRING_TASKS: dict[str, Callable[[str, int, int], Iterator[tuple[str, str]]]] = {
+    "copy": partial(_pairs, _copy_symbols),
+    "reverse": partial(_pairs, _reverse_symbols),
+    "sort": partial(_pairs, _sort_symbols),
 }

@@ -67,11 +67,11 @@ class FusedAttention(nn.Module):
             output = dispatch.attend(query, key, value, mask, query.shape[3] ** -0.5)
             if output is not None:
                 return output
-        if key.shape[1] < query.shape[1] and mask.is_explicit_only and not self.equation.positions.has_bias:
-            return self._attend_grouped(query, key, value, mask, query_positions, key_positions)
+        if key.shape[1] < query.shape[1] and mask.needs_explicit_attention and not self.equation.positions.has_bias:
+            return self._attend_grouped_queries(query, key, value, mask, query_positions, key_positions)
         if is_decoding:
-            written_out: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
-            return written_out
+            to_explicit_attention: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
+            return to_explicit_attention
         key, value = repeat_kv(key, query), repeat_kv(value, query)
         position_bias = self.equation.positions.bias(query, key, query_positions, key_positions)
         trained = position_bias is not None and position_bias.requires_grad
@@ -86,7 +86,7 @@ class FusedAttention(nn.Module):
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
 
-    def _attend_grouped(
+    def _attend_grouped_queries(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """The queries of heads that share keys are further queries of one head: no key is multiplied out."""

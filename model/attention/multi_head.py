@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tfm.model.attention.explicit_attention import AttentionFunction
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
-from tfm.model.attention.projections import Project
+from tfm.model.attention.projections import ProjectionFactory
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, Layout
@@ -71,7 +71,7 @@ class SelfAttention(nn.Module):
         mix: AttentionFunction,
         positions: AttentionPositions,
         norm: Callable[[int], nn.Module],
-        project: Project,
+        project: ProjectionFactory,
         has_output: bool,
         window: int | None,
         compute_dtype: torch.dtype,
@@ -80,7 +80,7 @@ class SelfAttention(nn.Module):
         self.heads, self.window = heads, window
         self.query_key_value = project(dim, (heads.query, heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
-        self.output = make_output(heads, dim, compute_dtype) if has_output else nn.Identity()
+        self.output = make_output_projection(heads, dim, compute_dtype) if has_output else nn.Identity()
         self.positions = positions
         self.mix = mix
 
@@ -111,7 +111,7 @@ class SelfAttention(nn.Module):
         query, key, value = self._query_key_value(layout.pad(self.query_key_value(rows)), layout.columns)
         mask = mask if self.window is None else mask.restrict_to_window(self.window)
         attn_output = self.mix(query, key, value, mask, layout.columns, layout.columns)
-        output: Tensor = self.output(layout.unpad(join_heads(attn_output)))
+        output: Tensor = self.output(layout.unpad(merge_heads(attn_output)))
         return output, (key, value)
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
@@ -130,7 +130,7 @@ class SelfAttention(nn.Module):
         keys, values = cache.write(key, value, slots)
         mask = slots.mask if self.window is None else slots.window_mask(self.window)
         attn_output = self.mix(query, keys, values, mask, slots.new_positions, slots.positions)
-        output: Tensor = self.output(join_heads(attn_output).flatten(0, 1))
+        output: Tensor = self.output(merge_heads(attn_output).flatten(0, 1))
         return output
 
     def _query_key_value(self, projected: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -163,7 +163,7 @@ class CrossAttention(nn.Module):
         *,
         mix: AttentionFunction,
         norm: Callable[[int], nn.Module],
-        project: Project,
+        project: ProjectionFactory,
         has_output: bool,
         compute_dtype: torch.dtype,
     ) -> None:
@@ -172,7 +172,7 @@ class CrossAttention(nn.Module):
         self.query = project(dim, (heads.query,), compute_dtype)
         self.key_value = project(memory_dim, (heads.key, heads.value), compute_dtype)
         self.query_norm, self.key_norm = norm(heads.key_dim), norm(heads.key_dim)
-        self.output = make_output(heads, dim, compute_dtype) if has_output else nn.Identity()
+        self.output = make_output_projection(heads, dim, compute_dtype) if has_output else nn.Identity()
         self.mix = mix
 
     def project_memory(self, memory: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
@@ -196,7 +196,7 @@ class CrossAttention(nn.Module):
         query = self._query(layout.pad(self.query(rows)))
         key, value = self._key_value(memory, memory_layout)
         attn_output = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
-        output: Tensor = self.output(layout.unpad(join_heads(attn_output)))
+        output: Tensor = self.output(layout.unpad(merge_heads(attn_output)))
         return output
 
     def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
@@ -215,7 +215,7 @@ class CrossAttention(nn.Module):
         projected = self.query(rows)
         query = self._query(projected.view(len(key), -1, projected.shape[1]))
         attn_output = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)
-        output: Tensor = self.output(join_heads(attn_output).flatten(0, 1))
+        output: Tensor = self.output(merge_heads(attn_output).flatten(0, 1))
         return output
 
     def _query(self, projected: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class CrossAttention(nn.Module):
         return self.key_norm(key), value
 
 
-def make_output(heads: Heads, dim: int, compute_dtype: torch.dtype) -> Linear:
+def make_output_projection(heads: Heads, dim: int, compute_dtype: torch.dtype) -> Linear:
     """Return the projection of all heads' values, H V -> D.
 
     Args:
@@ -258,6 +258,6 @@ def split_heads(x: Tensor, num_parts: int, heads: int) -> tuple[Tensor, ...]:
     return x.view(batch, length, num_parts, heads, width // num_parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def join_heads(x: Tensor) -> Tensor:
+def merge_heads(x: Tensor) -> Tensor:
     """Concatenate the heads of (B, H, T, K): (B, T, H K)."""
     return x.transpose(1, 2).flatten(2)

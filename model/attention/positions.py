@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Rotary, Shaw, TransformerXL
+from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Rotary, Shaw, TransformerXLPositions
 from tfm.model.config_tables import RotaryConfig
 
 
@@ -165,7 +165,7 @@ POSITIONS: dict[str, PositionScheme] = {
     "rotary": PositionScheme(NoPositionEmbedding, Rotary),
     "alibi": PositionScheme(NoPositionEmbedding, Alibi),
     "shaw": PositionScheme(NoPositionEmbedding, Shaw),
-    "transformer_xl": PositionScheme(NoPositionEmbedding, TransformerXL),
+    "transformer_xl": PositionScheme(NoPositionEmbedding, TransformerXLPositions),
 }
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tfm.model.layers.linear import Linear
 
 
-class RowCopies(nn.Module):
+class IdentityProjection(nn.Module):
     """x side by side P times: queries, keys and values without a projection.
 
     Args:
@@ -28,7 +28,7 @@ class RowCopies(nn.Module):
         return rows.repeat(1, self.num_copies)
 
 
-class KeysAsValues(nn.Module):
+class SharedKeyValueProjection(nn.Module):
     """[W_q x ;] W_k x ; W_k x: the values are the keys, which then need no projection of their own.
 
     Args:
@@ -46,7 +46,7 @@ class KeysAsValues(nn.Module):
         return torch.cat([projected, projected[..., -self.key_width :]], dim=-1)
 
 
-Projection = Linear | RowCopies | KeysAsValues
+Projection = Linear | IdentityProjection | SharedKeyValueProjection
 
 
 def make_projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Linear:
@@ -65,12 +65,16 @@ def make_projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: t
     return linear
 
 
-def copy_rows(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> RowCopies:
+def make_identity_projection(
+    dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype
+) -> IdentityProjection:
     """Return the parts without a projection, of the arguments of `make_projection`: each H K is D."""
-    return RowCopies(len(heads))
+    return IdentityProjection(len(heads))
 
 
-def make_shared_key_projection(dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype) -> Projection:
+def make_shared_key_value_projection(
+    dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype
+) -> Projection:
     """Return the projection without that of the values, the last part; of queries alone it is the usual one.
 
     Args:
@@ -81,9 +85,9 @@ def make_shared_key_projection(dim: int, heads: Sequence[tuple[int, int]], compu
     if len(heads) == 1:
         return make_projection(dim, heads, compute_dtype)
     number, width = heads[-2]
-    return KeysAsValues(make_projection(dim, heads[:-1], compute_dtype), number * width)
+    return SharedKeyValueProjection(make_projection(dim, heads[:-1], compute_dtype), number * width)
 
 
-Project = Callable[[int, Sequence[tuple[int, int]], torch.dtype], Projection]
-VALUES: dict[str, Project] = {"projection": make_projection, "keys": make_shared_key_projection}
+ProjectionFactory = Callable[[int, Sequence[tuple[int, int]], torch.dtype], Projection]
+VALUES: dict[str, ProjectionFactory] = {"projection": make_projection, "keys": make_shared_key_value_projection}
 """By name: (width of the rows, heads of each part, precision) -> the projection of queries, keys and values."""

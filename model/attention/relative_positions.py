@@ -172,7 +172,7 @@ class Shaw(AttentionPositions):
             key_positions: (S,), or (B, S) where sentences differ.
         """
         distance_logits = query @ self.for_keys.t() * query.shape[-1] ** -0.5
-        return _gather_distances(distance_logits, self._distance_rows(query_positions, key_positions))
+        return _gather_distances(distance_logits, self._distance_indices(query_positions, key_positions))
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return the sum over keys of weight * a'_d, (B, H, T, V).
@@ -182,20 +182,20 @@ class Shaw(AttentionPositions):
             query_positions: (T,), or (B, T) where sentences differ.
             key_positions: (S,), or (B, S) where sentences differ.
         """
-        rows = self._distance_rows(query_positions, key_positions).expand_as(weights)
+        rows = self._distance_indices(query_positions, key_positions).expand_as(weights)
         distance_logits = weights.new_zeros(*weights.shape[:3], 2 * MAX_RELATIVE_DISTANCE + 1).scatter_add(
             3, rows, weights
         )
         return distance_logits @ self.for_values
 
-    def _distance_rows(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def _distance_indices(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         return (
             key_distances(query_positions, key_positions).clamp(-MAX_RELATIVE_DISTANCE, MAX_RELATIVE_DISTANCE)
             + MAX_RELATIVE_DISTANCE
         )
 
 
-class TransformerXL(AttentionPositions):
+class TransformerXLPositions(AttentionPositions):
     """score = ((q + u) . k + (q + v) . W r_d) / sqrt(K), r_d: sinusoids of d = i - j   (Dai et al. 2019, sec. 3.3).
 
     Args:

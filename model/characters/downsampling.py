@@ -11,7 +11,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout, scatter_rows
 
 
-class ShorterLayout(Layout):
+class DownsampledLayout(Layout):
     """Layout of the shorter rows: a sentence of n characters has ceil(n / r) of them.
 
     characters: the layout of the rows that they were made from. places (N,): r j + the place among the r characters of
@@ -51,6 +51,6 @@ class Downsampling(nn.Module):
         self.words = Linear(rate * dim, dim, compute_dtype=compute_dtype)
         self.norm = norm
 
-    def forward(self, rows: Tensor, layout: ShorterLayout) -> Tensor:
+    def forward(self, rows: Tensor, layout: DownsampledLayout) -> Tensor:
         """(N, D) -> (M, D)."""
         return self.norm(F.gelu(self.words(layout.group_rows(rows))))  # type: ignore[no-any-return]

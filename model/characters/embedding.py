@@ -5,7 +5,7 @@ Legend: N rows of characters · M rows of the shorter sequence · D width.
 
 from torch import Tensor, nn
 
-from tfm.model.characters.downsampling import Downsampling, ShorterLayout
+from tfm.model.characters.downsampling import DownsampledLayout, Downsampling
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
@@ -30,17 +30,17 @@ class CharacterEmbedding(nn.Module):
         """Return the layout of characters (N,), one row each, of texts of these lengths (B,)."""
         return Layout.from_lengths(lengths, tokens.device)
 
-    def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, ShorterLayout]:
+    def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, DownsampledLayout]:
         """Return the shorter rows (M, D) of characters (N,), and their layout."""
-        shorter = self.shorter_layout(layout)
+        shorter = self.downsampled_layout(layout)
         return self.downsampling(self.contextualize(tokens, shorter), shorter), shorter
 
-    def shorter_layout(self, layout: AnyLayout) -> ShorterLayout:
+    def downsampled_layout(self, layout: AnyLayout) -> DownsampledLayout:
         """The layout of the shorter sequence."""
         assert isinstance(layout, Layout), "flat batches are refused: their rows have no shorter sequence of one length"
-        return ShorterLayout(layout, self.rate)
+        return DownsampledLayout(layout, self.rate)
 
-    def contextualize(self, tokens: Tensor, layout: ShorterLayout) -> Tensor:
+    def contextualize(self, tokens: Tensor, layout: DownsampledLayout) -> Tensor:
         """Return the rows (N, D) of characters (N,), each of which has seen those around it."""
         characters = layout.characters
         rows: Tensor = self.local(self.characters(tokens, characters.positions), characters, padding_mask(characters))

@@ -11,7 +11,7 @@ from tfm.model.layers.adaptive_softmax import Table
 from tfm.model.transformer.factory import ModuleFactory
 
 
-class CharacterParts(ModuleFactory):
+class CharacterModuleFactory(ModuleFactory):
     """The parts of a network whose source is characters; its target has pieces, or names, as ever."""
 
     @property

@@ -52,7 +52,7 @@ class CharacterTagger(nn.Module):
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) -> (N, D)."""
-        shorter = self.embedding.shorter_layout(layout)
+        shorter = self.embedding.downsampled_layout(layout)
         characters = self.embedding.contextualize(source, shorter)
         rows, mask = self.embedding.downsampling(characters, shorter), padding_mask(shorter)
         for layer in self.encoder:

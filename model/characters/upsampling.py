@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.characters.downsampling import ShorterLayout
+from tfm.model.characters.downsampling import DownsampledLayout
 from tfm.model.layers.linear import Linear
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
@@ -45,7 +45,7 @@ class Upsampling(nn.Module):
         self.words = Linear(2 * width * dim, dim, compute_dtype=compute_dtype)
         self.norm, self.layer, self.last_norm = norm, layer, last_norm
 
-    def forward(self, characters: Tensor, shorter: Tensor, layout: ShorterLayout) -> Tensor:
+    def forward(self, characters: Tensor, shorter: Tensor, layout: DownsampledLayout) -> Tensor:
         """Return a row for each character from those of both sequences.
 
         Args:

@@ -8,27 +8,27 @@ from tfm.model.config_tables import StackConfig
 
 def pretrained_vectors_problem(config: ModelFields) -> str | None:
     reads = config.embedded_sides
-    for side in config.vector_sides:
+    for side in config.pretrained_vector_sides:
         if side not in reads:
             return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
     return None
 
 
 def shared_vectors_problem(config: ModelFields) -> str | None:
-    if len(config.vector_sides) == 2 and config.tie in ("embeddings", "all"):
+    if len(config.pretrained_vector_sides) == 2 and config.tie in ("embeddings", "all"):
         return f'tie = "{config.tie}" shares one embedding: give source_vectors or target_vectors, not both'
     return None
 
 
 def vectors_width_problem(config: ModelFields) -> str | None:
-    sides = config.vector_sides
+    sides = config.pretrained_vector_sides
     if sides and config.adaptive is not None and config.adaptive.inputs:
         return f"{sides[0]}_vectors have one width for all pieces, but adaptive.inputs = true makes rare ones narrower"
     return None
 
 
 def frozen_vectors_problem(config: ModelFields) -> str | None:
-    if config.freeze_vectors and not config.vector_sides:
+    if config.freeze_vectors and not config.pretrained_vector_sides:
         return "freeze_vectors needs embeddings that start from source_vectors or target_vectors"
     return None
 
@@ -36,7 +36,7 @@ def frozen_vectors_problem(config: ModelFields) -> str | None:
 def frozen_output_problem(config: ModelFields) -> str | None:
     one_table = len(config.embedded_sides) == 1 or config.tie in ("embeddings", "all")
     tied = config.task in TOKEN_OUTPUT_TASKS and config.tie in ("output", "all")
-    if tied and config.frozen_sides and (one_table or "target" in config.frozen_sides):
+    if tied and config.frozen_vector_sides and (one_table or "target" in config.frozen_vector_sides):
         return (
             f'freeze_vectors with tie = "{config.tie}" would freeze the output layer too, which is the same table: '
             'set tie to "embeddings" or "none"'

@@ -9,14 +9,14 @@ SCORES_BY_POSITIONS = {"rotary": ("scaled_dot", "dot"), "shaw": ("scaled_dot",),
 """The scores that some positions are part of; others go with all scores."""
 
 
-def _reads_in_order(config: ModelFields) -> bool:
+def _is_order_aware(config: ModelFields) -> bool:
     """Whether a network reads its texts in order: its positions have no effect, as those of a recipe it extends."""
     return config.architecture == "recurrent" and config.canine is None
 
 
 def positions_score_problem(config: ModelFields) -> str | None:
     scores = SCORES_BY_POSITIONS.get(config.positions, (config.score,))
-    if config.score not in scores and not _reads_in_order(config):
+    if config.score not in scores and not _is_order_aware(config):
         return (
             f'positions = "{config.positions}" is part of a product of query and key: it needs score = '
             f'"{scores[0]}", not "{config.score}"'
@@ -30,7 +30,7 @@ def rotary_dim_problem(config: ModelFields) -> str | None:
         del sides["encoder"]  # its positions are those of vision
     for side, stack in sides.items():
         width = stack.key_dim or stack.dim // stack.heads
-        if config.positions == "rotary" and width % 2 and not _reads_in_order(config):
+        if config.positions == "rotary" and width % 2 and not _is_order_aware(config):
             return f'positions = "rotary" rotates pairs of components, but heads of the {side} are {width} wide'
     return None
 
@@ -42,7 +42,7 @@ def rotary_table_problem(config: ModelFields) -> str | None:
 
 
 def joined_positions_problem(config: ModelFields) -> str | None:
-    if _reads_in_order(config):
+    if _is_order_aware(config):
         return None
     if config.positions_join != "add" and config.positions not in INPUT_POSITIONS:
         return (
@@ -54,7 +54,7 @@ def joined_positions_problem(config: ModelFields) -> str | None:
 
 def positions_in_attention_problem(config: ModelFields) -> str | None:
     """Vectors of positions are cut into heads as rows are, and added in self-attention."""
-    if config.positions_join != "attention" or _reads_in_order(config):
+    if config.positions_join != "attention" or _is_order_aware(config):
         return None
     if config.mixing != "attention":
         return (
@@ -74,7 +74,7 @@ def positions_in_attention_problem(config: ModelFields) -> str | None:
 
 
 def sinusoidal_dim_problem(config: ModelFields) -> str | None:
-    halves = {} if _reads_in_order(config) else {"positions_join": "concatenate", "mixing": "recurrent"}
+    halves = {} if _is_order_aware(config) else {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
         if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
             return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
@@ -87,7 +87,7 @@ def fairseq_dim_problem(config: ModelFields) -> str | None:
     sides = {"decoder_only": ("decoder",), "encoder_only": ("encoder",)}.get(
         config.architecture, ("encoder", "decoder")
     )
-    if _reads_in_order(config):
+    if _is_order_aware(config):
         return None
     least = 8 if config.positions_join == "concatenate" else 4
     for side in sides:
@@ -100,7 +100,7 @@ def fairseq_dim_problem(config: ModelFields) -> str | None:
 
 
 def attention_positions_problem(config: ModelFields) -> str | None:
-    if _reads_in_order(config):
+    if _is_order_aware(config):
         return None
     if config.mixing != "attention" and config.positions not in ("none", *INPUT_POSITIONS):
         return (

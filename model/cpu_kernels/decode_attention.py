@@ -21,8 +21,8 @@ from tfm.model.cpu_kernels.vectors import (
     load_scalar,
     splat,
     store,
+    store_hsums,
     store_partial,
-    store_totals,
     vmax,
 )
 
@@ -56,7 +56,7 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
 
 
 @inline_jit
-def _prefetch_share(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
+def _prefetch_chunk(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
     """Prefetch the w-th of `width` shares of the keys that the queries of a sentence see, as `list_allowed` has listed
     it.
 
@@ -137,7 +137,7 @@ def _score_keys(query, q, key, first, key_indices, listed, count, key_dim, score
             x1 = _add_product(x1, query, q + k, key, k1 + k, key_dim - k)
             x2 = _add_product(x2, query, q + k, key, k2 + k, key_dim - k)
             x3 = _add_product(x3, query, q + k, key, k3 + k, key_dim - k)
-        store_totals(scores, s + i, x0, x1, x2, x3)
+        store_hsums(scores, s + i, x0, x1, x2, x3)
     store(scores, s + count, splat(NEG_INF))
 
 
@@ -190,7 +190,7 @@ def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # typ
         for w in range(width):
             m = w % num_lists
             if b + 1 < batch:
-                _prefetch_share(key, value, key_indices[b + 1], counts[b + 1], b + 1, w, width)
+                _prefetch_chunk(key, value, key_indices[b + 1], counts[b + 1], b + 1, w, width)
             listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim

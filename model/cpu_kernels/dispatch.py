@@ -41,14 +41,14 @@ def use_compiled_kernels(wanted: bool) -> Iterator[None]:
     more.
     """
     global _library
-    before, _library = _library, load_loops(LIBRARY) if wanted else None
+    before, _library = _library, load_kernel_module(LIBRARY) if wanted else None
     try:
         yield
     finally:
         _library = before
 
 
-def load_loops(name: str) -> Any:
+def load_kernel_module(name: str) -> Any:
     """The module of loops of this name; None without numba, or where its libraries cannot be loaded."""
     if sys.modules.get(name) is None:
         try:
@@ -60,7 +60,7 @@ def load_loops(name: str) -> Any:
     return import_module(name)
 
 
-def is_enabled() -> bool:
+def are_kernels_enabled() -> bool:
     """Return whether compiled loops are used here."""
     return _library is not None and not torch.is_grad_enabled()
 
@@ -78,7 +78,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
     Returns:
         The mixed values (B, H, T, V), or None.
     """
-    if not mask.is_explicit_only or not _is_supported(query):
+    if not mask.needs_explicit_attention or not _is_supported(query):
         return None
     batch, heads, num_queries, _ = query.shape
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
@@ -162,7 +162,7 @@ def allocate_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple
     Returns:
         The slots (B, W), and `descent` (B, W, S') and `positions` (B, S') with the next rows; or None.
     """
-    if not is_enabled() or descent.device.type != "cpu":
+    if not are_kernels_enabled() or descent.device.type != "cpu":
         return None
     batch, width, slots = descent.shape
     own = positions.new_empty(batch, width)
@@ -191,7 +191,7 @@ def best_of_logits(
     Returns:
         The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None where the loop does not apply.
     """
-    if not is_enabled() or sums.device.type != "cpu":
+    if not are_kernels_enabled() or sums.device.type != "cpu":
         return None
     sums, rows, place = sums.contiguous(), torch.zeros(LOGIT_ROWS_PER_CALL, dtype=torch.int64), 0
     values = sums.new_full((len(sums), 2 * beam), float("-inf"))
@@ -225,7 +225,7 @@ def as_array(numbers: Tensor) -> Any:
 
 def _is_supported(given: Tensor) -> bool:
     """Return whether the loops are for this tensor; the other arguments are of the same type and device."""
-    return is_enabled() and given.dtype is torch.float32 and given.device.type == "cpu"
+    return are_kernels_enabled() and given.dtype is torch.float32 and given.device.type == "cpu"
 
 
 def _as_rows(heads: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ def _min_lane_maximum(maxima, vocab):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _best_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
+def _topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
     """Put the largest of sum + log-softmax(logits of row n), of hypothesis w, into values, beams, tokens (k,).
 
     Only blocks, and in them vectors, are looked at whose largest logits are needed.
@@ -124,7 +124,7 @@ def list_open_rows(place, sums, values, tokens, beam, end, rows):  # type: ignor
     return count, place
 
 
-def _best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+def _topk_candidates(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
     """Put the largest of sums (B, W) + log-softmax(logits (N, V)) of each sentence into values, beams, tokens (B, k).
 
     rows (N,): the hypothesis among the B W to which each row of logits belongs. Values, beams and tokens held already
@@ -136,10 +136,10 @@ def _best_of_logits(logits, rows, never, sums, values, beams, tokens):  # type: 
     for n in range(len(rows)):
         b, w = rows[n] // width, rows[n] % width
         if sums[b, w] > -np.inf:
-            _best_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
+            _topk_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
 
 
 _TOPK_SIGNATURE = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"
-best_of_logits = compile_function(f"void(f4[:,::1], {_TOPK_SIGNATURE}")(_best_of_logits)
-best_of_low_logits = compile_function(f"void(u2[:,::1], {_TOPK_SIGNATURE}")(_best_of_logits)
+best_of_logits = compile_function(f"void(f4[:,::1], {_TOPK_SIGNATURE}")(_topk_candidates)
+best_of_low_logits = compile_function(f"void(u2[:,::1], {_TOPK_SIGNATURE}")(_topk_candidates)
 """`best_of_logits` of bf16."""

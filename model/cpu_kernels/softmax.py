@@ -7,12 +7,12 @@ import numpy as np
 from tfm.model.cpu_kernels.jit import helper_jit, inline_jit
 from tfm.model.cpu_kernels.vectors import (
     LANES,
+    exp2,
     floor,
     hmax,
     hsum,
     load,
     load_partial,
-    power_of_two,
     splat,
     store,
     vmax,
@@ -36,7 +36,7 @@ def exp(x):  # type: ignore[no-untyped-def]
     sum_ = sum_ * rest + splat(np.float32(4.1665795894e-2))
     sum_ = sum_ * rest + splat(np.float32(1.6666665459e-1))
     sum_ = sum_ * rest + splat(np.float32(5.0000001201e-1))
-    return (sum_ * rest * rest + rest + splat(np.float32(1.0))) * power_of_two(power)
+    return (sum_ * rest * rest + rest + splat(np.float32(1.0))) * exp2(power)
 
 
 @helper_jit

@@ -30,7 +30,7 @@ from tfm.model.cpu_kernels.transformer_layers import (
     post_norm,
     pre_norm,
 )
-from tfm.model.cpu_kernels.vectors import LANES, load, splat, store_totals
+from tfm.model.cpu_kernels.vectors import LANES, load, splat, store_hsums
 
 LIMITS_TYPE = types.UniTuple(INT_TYPE, 4)
 TEXT_SIGNATURE: Any = (
@@ -68,7 +68,7 @@ def _multiply(weight, first, bias, rows, result):  # type: ignore[no-untyped-def
                 y1 = _multiply_add(y1, weight, w + i, rows, r + num_inputs + i)
                 y2 = _multiply_add(y2, weight, w + i, rows, r + 2 * num_inputs + i)
                 y3 = _multiply_add(y3, weight, w + i, rows, r + 3 * num_inputs + i)
-            store_totals(sums, 0, y0, y1, y2, y3)
+            store_hsums(sums, 0, y0, y1, y2, y3)
             for k in range(UNROLL_FACTOR):
                 result[n + k, o] = sums[k] + bias[o]
     for n in range(whole, num_rows):
@@ -81,7 +81,7 @@ def _multiply(weight, first, bias, rows, result):  # type: ignore[no-untyped-def
                 y1 = _multiply_add(y1, weight, w + num_inputs + i, rows, r + i)
                 y2 = _multiply_add(y2, weight, w + 2 * num_inputs + i, rows, r + i)
                 y3 = _multiply_add(y3, weight, w + 3 * num_inputs + i, rows, r + i)
-            store_totals(sums, 0, y0, y1, y2, y3)
+            store_hsums(sums, 0, y0, y1, y2, y3)
             for k in range(UNROLL_FACTOR):
                 result[n, o + k] = sums[k] + bias[o + k]
 

@@ -75,7 +75,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any
     return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
 
 
-def _first_lanes(builder: Any, count: Any) -> Any:
+def _lane_mask(builder: Any, count: Any) -> Any:
     """Return flags of the first `count` of LANES."""
     order = ir.Constant(INTS, list(range(LANES)))
     return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT), INTS))
@@ -97,7 +97,7 @@ def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: A
     else:
         function = ir.FunctionType(kind, [pointer.type, INT, BITS, kind])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.load.v16{name}.p0v16{name}")
-        found = builder.call(masked, [pointer, INT(align), _first_lanes(builder, count), ir.Constant(kind, None)])
+        found = builder.call(masked, [pointer, INT(align), _lane_mask(builder, count), ir.Constant(kind, None)])
     return _bf16_to_f32(builder, found, REALS) if is_low else found
 
 
@@ -131,7 +131,7 @@ def load_partial(_, array, place, count, rest):  # type: ignore[no-untyped-def]
             with then:  # what processors without masks do fast
                 whole, after_whole = _emit_load(*of_array), builder.block
             with otherwise:
-                some = builder.select(_first_lanes(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
+                some = builder.select(_lane_mask(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
                 after_some = builder.block
         found = builder.phi(REALS)
         found.add_incoming(whole, after_whole)
@@ -164,7 +164,7 @@ def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: 
     else:
         function = ir.FunctionType(ir.VoidType(), [kind, pointer.type, INT, BITS])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.store.v16{name}.p0v16{name}")
-        builder.call(masked, [x, pointer, INT(align), _first_lanes(builder, count)])
+        builder.call(masked, [x, pointer, INT(align), _lane_mask(builder, count)])
 
 
 def _f32_to_bf16(builder: Any, x: Any) -> Any:
@@ -258,7 +258,7 @@ def any_at_least(_, numbers, bound):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def store_totals(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
+def store_hsums(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
     """Write the sums of four vectors to an array from a place on."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -297,7 +297,7 @@ def floor(_, x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def power_of_two(_, power):  # type: ignore[no-untyped-def]
+def exp2(_, power):  # type: ignore[no-untyped-def]
     """2^n of whole numbers n from -126 to 127, by the bits of the result."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]

@@ -32,7 +32,7 @@ MAX_DRAWS = 1 << 20
 """Draws of one noise word: only where all words but one are hardly ever drawn do so many give that one."""
 BESIDE = 3
 """Rows that are multiplied side by side."""
-CACHE_LINE = 16
+CACHE_LINE_FLOATS = 16
 """float32 numbers that come into the cache at once."""
 GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 ONE, HALF, LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -96,7 +96,7 @@ def list_words(ids, key, keep, words, places):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def draw_reach(key, place, window, shrink):  # type: ignore[no-untyped-def]
+def draw_window_size(key, place, window, shrink):  # type: ignore[no-untyped-def]
     """Return how far the window of a word reaches."""
     if not shrink:
         return window
@@ -120,7 +120,7 @@ def draw_noise(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
             if word != chosen[0]:
                 break
         chosen[i] = word
-        for d in range(0, dim, CACHE_LINE):
+        for d in range(0, dim, CACHE_LINE_FLOATS):
             prefetch(rows, word * dim + d)
     return state
 
@@ -192,7 +192,7 @@ def skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, 
         key, begin = keys[text], begin + lengths[text]
         num_words = list_words(ids[begin - lengths[text] : begin], key, keep, words, places)
         for i in range(num_words):
-            reach = draw_reach(key, places[i], window, shrink)
+            reach = draw_window_size(key, places[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
             state = hash_pair(hash_pair(key, NOISE), places[i])
             for j in range(last - first):
@@ -238,7 +238,7 @@ def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negat
             chosen[i, 0] = words[i]
             draw_noise(chosen[i], table, outputs, hash_pair(hash_pair(key, NOISE), places[i]))
         for i in range(num_words):
-            reach = draw_reach(key, places[i], window, shrink)
+            reach = draw_window_size(key, places[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
             part = inputs.dtype.type(1 / (last - first))
             hidden[:] = 0
@@ -256,16 +256,18 @@ def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negat
 
 
 _LOOPS = {"skip_gram": skip_gram, "cbow": cbow}
-_TYPES = "Tuple((f8, i8))(i4[::1], i8[::1], u8[::1], {0}[:,::1], {0}[:,::1], f8[::1], u4[:,::1], i8, b1, i8, {0})"
+_LOOP_SIGNATURE = (
+    "Tuple((f8, i8))(i4[::1], i8[::1], u8[::1], {0}[:,::1], {0}[:,::1], f8[::1], u4[:,::1], i8, b1, i8, {0})"
+)
 
 
 @cache
-def loop_of(architecture: str, kind: str) -> Any:
+def get_training_kernel(architecture: str, kind: str) -> Any:
     """The loop of a network, "skip_gram" or "cbow", for vectors of a type: "f4" or "f8"."""
-    return compile_function(_TYPES.format(kind))(_LOOPS[architecture])
+    return compile_function(_LOOP_SIGNATURE.format(kind))(_LOOPS[architecture])
 
 
 @cache
-def alias_loop() -> Any:
+def get_alias_table_kernel() -> Any:
     """`fill_alias_table`, compile_function."""
     return compile_function("void(f8[::1], u4[:,::1])")(fill_alias_table)

@@ -38,7 +38,7 @@ Product = Callable[[Tensor], Tensor]
 
 def maybe_fuse(stepper: Any) -> Any:
     """The stepper, or one that does the same sooner, with the weights as they are now."""
-    if type(stepper) is not EncoderDecoder or stepper.mask != CAUSAL or not dispatch.is_enabled():
+    if type(stepper) is not EncoderDecoder or stepper.mask != CAUSAL or not dispatch.are_kernels_enabled():
         return stepper
     fits = is_cpu_eval_fp32(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm)
     return FusedDecoderStep(stepper) if fits else stepper

@@ -32,7 +32,7 @@ Check = Callable[[Any], bool]
 Parts = Mapping[type[nn.Module], Check]
 
 
-def _in_every_form(part: Any) -> bool:
+def _is_always_eligible(part: Any) -> bool:
     return True
 
 
@@ -51,38 +51,38 @@ def _has_no_projection(embedding: Any) -> bool:
 
 
 LAYER_ELIGIBILITY: Parts = {
-    nn.ModuleList: _in_every_form,
+    nn.ModuleList: _is_always_eligible,
     EncoderLayer: _has_feed_forward,
     DecoderLayer: _has_feed_forward,
     SelfAttention: lambda attention: attention.window is None and _is_plain_attention(attention),
     CrossAttention: _is_plain_attention,
     ExplicitAttention: lambda equation: equation.lookup is softmax,
-    FusedAttention: _in_every_form,
-    VarlenAttention: _in_every_form,
-    ScaledDot: _in_every_form,
-    AttentionPositions: _in_every_form,
-    Rotary: _in_every_form,
+    FusedAttention: _is_always_eligible,
+    VarlenAttention: _is_always_eligible,
+    ScaledDot: _is_always_eligible,
+    AttentionPositions: _is_always_eligible,
+    Rotary: _is_always_eligible,
     FeedForward: lambda feed_forward: feed_forward.activation is F.relu,
     Linear: lambda linear: linear.bias is not None,
-    PreNorm: _in_every_form,
-    PostNorm: _in_every_form,
+    PreNorm: _is_always_eligible,
+    PostNorm: _is_always_eligible,
     LayerNorm: lambda norm: norm.weight is not None and norm.bias is not None,
-    Dropout: _in_every_form,
-    nn.Identity: _in_every_form,
+    Dropout: _is_always_eligible,
+    nn.Identity: _is_always_eligible,
 }
 """The parts of layers that all loops know (`decoder_step.py` is one): class -> in which form."""
 LOOP_ACTIVATIONS: dict[Callable[[Tensor], Tensor], int] = {F.relu: 0, F.gelu: 1, gelu_tanh: 2}
 """Activations that the loops of whole texts know, by their numbers in `cpu_kernels/transformer_layers.py`."""
 LOOP_PARTS: Parts = {**LAYER_ELIGIBILITY, FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS}
 """The parts of layers that the loops of whole texts know (`greedy_search.py`, `text_generation.py`)."""
-EMBEDDING_PARTS: Parts = {
+EMBEDDING_ELIGIBILITY: Parts = {
     Embedding: _has_no_projection,
-    nn.Embedding: _in_every_form,
-    NoPositionEmbedding: _in_every_form,
-    SinusoidalPositions: _in_every_form,
-    LearnedPositions: _in_every_form,
-    Dropout: _in_every_form,
-    nn.Identity: _in_every_form,
+    nn.Embedding: _is_always_eligible,
+    NoPositionEmbedding: _is_always_eligible,
+    SinusoidalPositions: _is_always_eligible,
+    LearnedPositions: _is_always_eligible,
+    Dropout: _is_always_eligible,
+    nn.Identity: _is_always_eligible,
 }
 """The parts of embeddings that the loops of whole texts know; a step leaves embeddings to the model."""
 
@@ -97,7 +97,7 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
     )
 
 
-def are_known(modules: Iterable[nn.Module], parts: Parts) -> bool:
+def are_all_eligible(modules: Iterable[nn.Module], parts: Parts) -> bool:
     """Return whether modules, and all modules within them, are of these parts in the form that these ask for."""
     return all(type(part) in parts and parts[type(part)](part) for module in modules for part in module.modules())
 
@@ -110,7 +110,7 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Parts = 
         final_norm: the norm that the stack ends with.
         parts: the parts that are known.
     """
-    if not layers or not are_known((layers, final_norm), parts):
+    if not layers or not are_all_eligible((layers, final_norm), parts):
         return False
     residuals: list[Any] = [part for part in layers.modules() if isinstance(part, PreNorm | PostNorm)]
     attentions: list[Any] = [part for part in layers.modules() if isinstance(part, SelfAttention | CrossAttention)]

@@ -14,7 +14,13 @@ import torch
 from torch import nn
 
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.eligibility import EMBEDDING_PARTS, LOOP_PARTS, are_known, is_cpu_eval_fp32, is_plain_stack
+from tfm.model.fused.eligibility import (
+    EMBEDDING_ELIGIBILITY,
+    LOOP_PARTS,
+    are_all_eligible,
+    is_cpu_eval_fp32,
+    is_plain_stack,
+)
 from tfm.model.fused.loop_weights import as_array, layer_types, make_stack, num_weights, stack_linears, stack_norms
 from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
@@ -25,7 +31,7 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
-MAX_FLOPS_FOR_LOOP = 50_000_000
+MAX_FLOPS_FOR_COMPILED_SEARCH = 50_000_000
 """The number of operations above which torch's kernels are faster, however long it takes to call them: in reading a
 long source.
 """
@@ -38,7 +44,7 @@ def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search |
 
     special: padding, begin and end token.
     """
-    if type(model) is not EncoderDecoder or model.mask != CAUSAL or not dispatch.is_enabled():
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
@@ -74,7 +80,7 @@ class _Weights:
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
         kernel, found, ids = _load_kernels(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
-        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_LOOP:
+        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
             keys, values = _encode_memory(model, ids)
         else:
             keys, values = kernel.encode_source(
@@ -105,7 +111,7 @@ def _is_supported(model: EncoderDecoder) -> bool:
     return (
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
-        and are_known(embeddings, EMBEDDING_PARTS)
+        and are_all_eligible(embeddings, EMBEDDING_ELIGIBILITY)
         and is_plain_stack(model.encoder, model.encoder_norm, LOOP_PARTS)
         and is_plain_stack(model.decoder, model.decoder_norm, LOOP_PARTS)
         and type(model.narrow) is nn.Identity

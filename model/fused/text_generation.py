@@ -13,7 +13,13 @@ import torch
 from torch import nn
 
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.eligibility import EMBEDDING_PARTS, LOOP_PARTS, are_known, is_cpu_eval_fp32, is_plain_stack
+from tfm.model.fused.eligibility import (
+    EMBEDDING_ELIGIBILITY,
+    LOOP_PARTS,
+    are_all_eligible,
+    is_cpu_eval_fp32,
+    is_plain_stack,
+)
 from tfm.model.fused.loop_weights import as_array, make_stack, num_weights
 from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
@@ -124,7 +130,7 @@ def make_compiled_texts(
         room: the most pieces that are read.
         special: padding, begin and end token.
     """
-    if type(model) is not DecoderOnly or model.mask != CAUSAL or not dispatch.is_enabled():
+    if type(model) is not DecoderOnly or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
@@ -144,7 +150,7 @@ def _is_supported(model: DecoderOnly) -> bool:
     return (
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
-        and are_known([model.embedding], EMBEDDING_PARTS)
+        and are_all_eligible([model.embedding], EMBEDDING_ELIGIBILITY)
         and is_plain_stack(model.layers, model.norm, LOOP_PARTS)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear

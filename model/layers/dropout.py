@@ -46,7 +46,7 @@ class DropoutRng:
         self._draws += 1
         return counter_hash(self._key, self._draws)
 
-    def drop_layer(self, rate: float) -> bool:
+    def should_drop_layer(self, rate: float) -> bool:
         """Return whether a part is left out of this pass, with probability `rate`: of all rows of it."""
         return self.draw() < rate * 2**64 and self._leaves_out
 

@@ -52,7 +52,7 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-class _LowPrecisionReluLayer(torch.autograd.Function):
+class _LowPrecisionReluFeedForward(torch.autograd.Function):
     """relu(x W1^T + b1) W2^T + b2 with products in low precision. Values between them stay in it, as ReLU rounds
     nothing: a copy to full precision and back takes longer than the ReLU.
     """
@@ -107,7 +107,7 @@ class FeedForward(nn.Module):
         """(N, D) -> (N, D)."""
         inner, outer = self.inner, self.outer
         if self.training and self._is_plain_relu():
-            return _LowPrecisionReluLayer.apply(  # type: ignore[no-untyped-call,no-any-return]
+            return _LowPrecisionReluFeedForward.apply(  # type: ignore[no-untyped-call,no-any-return]
                 rows, inner.weight, inner.bias, outer.weight, outer.bias, inner.compute_dtype
             )
         output: Tensor = self.outer(self.dropout(self.activation(self.inner(rows))))

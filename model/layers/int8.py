@@ -33,7 +33,7 @@ def quantize_weight(weight: Tensor) -> Int8Weight:
     )
 
 
-def int8_product(x: Tensor, weight: Int8Weight) -> Tensor:
+def int8_matmul(x: Tensor, weight: Int8Weight) -> Tensor:
     """Multiply x (..., in) in fp32 by the weight: (..., out) in fp32."""
     rows = x.reshape(-1, x.shape[-1])
     whole, scales = _quantize_rows(rows)
@@ -56,7 +56,7 @@ def int8_unsupported_reason() -> str | None:
     weight = torch.full((16, 64), 127.0)
     weight[1::2] = -127.0
     try:
-        product = int8_product(rows, quantize_weight(weight))
+        product = int8_matmul(rows, quantize_weight(weight))
     except (AttributeError, NotImplementedError, RuntimeError) as error:
         return f"this build of torch does not multiply it ({str(error).partition(chr(10))[0]:.100})"
     if torch.allclose(product, rows @ weight.t(), rtol=1e-5):

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.derived_weights import DerivedWeights
-from tfm.model.layers.int8 import int8_product, quantize_weight
+from tfm.model.layers.int8 import int8_matmul, quantize_weight
 
 LOW_PRECISION_DTYPES = (torch.bfloat16, torch.float16)
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
@@ -46,7 +46,7 @@ def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     return result
 
 
-class _LowPrecisionProduct(torch.autograd.Function):
+class _LowPrecisionLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
         low_x, low_weight = pad_rows(x, dtype), weight.to(dtype)
@@ -128,13 +128,13 @@ class Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""
         if self.training and self.compute_dtype in LOW_PRECISION_DTYPES:
-            return _LowPrecisionProduct.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
+            return _LowPrecisionLinear.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
         if self.training or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
             in_8_bits = self._packed_weight.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
-            make_matmul = int8_product(x.float(), in_8_bits).to(x.dtype)
+            make_matmul = int8_matmul(x.float(), in_8_bits).to(x.dtype)
             return make_matmul if self.bias is None else make_matmul.add_(self.bias)
         if self.inference_dtype in LOW_PRECISION_DTYPES:
             return self.multiply(x.to(self.inference_dtype)).to(x.dtype)

@@ -28,7 +28,7 @@ class StochasticDepth:
         """Return b / (1 - r) of this pass and this sublayer: 0 where it is left out."""
         if not self.rate:
             return 1.0
-        return 0.0 if self.dropout_rng.drop_layer(self.rate) else 1 / (1 - self.rate)
+        return 0.0 if self.dropout_rng.should_drop_layer(self.rate) else 1 / (1 - self.rate)
 
 
 class PreNorm(nn.Module):
@@ -78,7 +78,7 @@ class PostNorm(nn.Module):
         return normed
 
 
-class PreNormAlone(nn.Module):
+class PreNormWithoutResidual(nn.Module):
     """dropout(sublayer(norm(x))): x is not added.
 
     Args:
@@ -96,7 +96,7 @@ class PreNormAlone(nn.Module):
         return output
 
 
-class PostNormAlone(nn.Module):
+class PostNormWithoutResidual(nn.Module):
     """norm(dropout(sublayer(x))): x is not added.
 
     Args:
@@ -114,10 +114,10 @@ class PostNormAlone(nn.Module):
         return normed
 
 
-Residual = PreNorm | PostNorm | PreNormAlone | PostNormAlone
+Residual = PreNorm | PostNorm | PreNormWithoutResidual | PostNormWithoutResidual
 NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
 RESIDUALS: dict[str, dict[str, Callable[[nn.Module, Dropout, StochasticDepth], Residual]]] = {
     "add": {"pre": PreNorm, "post": PostNorm},
-    "none": {"pre": PreNormAlone, "post": PostNormAlone},
+    "none": {"pre": PreNormWithoutResidual, "post": PostNormWithoutResidual},
 }
 """By name: by the norm's place: (norm, dropout, stochastic depth) -> what is around a sublayer."""

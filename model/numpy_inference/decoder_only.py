@@ -31,15 +31,15 @@ class DecoderOnly:
         """Return the cache of texts (W, T) that have been read but for their last pieces, which are for a step."""
         cache = self.empty_cache(len(pieces))
         for tokens in pieces[:, :-1].T:
-            _, cache = self._read(tokens, cache)
+            _, cache = self._apply_layers(tokens, cache)
         return cache
 
     def step(self, tokens: Array, cache: Cache) -> tuple[Array, Cache]:
         """Return log-probabilities (W, V) of the next piece of each text, and the cache with the last pieces (W,)."""
-        rows, cache = self._read(tokens, cache)
+        rows, cache = self._apply_layers(tokens, cache)
         return log_softmax(self.output(self.norm(rows))), cache
 
-    def _read(self, tokens: Array, cache: Cache) -> tuple[Array, Cache]:
+    def _apply_layers(self, tokens: Array, cache: Cache) -> tuple[Array, Cache]:
         """Return the rows (W, D) of the next pieces after the last layer, and the cache with them."""
         position, grown = cache[0][0].shape[2], []
         rows = self.embedding(tokens, np.full(len(tokens), position))

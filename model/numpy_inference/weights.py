@@ -30,7 +30,7 @@ SUPPORTED_KEYS = (
     *("activation", "max_length", "dropout", "init_range", "source_vectors", "target_vectors", "freeze_vectors"),
 )
 """The keys that may be other than by default: they are implemented here, or count in training alone."""
-LABEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")
+LABEL_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")
 """These keys of models that give labels."""
 LANGUAGE_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "block")
 """These keys of language models."""
@@ -89,7 +89,7 @@ def build_decoder_only_network(config: ModelConfig, weights: Mapping[str, Array]
 def is_supported(config: ModelConfig) -> bool:
     """Return whether all parts of an encoder-decoder are here."""
     return (
-        _has_known_parts(config, SUPPORTED_KEYS)
+        _has_only_known_keys(config, SUPPORTED_KEYS)
         and config.encoder.layers > 0
         and config.encoder.dim == config.decoder.dim
     )
@@ -98,7 +98,7 @@ def is_supported(config: ModelConfig) -> bool:
 def gives_labels(config: ModelConfig) -> bool:
     """Return whether a model is a classifier or tagger all parts of which are here."""
     return (
-        _has_known_parts(config, LABEL_KEYS)
+        _has_only_known_keys(config, LABEL_MODEL_KEYS)
         and config.encoder.layers > 0
         and config.architecture == "encoder_only"
         and config.task in ("classification", "tagging")
@@ -109,14 +109,14 @@ def gives_labels(config: ModelConfig) -> bool:
 def is_language_model(config: ModelConfig) -> bool:
     """Return whether a model is a decoder-only language model all parts of which are here."""
     return (
-        _has_known_parts(config, LANGUAGE_MODEL_KEYS)
+        _has_only_known_keys(config, LANGUAGE_MODEL_KEYS)
         and config.decoder.layers > 0
         and config.architecture == "decoder_only"
         and config.task == "language_model"
     )
 
 
-def _has_known_parts(config: ModelConfig, known_keys: Collection[str]) -> bool:
+def _has_only_known_keys(config: ModelConfig, known_keys: Collection[str]) -> bool:
     """Whether the keys that are other than by default are these, with values that are implemented here."""
     others = ModelConfig.model_fields.keys() - set(known_keys)
     return (

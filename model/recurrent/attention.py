@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tfm.model.attention.explicit_attention import ExplicitAttention, Lookup
 from tfm.model.attention.memory import Memory
-from tfm.model.attention.multi_head import NO_POSITIONS, join_heads, split_heads
+from tfm.model.attention.multi_head import NO_POSITIONS, merge_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, Additive
 from tfm.model.layers.dropout import Dropout
@@ -63,7 +63,7 @@ class MemoryAttention(nn.Module):
         """Return the contexts (B, T, D) of queries (B, T, D)."""
         (query,) = split_heads(queries, 1, self.heads)
         ((keys, values),) = memory.keys_values
-        return join_heads(self.mix(query, keys, values, memory.mask, NO_POSITIONS, NO_POSITIONS))
+        return merge_heads(self.mix(query, keys, values, memory.mask, NO_POSITIONS, NO_POSITIONS))
 
     def step(self, queries: Tensor, memory: Memory) -> Tensor:
         """Return the contexts (R, D) of queries (R, D): the hypotheses of a sentence are further queries over its one

@@ -149,7 +149,7 @@ class BahdanauDecoder(Decoder):
         rows, memory = steps.pack(rows), memory.select(steps.order)
         states, hidden, contexts = tuple(steps.sort_states(each) for each in start[0]), list[Tensor](), list[Tensor]()
         for gates in self.first.input(rows).split(steps.sizes):
-            context, states = self._first_layer(
+            context, states = self._step_first_layer(
                 gates, tuple(each[: len(gates)] for each in states), memory.first(len(gates))
             )
             hidden.append(states[0])
@@ -158,11 +158,11 @@ class BahdanauDecoder(Decoder):
         return steps.unpack(self._combine(top, torch.cat(contexts), rows))
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
-        context, first = self._first_layer(self.first.input(rows), states[0], memory)
+        context, first = self._step_first_layer(self.first.input(rows), states[0], memory)
         top, after = super().step(first[0], states[1:], memory)
         return self._combine(top, context, rows), (first, *after)
 
-    def _first_layer(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
+    def _step_first_layer(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
         """W x + b of the first layer (R, gates * D), and its states -> its context (R, D), and the states after it."""
         context = self.attention.step(states[0], memory)
         return context, self.first.step(gates + self.context_gates(context), states)

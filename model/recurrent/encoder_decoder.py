@@ -60,7 +60,7 @@ class IdentityBridge(nn.Module):
         return final_states
 
 
-class ProjectedStates(nn.Module):
+class ProjectionBridge(nn.Module):
     """tanh(W h + b), with h the last state of the encoder's last layer   (Bahdanau et al. 2015, appendix A.2.2).
 
     Args:
@@ -139,8 +139,8 @@ class RecurrentEncoderDecoder(nn.Module):
         Returns:
             (N, E); zeros at filler rows.
         """
-        source, source_layout = _drop_filler(source, source_layout)
-        given, (target, target_layout) = len(target), _drop_filler(target, target_layout)
+        source, source_layout = _drop_padding(source, source_layout)
+        given, (target, target_layout) = len(target), _drop_padding(target, target_layout)
         states, memory = self.encode(source, source_layout)
         rows = self.target_embedding(target, target_layout.positions)
         hidden: Tensor = self.narrow(self.decoder(rows, target_layout, states, memory))
@@ -165,7 +165,7 @@ class RecurrentEncoderDecoder(nn.Module):
         return log_softmax(self.output(hidden))
 
 
-def _drop_filler(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
+def _drop_padding(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """Return the same sentences without filler rows: recurrent steps follow from lengths, so a fixed shape gains
     nothing.
     """

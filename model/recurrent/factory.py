@@ -13,10 +13,10 @@ from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.recurrent.attention import MEMORY_SCORES, MemoryAttention
 from tfm.model.recurrent.cells import CELLS, Recurrent
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
-from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates
+from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectionBridge
 
 
-class RecurrentParts:
+class RecurrentModuleFactory:
     """Builder of encoder, bridge and decoder, which share one source of dropout masks.
 
     Args:
@@ -46,10 +46,10 @@ class RecurrentParts:
             return IdentityBridge()
         return self.projection()
 
-    def projection(self) -> ProjectedStates:
+    def projection(self) -> ProjectionBridge:
         """Return the module that projects the last state of the encoder's last layer to each layer's first states."""
         encoder, decoder = self.config.encoder, self.config.decoder
-        return ProjectedStates(
+        return ProjectionBridge(
             encoder.dim,
             decoder.dim,
             layers=decoder.layers,
@@ -127,9 +127,9 @@ class RecurrentParts:
         return Linear(in_dim, out_dim, bias=bias, compute_dtype=self.compute_dtype, num_parts=num_parts)
 
 
-DECODERS: dict[str, Callable[[RecurrentParts], Decoder]] = {
-    "none": RecurrentParts.plain_decoder,
-    "bahdanau": RecurrentParts.bahdanau_decoder,
-    "luong": RecurrentParts.luong_decoder,
+DECODERS: dict[str, Callable[[RecurrentModuleFactory], Decoder]] = {
+    "none": RecurrentModuleFactory.plain_decoder,
+    "bahdanau": RecurrentModuleFactory.bahdanau_decoder,
+    "luong": RecurrentModuleFactory.luong_decoder,
 }
 """By the name of the attention."""

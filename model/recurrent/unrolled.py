@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, pad_rows
 
 
-class _RecurrentProduct:
+class _RecurrentMatmul:
     """x W, of at most `most` rows at a time, with operands of type `dtype`.
 
     If that is a lower precision than the matrix has, rows are topped up to a few shapes (`layers/linear.py`).
@@ -79,7 +79,7 @@ class UnrolledLstm(torch.autograd.Function):
         Returns:
             h (N, D) of all rows; the last h (B, D) and c (B, D).
         """
-        dim, matmul = hidden.shape[1], _RecurrentProduct(weight.t(), len(hidden), dtype)
+        dim, matmul = hidden.shape[1], _RecurrentMatmul(weight.t(), len(hidden), dtype)
         hidden, cell, gates = hidden.clone(), cell.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, cells_before, tanh_cell = (inputs.new_empty(len(inputs), dim) for _ in range(4))
         for size, rows in _step_slices(sizes):
@@ -108,7 +108,7 @@ class UnrolledLstm(torch.autograd.Function):
             grad_cell: gradient of the last c (B, D).
         """
         weight, gates, hiddens_before, cells_before, tanh_cell = ctx.saved_tensors
-        dim, matmul = tanh_cell.shape[1], _RecurrentProduct(weight, len(grad_hidden), ctx.dtype)
+        dim, matmul = tanh_cell.shape[1], _RecurrentMatmul(weight, len(grad_hidden), ctx.dtype)
         output, new, forget, candidate = gates.chunk(4, dim=1)
         into_cell = output * (1 - tanh_cell * tanh_cell)
         factors = gates * (1 - gates)
@@ -154,7 +154,7 @@ class UnrolledGru(torch.autograd.Function):
         Returns:
             h (N, D) of all rows; the last h (B, D).
         """
-        dim, matmul = hidden.shape[1], _RecurrentProduct(weight.t(), len(hidden), dtype)
+        dim, matmul = hidden.shape[1], _RecurrentMatmul(weight.t(), len(hidden), dtype)
         hidden, gates = hidden.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, products = (inputs.new_empty(len(inputs), dim) for _ in range(3))
         for size, rows in _step_slices(sizes):
@@ -182,7 +182,7 @@ class UnrolledGru(torch.autograd.Function):
             grad_hidden: gradient of the last h (B, D).
         """
         weight, gates, hiddens_before, products = ctx.saved_tensors
-        dim, matmul = products.shape[1], _RecurrentProduct(weight, len(grad_hidden), ctx.dtype)
+        dim, matmul = products.shape[1], _RecurrentMatmul(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)
         factors = gates * (1 - gates)
         of_reset, of_keep, of_product = factors.chunk(3, dim=1)

@@ -9,7 +9,7 @@ from tfm.model.attention.explicit_attention import LOOKUPS
 from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
 from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
 from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions, PositionsInAttention
-from tfm.model.attention.projections import VALUES, Project, copy_rows
+from tfm.model.attention.projections import VALUES, ProjectionFactory, make_identity_projection
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import ModelConfig, StackConfig
@@ -145,9 +145,9 @@ class ModuleFactory:
         )
 
     @property
-    def projection(self) -> Project:
+    def projection(self) -> ProjectionFactory:
         """The function that makes the projections of queries, keys and values."""
-        return VALUES[self.config.values] if self.config.attention_projections else copy_rows
+        return VALUES[self.config.values] if self.config.attention_projections else make_identity_projection
 
     def query_key_norm(self, key_dim: int) -> nn.Module:
         return NORMALIZATIONS["rms"](key_dim, eps=self.config.norm_eps) if self.config.qk_norm else nn.Identity()
@@ -204,7 +204,7 @@ class ModuleFactory:
             scale=table.embedding_dim**0.5 if self.config.scale_embedding else 1.0,
             norm=self.normalization(stack.dim) if self.config.embedding_norm else nn.Identity(),
             dropout=Dropout(self.config.dropout.embedding, self.dropout_rng),
-            widen=self.project_if_needed(table.embedding_dim, stack.dim - position_dim),
+            widen=self.projection_or_identity(table.embedding_dim, stack.dim - position_dim),
         )
 
     def source_embedding(self, table: Table) -> SourceEmbedding:
@@ -246,18 +246,18 @@ class ModuleFactory:
         """Return a linear layer from rows of width `dim` to the logits of pieces or labels."""
         return Linear(dim, number, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
 
-    def project_if_needed(self, in_dim: int, out_dim: int) -> nn.Module:
+    def projection_or_identity(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""
-        return nn.Identity() if in_dim == out_dim else self.make_product(in_dim, out_dim)
+        return nn.Identity() if in_dim == out_dim else self.make_linear(in_dim, out_dim)
 
     def prediction_head(self, stack: StackConfig, out_dim: int) -> nn.Module:
         """Return the module between a stack and the output layer of masked pieces."""
         if not self.config.head_transform:
-            return self.project_if_needed(stack.dim, out_dim)
+            return self.projection_or_identity(stack.dim, out_dim)
         dense = Linear(stack.dim, out_dim, compute_dtype=self.compute_dtype)
         return PredictionHeadTransform(dense, ACTIVATIONS[self.config.activation].function, self.normalization(out_dim))
 
-    def make_product(self, in_dim: int, out_dim: int) -> Linear:
+    def make_linear(self, in_dim: int, out_dim: int) -> Linear:
         return Linear(in_dim, out_dim, bias=False, compute_dtype=self.compute_dtype)
 
 

@@ -42,7 +42,7 @@ class EncoderLayer(nn.Module):
         Returns:
             Rows (N, D).
         """
-        return self._sublayers(rows, lambda x: self.attention(x, layout, mask))
+        return self._apply_sublayers(rows, lambda x: self.attention(x, layout, mask))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, LayerKVCache]:
         """Return the output of `forward`, and the cache with which `step` goes on after these rows.
@@ -62,7 +62,7 @@ class EncoderLayer(nn.Module):
             caches.append(LayerKVCache.from_kv(*key_value))
             return mixed
 
-        return self._sublayers(rows, attend), caches[0]
+        return self._apply_sublayers(rows, attend), caches[0]
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """Compute one new row a hypothesis.
@@ -75,9 +75,9 @@ class EncoderLayer(nn.Module):
         Returns:
             Rows (R, D).
         """
-        return self._sublayers(rows, lambda x: self.attention.step(x, cache, slots))
+        return self._apply_sublayers(rows, lambda x: self.attention.step(x, cache, slots))
 
-    def _sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
+    def _apply_sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
         rows = self.around_attention(rows, attend)
         return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)
 
@@ -120,7 +120,7 @@ class DecoderLayer(nn.Module):
         Returns:
             Rows (N, D).
         """
-        return self._sublayers(
+        return self._apply_sublayers(
             rows,
             lambda x: self.attention(x, layout, mask),
             lambda x: self.cross_attention(x, layout, memory, memory_layout, memory_mask),
@@ -146,13 +146,13 @@ class DecoderLayer(nn.Module):
         Returns:
             Rows (R, D).
         """
-        return self._sublayers(
+        return self._apply_sublayers(
             rows,
             lambda x: self.attention.step(x, cache, slots),
             lambda x: self.cross_attention.step(x, remembered, memory_mask),
         )
 
-    def _sublayers(self, rows: Tensor, attend: Sublayer, attend_memory: Sublayer) -> Tensor:
+    def _apply_sublayers(self, rows: Tensor, attend: Sublayer, attend_memory: Sublayer) -> Tensor:
         rows = self.around_attention(rows, attend)
         rows = self.around_cross_attention(rows, attend_memory)
         return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)

@@ -12,7 +12,7 @@ from torch import nn
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import PreNormAlone, StochasticDepth
+from tfm.model.layers.residual import PreNormWithoutResidual, StochasticDepth
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.transformer.factory import ModuleFactory
 from tfm.model.transformer.layers import EncoderLayer
@@ -44,7 +44,7 @@ class RecurrentStackParts(ModuleFactory):
         norm = NORMALIZATIONS[wanted.normalization if number else "none"](stack.dim, eps=self.config.norm_eps)
         dropout = Dropout(self.config.dropout.residual, self.dropout_rng)
         every = StochasticDepth(0.0, self.dropout_rng)
-        return EncoderLayer(RecurrentMixing(cells), None, lambda: PreNormAlone(norm, dropout, every))
+        return EncoderLayer(RecurrentMixing(cells), None, lambda: PreNormWithoutResidual(norm, dropout, every))
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """Return the identity: no norm ends the stack."""

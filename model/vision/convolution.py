@@ -41,7 +41,7 @@ class Conv(nn.Conv2d):
         return F.conv2d(input, self.weight.to(input.dtype), None, stride, self.padding)
 
 
-class MapNorm(nn.Module):
+class FeatureMapNorm(nn.Module):
     """(x - mean) / sqrt(var + eps) * g + b, mean and variance of all numbers of one image's map, g and b of a channel.
 
     Layer norm (Ba et al. 2016, sec. 6.7), or group norm of one group (Wu and He 2018, eq. 1 to 6).
@@ -70,11 +70,11 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
         super().__init__()
-        self.first, self.first_norm = Conv(in_channels, channels, 3, stride), MapNorm(channels)
-        self.second, self.second_norm = Conv(channels, channels, 3), MapNorm(channels)
+        self.first, self.first_norm = Conv(in_channels, channels, 3, stride), FeatureMapNorm(channels)
+        self.second, self.second_norm = Conv(channels, channels, 3), FeatureMapNorm(channels)
         same = in_channels == channels and stride == 1
         self.shortcut: nn.Module = (
-            nn.Identity() if same else nn.Sequential(Conv(in_channels, channels, 1, stride), MapNorm(channels))
+            nn.Identity() if same else nn.Sequential(Conv(in_channels, channels, 1, stride), FeatureMapNorm(channels))
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -115,7 +115,9 @@ class ResNetEmbedding(nn.Module):
         super().__init__()
         self.dropout, self.compute_dtype = dropout, compute_dtype
         kernel = max(3, 2 * stride - 1)  # so that neighbors overlap
-        self.stem = nn.Sequential(Conv(image.channels, channels[0], kernel, stride), MapNorm(channels[0]), nn.ReLU())
+        self.stem = nn.Sequential(
+            Conv(image.channels, channels[0], kernel, stride), FeatureMapNorm(channels[0]), nn.ReLU()
+        )
         parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
         for before, after in pairwise(channels):
             parts.append(ResidualBlock(before, after, 2))

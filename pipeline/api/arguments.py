@@ -58,7 +58,7 @@ def require_texts(texts: object, what: str, of: str) -> list[str]:
     return as_list(texts, what)
 
 
-def phrases_of_each(forced: Iterable[Sequence[str]]) -> list[str]:
+def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
     """Lists of phrases, one for each text, as lines with tabs between them."""
     if isinstance(forced, str | bytes) or not isinstance(forced, Iterable):
         raise TypeError(f"forced_in_each is {type(forced).__name__}: give a list of lists of str, one for each text")
@@ -92,14 +92,14 @@ def whole_number(number: object, what: str, least: int) -> int:
     return found
 
 
-def optional_bool(value: object, what: str) -> bool | None:
+def check_optional_bool(value: object, what: str) -> bool | None:
     """True, False, numpy's too, or None. Raises TypeError for anything else: the text "False" would be true."""
     if value is not None and not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} is {type(value).__name__}: give True or False")
     return None if value is None else bool(value)
 
 
-def one_setting(value: object, what: str) -> object:
+def check_single_setting(value: object, what: str) -> object:
     """A number, a text, None, or a list of these; of numpy's numbers and arrays and of tuples Python's own.
 
     Raises TypeError for anything else.
@@ -107,7 +107,7 @@ def one_setting(value: object, what: str) -> object:
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [one_setting(each, what) for each in value]
+        return [check_single_setting(each, what) for each in value]
     if value is not None and not isinstance(value, int | float | str):
         raise TypeError(f"{what} is {type(value).__name__}: give a number, a str, or a list of str")
     return value

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.pipeline.api import arguments
-from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
+from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Kind
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.page import render_page
@@ -71,7 +71,7 @@ class Attention:
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
         with raise_cannot_write(Path(file)):
-            replace_text(Path(file), self.html())
+            write_text_atomically(Path(file), self.html())
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: its script sees nothing of the notebook."""

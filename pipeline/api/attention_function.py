@@ -22,7 +22,7 @@ from tfm.pipeline.errors import DataError
 
 Floats = NDArray[np.float64]
 Score = Callable[[Floats, Floats], ArrayLike]
-WITHOUT_WEIGHTS = ("scaled_dot", "dot", "distance")
+PARAMETER_FREE_SCORES = ("scaled_dot", "dot", "distance")
 """The scores that have no weights of their own to learn."""
 
 
@@ -80,7 +80,7 @@ def attention(
     logits = _scores(queries, keys, score)
     if logits.shape != (len(queries), len(keys)):
         raise DataError(f"attention: the score returned {logits.shape}: return {(len(queries), len(keys))}")
-    bias = _mask_of(mask, given, logits.shape).bias(*logits.shape, torch.from_numpy(logits))
+    bias = _broadcast_mask(mask, given, logits.shape).bias(*logits.shape, torch.from_numpy(logits))
     biased = (
         torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
     )
@@ -94,12 +94,12 @@ def _scores(queries: Floats, keys: Floats, score: str | Score) -> Floats:
     """The scores (T, S) before the softmax."""
     if callable(score):
         return np.asarray(score(queries, keys), np.float64)
-    module = SCORES[one_of(score, WITHOUT_WEIGHTS, "score")](1, keys.shape[1])
+    module = SCORES[one_of(score, PARAMETER_FREE_SCORES, "score")](1, keys.shape[1])
     found: Floats = module(torch.from_numpy(queries)[None, None], torch.from_numpy(keys)[None, None])[0, 0].numpy()
     return found
 
 
-def _mask_of(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...]) -> Mask:
+def _broadcast_mask(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...]) -> Mask:
     """The mask in the form of the network's."""
     if mask is None:
         return Mask()

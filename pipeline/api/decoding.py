@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from tfm.pipeline.api import arguments
-from tfm.pipeline.api.methods import check_has
+from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
-from tfm.pipeline.inference.image_files import decoded_images, image_file
+from tfm.pipeline.inference.image_files import decode_images, image_file
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -38,7 +38,7 @@ def decode_texts(
     Returns:
         The `n_best` hypotheses of each text, the best first.
     """
-    forced = None if forced_in_each is None else arguments.phrases_of_each(forced_in_each)
+    forced = None if forced_in_each is None else arguments.flatten_phrases(forced_in_each)
     if prefixes is not None:
         prefixes = arguments.require_texts(prefixes, "prefixes", "one for each text")
     lines, images = arguments.as_list(texts), loaded.images
@@ -48,12 +48,12 @@ def decode_texts(
                 loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         else:
-            shown = decoded_images([image_file(line) for line in lines], images)
+            shown = decode_images([image_file(line) for line in lines], images)
             found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
         return list(found)
 
 
-def text_generator(
+def make_text_generator(
     loaded: LoadedModel, beam: int | None, through_ends: bool | None, decoding: Decoding, reporter: Reporter
 ) -> TextGenerator:
     """Return the generator of a language model's texts.
@@ -69,8 +69,8 @@ def text_generator(
         DataError: the model is no language model.
         RecipeError: settings do not fit.
     """
-    check_has(loaded, "generate")
+    check_has_method(loaded, "generate")
     usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
     config = decoding_config(beam, {**usual, **decoding})
-    switch = arguments.optional_bool(through_ends, "through_ends")
+    switch = arguments.check_optional_bool(through_ends, "through_ends")
     return TextGenerator(PromptEncoder(loaded, through_ends=switch), config, reporter)

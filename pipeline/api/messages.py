@@ -14,7 +14,7 @@ _PARAMETERS = {"from": "source_language", "no-through-ends": "through_ends=False
 """Parameters by flag, where the name is not the flag's own."""
 
 
-def names_parameters(method: Callable[P, T]) -> Callable[P, T]:
+def replace_flags_in_errors(method: Callable[P, T]) -> Callable[P, T]:
     """Return the method with errors that name its parameters."""
 
     @functools.wraps(method)

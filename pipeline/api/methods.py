@@ -22,7 +22,7 @@ OF_TEXTS = {"score", "encode"}
 """Methods that a model of images lacks, whatever its task."""
 
 
-def check_has(loaded: LoadedModel, method: str) -> None:
+def check_has_method(loaded: LoadedModel, method: str) -> None:
     """Raise DataError for a method that the task of the model does not have, with the methods that it has."""
     task = loaded.config.task
     own = [name for name, has in METHODS.items() if has(ABILITIES[task])]

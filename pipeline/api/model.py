@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.arguments import Side
 from tfm.pipeline.api.attention import Attention, record_attention
-from tfm.pipeline.api.decoding import decode_texts, text_generator
-from tfm.pipeline.api.messages import names_parameters
-from tfm.pipeline.api.methods import check_has
-from tfm.pipeline.api.model_cache import Address, enter, look_up
+from tfm.pipeline.api.decoding import decode_texts, make_text_generator
+from tfm.pipeline.api.messages import replace_flags_in_errors
+from tfm.pipeline.api.methods import check_has_method
+from tfm.pipeline.api.model_cache import ModelKey, enter, look_up
 from tfm.pipeline.api.settings import Decoding, decoding_config
 from tfm.pipeline.api.text_scores import TextScores, score_texts
 from tfm.pipeline.config import DecodingConfig
@@ -72,7 +72,7 @@ class Model:
         """Send the model to another process by its folder. Raises DataError for a model that is in no folder."""
         if self._address is None:
             raise DataError("a model that was not loaded from a folder cannot be sent to another process")
-        return _made_again, (self._address, self.folder, self._reporter)
+        return _rebuild_model, (self._address, self.folder, self._reporter)
 
     def __repr__(self) -> str:
         size = sum(each.numel() for each in self._loaded.model.parameters())
@@ -108,7 +108,7 @@ class Model:
         found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
         return [each[0].text for each in found]
 
-    @names_parameters
+    @replace_flags_in_errors
     def translations(
         self,
         texts: str | Iterable[str],
@@ -134,35 +134,35 @@ class Model:
         Returns:
             The `n_best` translations of each text, the best first.
         """
-        check_has(self._loaded, "translate")
+        check_has_method(self._loaded, "translate")
         config = decoding_config(beam, decoding)
         loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
         return decode_texts(loaded, texts, config, self._reporter, prefixes=prefixes, forced_in_each=forced_in_each)
 
-    @names_parameters
+    @replace_flags_in_errors
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty text."""
-        check_has(self._loaded, "classify")
+        check_has_method(self._loaded, "classify")
         return [found[0].text for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
-    @names_parameters
+    @replace_flags_in_errors
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
         """The probability of each label of a classifier, for each text or image file, the likeliest first; none for "".
 
         The remainder to 1 is the probability of control tokens, which are no labels.
         """
-        check_has(self._loaded, "classify")
+        check_has_method(self._loaded, "classify")
         asked = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
         found = decode_texts(self._loaded, texts, asked, self._reporter)
         return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
 
-    @names_parameters
+    @replace_flags_in_errors
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """Find the likeliest tag of each word of each text; words are separated by spaces."""
-        check_has(self._loaded, "tag")
+        check_has_method(self._loaded, "tag")
         return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
-    @names_parameters
+    @replace_flags_in_errors
     def fill(self, text: str, top: int = 5, *, unit: Unit = "piece") -> list[list[Candidate]]:
         """Find the likeliest texts in place of each `[MASK]` of a text, by a masked language model.
 
@@ -178,12 +178,12 @@ class Model:
         Raises:
             DataError: the text has no mask, or is too long.
         """
-        check_has(self._loaded, "fill")
+        check_has_method(self._loaded, "fill")
         count, asked = arguments.whole_number(top, "top", 1), arguments.one_of(unit, UNITS, "unit")
         with one_at_a_time():
             return fill_masks(self._loaded, arguments.one_text(text, "text"), count, asked)  # type: ignore[arg-type]
 
-    @names_parameters
+    @replace_flags_in_errors
     def generate(
         self,
         prompt: str = "",
@@ -206,10 +206,10 @@ class Model:
             The prompt and the text after it.
         """
         with one_at_a_time():
-            writer = text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
+            writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             return writer.prompt_text(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
-    @names_parameters
+    @replace_flags_in_errors
     def generations(
         self,
         prompt: str = "",
@@ -230,10 +230,10 @@ class Model:
             The `n_best` texts without the prompt, the best first.
         """
         with one_at_a_time():
-            writer = text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
+            writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             return writer.texts(arguments.one_text(prompt, "prompt"))
 
-    @names_parameters
+    @replace_flags_in_errors
     def score(
         self,
         sources: str | Iterable[str],
@@ -262,10 +262,10 @@ class Model:
             DataError: the numbers of texts differ, or none has a probability.
             RecipeError: targets or a stride do not fit the model's task.
         """
-        check_has(self._loaded, "score")
+        check_has_method(self._loaded, "score")
         return score_texts(self._loaded, sources, targets, self._reporter, to, source_language, stride)
 
-    @names_parameters
+    @replace_flags_in_errors
     def embed(self, words: str | Iterable[str], *, side: Side | None = None) -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
 
@@ -277,7 +277,7 @@ class Model:
         rows = [known[word] for word in arguments.as_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
-    @names_parameters
+    @replace_flags_in_errors
     def encode(
         self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.Unit = "piece"
     ) -> list[hidden_states.HiddenStates]:
@@ -295,14 +295,14 @@ class Model:
             DataError: a text has no pieces, or is too long.
             RecipeError: the model has no such layer, or no row for each piece.
         """
-        check_has(self._loaded, "encode")
+        check_has_method(self._loaded, "encode")
         number = None if layer is None else arguments.whole_number(layer, "layer", 0)
         arguments.one_of(unit, hidden_states.UNITS, "unit")
         with one_at_a_time():
             lines = arguments.as_list(texts)
             return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
 
-    @names_parameters
+    @replace_flags_in_errors
     def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:
         """Find the words nearest to a word, by the cosine between their vectors.
 
@@ -318,7 +318,7 @@ class Model:
         count = arguments.whole_number(count, "count", 1)
         return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
 
-    @names_parameters
+    @replace_flags_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:
         """Return P(o | c), the probability of a word as a neighbor of another, by skip-gram or CBOW.
 
@@ -334,7 +334,7 @@ class Model:
         with one_at_a_time():
             return neighbour_probability(self._loaded, *words)
 
-    @names_parameters
+    @replace_flags_in_errors
     def attend(
         self,
         source: str,
@@ -356,10 +356,10 @@ class Model:
         Returns:
             The weights and the tokens.
         """
-        check_has(self._loaded, "attend")
+        check_has_method(self._loaded, "attend")
         loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
         return record_attention(loaded, source, target, decoding_config(beam, {}))
 
 
-def _made_again(address: Address, folder: Path, reporter: Reporter) -> Model:
+def _rebuild_model(address: ModelKey, folder: Path, reporter: Reporter) -> Model:
     return Model(look_up(address, folder), reporter)

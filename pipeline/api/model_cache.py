@@ -13,14 +13,14 @@ from tfm.pipeline.artifacts.manifest import Input
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 
-MAX_KEPT = 2
-_read: "WeakValueDictionary[Address, LoadedModel]" = WeakValueDictionary()
+MAX_CACHED_MODELS = 2
+_read: "WeakValueDictionary[ModelKey, LoadedModel]" = WeakValueDictionary()
 
-Address = tuple[str, str, str]
+ModelKey = tuple[str, str, str]
 """The absolute path of a model, its fingerprint, and the device that it is on."""
 
 
-def enter(loaded: LoadedModel) -> Address | None:
+def enter(loaded: LoadedModel) -> ModelKey | None:
     """Enter a model for `look_up`, and return its address; None for one that is in no folder."""
     if loaded.made is None:
         return None
@@ -30,17 +30,17 @@ def enter(loaded: LoadedModel) -> Address | None:
     return address
 
 
-def look_up(address: Address, shown: Path) -> LoadedModel:
+def look_up(address: ModelKey, shown: Path) -> LoadedModel:
     """Return the model at an address, read if this process does not have it; shown: its folder in messages.
 
     Raises DataError where another model is there by now, or none.
     """
-    found = _read.get(address) or _read_again(address)
+    found = _read.get(address) or _reload_model(address)
     return found if found.folder == shown else replace(found, folder=shown)
 
 
-@lru_cache(maxsize=MAX_KEPT)
-def _read_again(address: Address) -> LoadedModel:
+@lru_cache(maxsize=MAX_CACHED_MODELS)
+def _reload_model(address: ModelKey) -> LoadedModel:
     path, fingerprint, device = address
     try:
         return load_model(Path(path), device, known=Input.from_value(fingerprint))

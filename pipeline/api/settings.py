@@ -6,7 +6,7 @@ from typing import TypedDict
 from tfm.pipeline.api import arguments
 from tfm.pipeline.config import DecodingConfig, DecodingPrecision, LengthNorm, Strategy
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import from_flags
+from tfm.pipeline.recipes.recipe import section_from_flags
 
 
 class Decoding(TypedDict, total=False):
@@ -37,7 +37,7 @@ def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingCo
         RecipeError: a setting is unknown, or its value does not fit; the error names it.
         TypeError: a value is no number, text or list.
     """
-    values = {key: arguments.one_setting(value, key) for key, value in {"beam": beam, **given}.items()}
+    values = {key: arguments.check_single_setting(value, key) for key, value in {"beam": beam, **given}.items()}
     if values["beam"] not in (None, DecodingConfig.model_fields["beam"].default) and values.get("strategy") == "sample":
         raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': remove one of the two")
-    return from_flags(DecodingConfig, values)
+    return section_from_flags(DecodingConfig, values)

@@ -52,6 +52,6 @@ def count_vectors(
     lines, reach = arguments.as_list(texts), arguments.whole_number(window, "window", 1)
     return (
         words.one_hot_vectors(lines)
-        if arguments.optional_bool(one_hot, "one_hot")
+        if arguments.check_optional_bool(one_hot, "one_hot")
         else words.count_vectors(lines, reach)
     )

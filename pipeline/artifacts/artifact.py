@@ -17,9 +17,9 @@ from typing import Any
 from tfm.pipeline.artifacts import provenance
 from tfm.pipeline.artifacts.canonical_json import JSON, find_differences, to_jsonable
 from tfm.pipeline.artifacts.files import (
-    naming_path,
+    add_path_to_errors,
     raise_cannot_write,
-    real_place,
+    resolve_folder,
     sha256_and_sync,
     sync_folder,
     walk_tree,
@@ -38,14 +38,14 @@ from tfm.pipeline.artifacts.manifest import (
     read_manifest,
     serialize,
 )
-from tfm.pipeline.artifacts.no_symlinks import folder_below
+from tfm.pipeline.artifacts.no_symlinks import open_folder_below
 from tfm.pipeline.artifacts.swap import (
     hidden_version_name,
-    is_link_of_ours,
+    is_version_link,
     leftover_versions,
     remove_leftovers,
     replace_atomically,
-    restore_old,
+    restore_backup,
 )
 from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
@@ -121,19 +121,19 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     with suppress(OSError, CannotWrite):
         touch_manifest(plan.folder)
     with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
-        if leftover_versions(real_place(plan.folder)):
+        if leftover_versions(resolve_folder(plan.folder)):
             with lock(plan.folder):
-                remove_leftovers(real_place(plan.folder))
+                remove_leftovers(resolve_folder(plan.folder))
     reporter.line(f"{name}: up to date, nothing to do ({plan.folder})")
     return True
 
 
 def touch_manifest(folder: Path) -> None:
     """Set the times of a manifest to now. Not through a link that tfm did not make: its artifact lies elsewhere."""
-    place = real_place(folder)
-    if place.is_symlink() and is_link_of_ours(place):
+    place = resolve_folder(folder)
+    if place.is_symlink() and is_version_link(place):
         place = place.parent / os.readlink(place)
-    with folder_below(place.parent, place) as descriptor:
+    with open_folder_below(place.parent, place) as descriptor:
         os.utime(NAME, dir_fd=descriptor, follow_symlinks=False)
 
 
@@ -153,13 +153,13 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
         CannotWrite: another process writes the same place, or something is there that is not ours to replace.
     """
     began = time.monotonic() - seconds_before
-    with _place_for(plan) as (place, version):
+    with _prepare_folders(plan) as (place, version):
         try:
-            with naming_path(plan.folder):
+            with add_path_to_errors(plan.folder):
                 draft = Draft(version)
                 yield draft
                 _write_manifest(plan, draft, command, began)
-                _refuse_foreign(plan, place)  # much may have been put there since the work began
+                _refuse_foreign_folder(plan, place)  # much may have been put there since the work began
                 replace_atomically(version, place)
         except BaseException:
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
@@ -170,19 +170,19 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
 
 def check_place(plan: Plan) -> None:
     """Raise the errors of `publish` about the place, before there is anything to publish."""
-    with _place_for(plan) as (_, version):
+    with _prepare_folders(plan) as (_, version):
         version.rmdir()
 
 
 @contextmanager
-def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
+def _prepare_folders(plan: Plan) -> Iterator[tuple[Path, Path]]:
     """The locked place of an artifact, and an empty folder beside it for the draft."""
-    _refuse_here(plan)
+    _check_output_allowed(plan)
     with lock(plan.folder):
-        place = real_place(plan.folder)
+        place = resolve_folder(plan.folder)
         with raise_cannot_write(plan.folder):
-            restore_old(place)
-        _refuse_foreign(plan, place)
+            restore_backup(place)
+        _refuse_foreign_folder(plan, place)
         version = hidden_version_name(place)
         with raise_cannot_write(plan.folder):
             remove_leftovers(place)
@@ -190,7 +190,7 @@ def _place_for(plan: Plan) -> Iterator[tuple[Path, Path]]:
         yield place, version
 
 
-def _refuse_here(plan: Plan) -> None:
+def _check_output_allowed(plan: Plan) -> None:
     """Raise CannotWrite where the place is the current folder, which would be replaced."""
     here = plan.folder.name in ("", os.pardir)
     with suppress(OSError):
@@ -199,9 +199,9 @@ def _refuse_here(plan: Plan) -> None:
         raise CannotWrite(f"{plan.folder}: an artifact needs its own folder; give one, such as ./{plan.stage}")
 
 
-def _refuse_foreign(plan: Plan, path: Path) -> None:
+def _refuse_foreign_folder(plan: Plan, path: Path) -> None:
     """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
-    if path.is_symlink() and not is_link_of_ours(path):
+    if path.is_symlink() and not is_version_link(path):
         raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another folder")
     if not path.exists():
         return

@@ -47,10 +47,10 @@ def have_images(model: Manifest, dataset: Manifest) -> bool:
 def check_image_shape(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model reads images of another shape than those of a dataset; both were verified."""
     if have_images(model, dataset):
-        from tfm.data.images.preparation import read_preparation  # here, as it needs numpy
+        from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
 
-        own = read_preparation(model.folder, model.path).shape
-        other = read_preparation(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
+        own = read_image_transform(model.folder, model.path).shape
+        other = read_image_transform(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
         if own != other:
             colour = str(own.channels == 3).lower()
             raise DataError(
@@ -87,7 +87,7 @@ def _describe_origin(manifest: Manifest, folder: str) -> str:
     return next((each.sha256[:DIGEST_DIGITS] for each in files if each is not None), "missing")
 
 
-def check_made_from(manifest: Manifest, **parts: Manifest) -> None:
+def check_manifest_inputs(manifest: Manifest, **parts: Manifest) -> None:
     """Raise DataError where an artifact has an input of the same name as a part, but another one."""
     for name, part in parts.items():
         own = manifest.inputs.get(name)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tfm.pipeline.artifacts import hash_cache
-from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_below, remove_below, replace_below
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below, remove_path_below, replace_file_below
 from tfm.pipeline.errors import CannotWrite, DataError
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
@@ -30,7 +30,7 @@ SWAP_UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPN
 _hash_cache: dict[tuple[int, int, int, int, int], str] = {}
 
 
-def real_place(folder: Path) -> Path:
+def resolve_folder(folder: Path) -> Path:
     """The folder's path with every link above it resolved, but not a link at its own name."""
     if folder.name in ("", ".", ".."):
         return Path(os.path.realpath(folder))
@@ -38,7 +38,7 @@ def real_place(folder: Path) -> Path:
 
 
 @contextmanager
-def naming_path(path: Path) -> Iterator[None]:
+def add_path_to_errors(path: Path) -> Iterator[None]:
     """Let an OSError that names no file (as those of writes) name `path` while the body runs."""
     try:
         yield
@@ -52,7 +52,7 @@ def naming_path(path: Path) -> Iterator[None]:
 def raise_cannot_write(path: Path) -> Iterator[None]:
     """Turn an OSError that says that nothing can be written at `path` into a CannotWrite while the body runs."""
     try:
-        with naming_path(path):
+        with add_path_to_errors(path):
             yield
     except OSError as error:
         if error.errno in UNWRITABLE_ERRNOS:
@@ -81,7 +81,7 @@ def atomic_swap(one: Path, other: Path) -> bool:
     return not failed
 
 
-def check_folder_of(file: Path) -> None:
+def check_parent_folder(file: Path) -> None:
     """Raise CannotWrite, before any work, if a file cannot be written: it is a folder or a link, or has no folder."""
     with raise_cannot_write(file):
         os.scandir(file.parent).close()
@@ -90,18 +90,18 @@ def check_folder_of(file: Path) -> None:
     check_no_symlinks(file.parent, file)
 
 
-def replace_text(file: Path, text: str, *, root: Path | None = None) -> None:
-    """Write a file anew, in UTF-8, as `replace_bytes` does.
+def write_text_atomically(file: Path, text: str, *, root: Path | None = None) -> None:
+    """Write a file anew, in UTF-8, as `write_bytes_atomically` does.
 
     Args:
         file: to write.
         text: its content.
-        root: as in `replace_bytes`.
+        root: as in `write_bytes_atomically`.
     """
-    replace_bytes(file, text.encode("utf-8"), root=root)
+    write_bytes_atomically(file, text.encode("utf-8"), root=root)
 
 
-def replace_bytes(file: Path, content: bytes, *, root: Path | None = None) -> None:
+def write_bytes_atomically(file: Path, content: bytes, *, root: Path | None = None) -> None:
     """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time.
 
     Args:
@@ -118,11 +118,11 @@ def replace_bytes(file: Path, content: bytes, *, root: Path | None = None) -> No
     check_no_symlinks(root, file)
     try:
         _remove_draft(root, draft)  # of a process that was killed, or a link to somewhere else
-        with naming_path(file), open_below(root, draft, "xb") as stream:
+        with add_path_to_errors(file), open_file_below(root, draft, "xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        replace_below(root, draft, file)
+        replace_file_below(root, draft, file)
     except OSError:
         _remove_draft(root, draft)
         raise
@@ -131,7 +131,7 @@ def replace_bytes(file: Path, content: bytes, *, root: Path | None = None) -> No
 def _remove_draft(root: Path, draft: Path) -> None:
     """Remove a draft, or a link or special file under its name; a folder there is not a draft, and stays."""
     if draft.is_symlink() or not draft.is_dir():
-        remove_below(root, draft)
+        remove_path_below(root, draft)
 
 
 def sha256_of(path: Path) -> str:
@@ -163,7 +163,7 @@ def sha256_and_sync(path: Path) -> str:
     """sha256 of a file just written, in hex; on return the file is on disk."""
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        with naming_path(path):
+        with add_path_to_errors(path):
             os.fsync(file.fileno())
     return digest
 
@@ -172,7 +172,7 @@ def sync_folder(folder: Path) -> None:
     """Bring a folder's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with naming_path(folder):
+        with add_path_to_errors(folder):
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tfm.data.safe_files import read_bounded
-from tfm.pipeline.artifacts.files import raise_cannot_write, real_place
+from tfm.data.safe_files import read_bounded_file
+from tfm.pipeline.artifacts.files import raise_cannot_write, resolve_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 
@@ -29,7 +29,7 @@ def lock(folder: Path) -> Iterator[None]:
     The lock is on the file `.NAME.lock` beside the folder and that file stays. Raises FolderLockedError, naming
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
-    place = real_place(folder)
+    place = resolve_folder(folder)
     with raise_cannot_write(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = _lock_file(place)
@@ -51,9 +51,9 @@ def lock(folder: Path) -> Iterator[None]:
 
 def writer(folder: Path) -> str | None:
     """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
-    place = real_place(folder)
+    place = resolve_folder(folder)
     try:
-        name = read_bounded(_lock_file(place), max_bytes=MAX_BYTES).decode(errors="replace")
+        name = read_bounded_file(_lock_file(place), max_bytes=MAX_BYTES).decode(errors="replace")
     except (OSError, DataError):
         return None
     number, _, host = name.partition(" ")
@@ -109,11 +109,11 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _drop_in_child() -> None:
+def _release_locks_in_child() -> None:
     # A forked child shares the lock; were it to outlive its parent, the lock would too.
     for descriptor in _held_locks:
         os.close(descriptor)
     _held_locks.clear()
 
 
-os.register_at_fork(after_in_child=_drop_in_child)
+os.register_at_fork(after_in_child=_release_locks_in_child)

@@ -15,7 +15,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from tfm.pipeline.artifacts.no_symlinks import open_below, remove_below, replace_below
+from tfm.pipeline.artifacts.no_symlinks import open_file_below, remove_path_below, replace_file_below
 from tfm.pipeline.errors import CannotWrite
 
 MIN_CACHED_BYTES = 8 * 2**20  # bytes; below, hashing is no slower than remembering
@@ -38,11 +38,11 @@ def project_memory(key: str, digest: str) -> None:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = place.with_name(f"{place.name}.{secrets.token_hex(8)}")  # a cache may be shared: nobody guesses it
         try:
-            with open_below(place.parent, draft, "x", encoding="utf-8") as file:
+            with open_file_below(place.parent, draft, "x", encoding="utf-8") as file:
                 file.write(json.dumps(dict(list(known.items())[-MAX_ENTRIES:])))
-            replace_below(place.parent, draft, place)
+            replace_file_below(place.parent, draft, place)
         finally:
-            remove_below(place.parent, draft)
+            remove_path_below(place.parent, draft)
 
 
 def _cache_file() -> Path:

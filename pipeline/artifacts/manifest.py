@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, walk_tree
 from tfm.pipeline.errors import DataError, format_count, mask_command
@@ -143,7 +143,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
     Raises DataError where there is none, where it was changed, and where tfm did not write it so.
     """
     try:
-        data = read_bounded(folder / NAME, shown=path / NAME)
+        data = read_bounded_file(folder / NAME, shown=path / NAME)
     except (FileNotFoundError, NotADirectoryError):
         what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
         raise DataError(what, file=path) from None
@@ -156,7 +156,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
 def looks_like_tfm_manifest(folder: Path) -> bool:
     """Whether the rest of a manifest that cannot be read shows that it was one of tfm."""
     try:
-        data = read_bounded(folder / NAME)
+        data = read_bounded_file(folder / NAME)
     except (OSError, DataError):
         return False
     return data.startswith(b'{\n "checksum": "') or b'\n "tfm_format": ' in data
@@ -191,7 +191,7 @@ def read_artifact(
         DataError: as in `open_artifact`.
     """
     while True:
-        with _detecting_replacement(folder) as stands:
+        with _detect_replacement(folder) as stands:
             try:
                 found = read(_read_verified(folder, stage, must_match))
             except Exception:  # what is read half from one version and half from another may fail in any way
@@ -203,7 +203,7 @@ def read_artifact(
 
 
 @contextmanager
-def _detecting_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
+def _detect_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
     """Yield a function that tests whether the name `folder` still gives the same folder.
 
     The folder is kept open, so that its number is given to no other one.

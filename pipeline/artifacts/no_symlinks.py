@@ -62,7 +62,7 @@ def check_tree(folder: Path) -> None:
                     parents.append(Path(entry.path))
 
 
-def open_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
+def open_file_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
     """Open a file for writing; no link below `root` is followed, and only a regular file is opened.
 
     Args:
@@ -78,7 +78,7 @@ def open_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
     check_no_symlinks(root, file)
     flags = _MODE_FLAGS[mode.replace("b", "")] | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with folder_below(root, file.parent) as parent:
+        with open_folder_below(root, file.parent) as parent:
             descriptor = os.open(file.name, flags, 0o666, dir_fd=parent)
     except OSError as error:
         error.filename = os.fspath(file)
@@ -91,7 +91,7 @@ def open_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any]:
     return os.fdopen(descriptor, mode, **options)
 
 
-def make_below(root: Path, folder: Path) -> None:
+def make_folder_below(root: Path, folder: Path) -> None:
     """Make a folder and those between it and `root`; no link below `root` is followed.
 
     Raises:
@@ -100,11 +100,11 @@ def make_below(root: Path, folder: Path) -> None:
     """
     check_no_symlinks(root, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with folder_below(root, folder):  # raises if a link was put there meanwhile
+    with open_folder_below(root, folder):  # raises if a link was put there meanwhile
         pass
 
 
-def remove_below(root: Path, path: Path) -> None:
+def remove_path_below(root: Path, path: Path) -> None:
     """Remove a file, or a folder and all in it; nothing if it does not exist. A link is removed, not its target.
 
     Raises:
@@ -113,7 +113,7 @@ def remove_below(root: Path, path: Path) -> None:
     """
     check_no_symlinks(root, path.parent)
     try:
-        with suppress(FileNotFoundError), folder_below(root, path.parent) as parent:
+        with suppress(FileNotFoundError), open_folder_below(root, path.parent) as parent:
             if stat.S_ISDIR(os.lstat(path.name, dir_fd=parent).st_mode):
                 shutil.rmtree(path.name, dir_fd=parent)
             else:
@@ -123,7 +123,7 @@ def remove_below(root: Path, path: Path) -> None:
         raise
 
 
-def replace_below(root: Path, draft: Path, file: Path) -> None:
+def replace_file_below(root: Path, draft: Path, file: Path) -> None:
     """Rename a draft to the file beside it, whose content it replaces.
 
     Args:
@@ -137,7 +137,7 @@ def replace_below(root: Path, draft: Path, file: Path) -> None:
     """
     check_no_symlinks(root, file)
     try:
-        with folder_below(root, file.parent) as parent:
+        with open_folder_below(root, file.parent) as parent:
             os.replace(draft.name, file.name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError as error:
         error.filename, error.filename2 = os.fspath(draft), os.fspath(file)
@@ -145,7 +145,7 @@ def replace_below(root: Path, draft: Path, file: Path) -> None:
 
 
 @contextmanager
-def folder_below(root: Path, folder: Path) -> Iterator[int]:
+def open_folder_below(root: Path, folder: Path) -> Iterator[int]:
     """Open a folder below `root` as a descriptor for `dir_fd`; links in `root` itself are followed, none below."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

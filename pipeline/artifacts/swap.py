@@ -10,8 +10,8 @@ import re
 import secrets
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import atomic_swap, real_place, sync_folder
-from tfm.pipeline.artifacts.no_symlinks import remove_below
+from tfm.pipeline.artifacts.files import atomic_swap, resolve_folder, sync_folder
+from tfm.pipeline.artifacts.no_symlinks import remove_path_below
 
 BACKUP_SUFFIX = ".aside"
 # What says that a name is not free for a folder: a folder that is not empty, or a link.
@@ -29,11 +29,11 @@ def replace_atomically(version: Path, path: Path) -> None:
         if error.errno not in TARGET_EXISTS_ERRNOS:
             raise
         if not atomic_swap(version, path):
-            _put_by_two_steps(version, path)
+            _replace_in_two_steps(version, path)
     sync_folder(path.parent)
 
 
-def _put_by_two_steps(version: Path, path: Path) -> None:
+def _replace_in_two_steps(version: Path, path: Path) -> None:
     """Replace the old content in two steps, for file systems that cannot swap names.
 
     If the process is killed between the steps, `restore` undoes the first.
@@ -58,7 +58,7 @@ def _move_back(aside: Path, path: Path, error: BaseException) -> None:
         raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(path)) from error
 
 
-def restore_old(path: Path) -> None:
+def restore_backup(path: Path) -> None:
     """Put back the content that a process had moved aside, if it was killed before the new version stood.
 
     A link that others made is not put back.
@@ -80,7 +80,7 @@ def _is_version(path: Path, name: str) -> bool:
     return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}({re.escape(BACKUP_SUFFIX)})?", name) is not None
 
 
-def is_link_of_ours(path: Path) -> bool:
+def is_version_link(path: Path) -> bool:
     return _is_version(path, os.readlink(path))
 
 
@@ -98,10 +98,10 @@ def leftover_versions(place: Path) -> list[Path]:
 
 def leftovers_of(path: Path) -> list[Path]:
     """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
-    return leftover_versions(real_place(path)) if path.parent.is_dir() else []
+    return leftover_versions(resolve_folder(path)) if path.parent.is_dir() else []
 
 
 def remove_leftovers(place: Path) -> None:
     """Remove a version; of a link itself, not its target."""
     for path in leftover_versions(place):
-        remove_below(place.parent, path)
+        remove_path_below(place.parent, path)

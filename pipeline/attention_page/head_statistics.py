@@ -18,7 +18,7 @@ from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
 from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, source_attention_kinds, word_attention
 from tfm.pipeline.attention_page.reading import (
-    check_attends,
+    check_has_attention,
     generates_target,
     hypotheses,
     tokenizer_of_source,
@@ -32,7 +32,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
-RELATIVE_PLACES = {"previous": -1, "same": 0, "next": 1}
+RELATIVE_POSITIONS = {"previous": -1, "same": 0, "next": 1}
 TARGET_PIECES = "target"
 Shares: TypeAlias = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class HeadReport:
         """All heads, and where there are tags, the attention of each by tag."""
         who = ("attention", "layer", "head")
         title = f"What heads do in {format_count(self.sentences, 'sentence')}: percent of attention, entropy in bits"
-        columns = (*who, *RELATIVE_PLACES, "separators", "entropy", "% of max")
+        columns = (*who, *RELATIVE_POSITIONS, "separators", "entropy", "% of max")
         tables = [Table(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
@@ -139,7 +139,7 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
         RecipeError: the model has no attention.
         DataError: no sentence can be read.
     """
-    check_attends(loaded)
+    check_has_attention(loaded)
     loaded.check_reads_text("statistics of heads are over sentences")
     if loaded.config.canine is not None:
         raise RecipeError("--head-report: this model attends to rows of characters, which are of no one word")
@@ -245,7 +245,7 @@ class Sums:
             tags: of each key; None where there are none.
         """
         self.queries += weights.shape[1]
-        for name, offset in RELATIVE_PLACES.items():
+        for name, offset in RELATIVE_POSITIONS.items():
             self._sums[name] += np.trace(weights, offset, axis1=1, axis2=2)
         to_key = weights.sum(1)
         self._sums["separators"] += to_key[:, [key.separates for key in axes.keys]].sum(1)
@@ -264,7 +264,7 @@ class Sums:
                 layer,
                 None if layer is None else head + 1,
                 self.queries,
-                **{name: float(sums[name][head]) / self.queries for name in (*RELATIVE_PLACES, "separators")},
+                **{name: float(sums[name][head]) / self.queries for name in (*RELATIVE_POSITIONS, "separators")},
                 entropy=entropy / self.queries,
                 of_maximum=entropy / most if most else None,
                 tags={tag: float(np.asarray(total)[head]) / self.queries for tag, total in self._tags.items()} or None,

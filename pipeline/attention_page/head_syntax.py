@@ -82,7 +82,7 @@ def _word_membership(tokens: Sequence[Token], words: Sequence[int], num_words: i
     return found
 
 
-def syntax_questions(sentence: Sentence) -> Iterator[tuple[tuple[str, ArcEnd], int, set[int]]]:
+def syntax_probe_targets(sentence: Sentence) -> Iterator[tuple[tuple[str, ArcEnd], int, set[int]]]:
     """Yield the questions of a sentence's words.
 
     Each is the relation and its direction, the word that asks, and the words that are right.
@@ -106,7 +106,7 @@ class SyntaxSums:
 
     def add_sentence(self, sentence: Sentence) -> None:
         """Count the questions of a sentence, and the offsets that answer them."""
-        for key, word, right in syntax_questions(sentence):
+        for key, word, right in syntax_probe_targets(sentence):
             self._asked[key] += 1
             self._offsets[key].update(each - word for each in right)
 
@@ -121,7 +121,7 @@ class SyntaxSums:
         """
         most = attention.argmax(2)
         attended = attention.max(2) > 0
-        for key, word, right in syntax_questions(sentence):
+        for key, word, right in syntax_probe_targets(sentence):
             hits = np.isin(most[:, word], list(right)) & attended[:, word]
             so_far = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
             self._right[key][kind, layer] = so_far + hits

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tfm.data.batching.batches import pairs_from_images
+from tfm.data.batching.batches import pair_batch_from_images
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
 from tfm.model.vision.image_shape import grid_size, token_size
 from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Kind, Token
 from tfm.pipeline.attention_page.reading import (
     FORWARD_SPECS,
-    check_attends,
+    check_has_attention,
     check_length,
     device_of,
     generates_target,
@@ -40,7 +40,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
         DataError: the model reads text, or the file is no image.
         RecipeError: the model has no attention, or a target is given to a model that says no words.
     """
-    check_attends(loaded)
+    check_has_attention(loaded)
     preparation = loaded.preparation()
     images = RowImages.from_pixels(preparation.pixels(file)[None], preparation)
     if not generates_target(loaded):
@@ -63,7 +63,7 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
         for column in range(1, image.columns + 1)
     )
     axes: dict[Kind, Axes] = {"encoder": Axes(cells, cells, ("",) * len(cells), ("queries", "keys"))}
-    batch = pairs_from_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
+    batch = pair_batch_from_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
     batch = batch.to(device_of(loaded))
     with torch.inference_mode(), record_attentions(loaded.model) as recorder:
         layout = loaded.model.source_layout(batch.source, batch.source_lengths)

@@ -9,7 +9,7 @@ from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
 from tfm.pipeline.attention_page.picture import View
 from tfm.pipeline.attention_page.reading import SPACE_SYMBOL
 from tfm.pipeline.attention_page.script import SCRIPT
-from tfm.pipeline.page_frame import as_html, frame_page, script_json
+from tfm.pipeline.page_frame import escape_html, frame_page, script_json
 
 STYLE = """\
 :root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; --key: var(--cell); }
@@ -108,9 +108,9 @@ def render_page(title: str, read: AttentionTrace | None, view: View | None, repo
 
 
 def _panel_html(read: AttentionTrace) -> str:
-    texts = f"<span>{as_html(read.source)}</span>"
+    texts = f"<span>{escape_html(read.source)}</span>"
     if read.target is not None:
-        texts += f"<span>→ {as_html(read.target)}</span>"
+        texts += f"<span>→ {escape_html(read.target)}</span>"
     return PANEL.format(texts=texts, space=SPACE_SYMBOL, image="" if read.image is None else IMAGE)
 
 
@@ -152,12 +152,12 @@ def _image_data(image: Image) -> dict[str, object]:
 
 def _table_html(table: Table) -> str:
     """Numbers to the right, the rest to the left."""
-    head = "".join(f"<th{_side_class(i)}>{as_html(column)}</th>" for i, column in enumerate(table.columns))
+    head = "".join(f"<th{_side_class(i)}>{escape_html(column)}</th>" for i, column in enumerate(table.columns))
     rows = "".join(
-        "<tr>" + "".join(f"<td{_side_class(i)}>{as_html(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
+        "<tr>" + "".join(f"<td{_side_class(i)}>{escape_html(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
         for row in table.rows
     )
-    return f'<h2>{as_html(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
+    return f'<h2>{escape_html(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
 
 
 def _side_class(column: int) -> str:

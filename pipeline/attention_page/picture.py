@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CELL_INCHES = 0.24  # inches
 IMAGES_PER_ROW = 5
-AXES: dict[Kind, tuple[str, str]] = {
+AXIS_LABELS: dict[Kind, tuple[str, str]] = {
     "encoder": ("source token that is attended to", "source token"),
     "decoder": ("token that is attended to", "token read"),
     "cross": ("source", "target"),
@@ -104,7 +104,7 @@ def picture(read: AttentionTrace, view: View) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         size = (max(3.2, CELL_INCHES * weights.shape[1] + 1.8), max(2.0, CELL_INCHES * weights.shape[0] + 1.8))
         if read.image is not None and axes_of.on_image == ("keys",):
-            figure = _words_on_image(read.image, axes_of.queries, weights)
+            figure = _draw_words_on_image(read.image, axes_of.queries, weights)
             figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
             return _encode_png(figure)
         figure = Figure(figsize=size, layout="constrained")
@@ -114,14 +114,14 @@ def picture(read: AttentionTrace, view: View) -> bytes:
         axes.xaxis.set_label_position("top")
         axes.set_xticks(range(weights.shape[1]), _tick_labels(axes_of.keys), rotation=90, parse_math=False)
         axes.set_yticks(range(weights.shape[0]), _tick_labels(axes_of.queries), parse_math=False)
-        columns, rows = AXES[view.kind]
+        columns, rows = AXIS_LABELS[view.kind]
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
         figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
         return _encode_png(figure)
 
 
-def _words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "Figure":
+def _draw_words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "Figure":
     """The image once for each word, dark where the word attends least."""
     from matplotlib.figure import Figure
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.model.config import Architecture
@@ -24,10 +24,10 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError, printable
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIALS
+from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
-AMONG_CHARACTERS = ("source_embedding.", "embedding.", "head.")
+CHARACTER_MODULE_PREFIXES = ("source_embedding.", "embedding.", "head.")
 """Beginnings of the names of modules that attend among characters (model.canine); the rows they become are shown."""
 SPACE_SYMBOL = "␣"
 
@@ -57,7 +57,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
         RecipeError: the model has no attention, or a target is given to a model that reads one text.
         DataError: a text has no pieces, or more than the model reads.
     """
-    check_attends(loaded)
+    check_has_attention(loaded)
     loaded.check_reads_text("give an image file")
     ids = encode_source(loaded, source)
     if not generates_target(loaded):
@@ -75,7 +75,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
     )
 
 
-def check_attends(loaded: LoadedModel) -> None:
+def check_has_attention(loaded: LoadedModel) -> None:
     """Raise RecipeError for a model without attention, or one whose texts have gaps."""
     task = loaded.config.task
     if ABILITIES[task].hides_spans:
@@ -162,7 +162,7 @@ def sort_attentions(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind])
     """The attentions of one sentence, from weights (1, H, T, S) by name of module, kind by kind and layer by layer."""
     found: list[Attention] = []
     for name, weights in taken.items():
-        if name.startswith(AMONG_CHARACTERS):
+        if name.startswith(CHARACTER_MODULE_PREFIXES):
             continue
         kind = kind_of(name)
         layer = 1 + sum(each.kind == kind for each in found)
@@ -207,7 +207,7 @@ def teacher_forced_axes(
     }
 
 
-def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+def _read_concatenated(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
     """A decoder-only model: one text, or a source and after it the target."""
     if target is not None:
         _run_pair(loaded, source, target)
@@ -220,7 +220,7 @@ def _read_in_one(loaded: LoadedModel, source: Sequence[int], target: Sequence[in
     return {"decoder": Axes(tokens, tokens, _word_notes("", tokens))}
 
 
-def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+def _read_single_sequence(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
     """An encoder-only model."""
     ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
     loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
@@ -231,7 +231,7 @@ def _read_whole(loaded: LoadedModel, source: Sequence[int], target: Sequence[int
 
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
     """Run the network on the target by teacher forcing."""
-    batch = pairs_from_ids([source], [target]).to(device_of(loaded))
+    batch = pair_batch_from_ids([source], [target]).to(device_of(loaded))
     layouts = [Layout.from_lengths(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
     loaded.model(batch.source, layouts[0], batch.target_in, layouts[1])
 
@@ -264,7 +264,7 @@ def make_token(tokenizer: Tokenizer, number: int, place: int | None = None) -> T
         number: the id of the piece.
         place: the place of the token, if it has one.
     """
-    if number < len(SPECIALS):
+    if number < len(SPECIAL_TOKENS):
         return Token(tokenizer.piece(number), number in (BOS_ID, EOS_ID), place)
     text = tokenizer.surface(number)
     if not text or "\N{REPLACEMENT CHARACTER}" in text:  # bytes that are no character by themselves
@@ -287,7 +287,7 @@ def _kind_in_pair(name: str) -> Kind:
 FORWARD_SPECS: dict[Architecture, ForwardSpec] = {
     "transformer": ForwardSpec(_read_pair, _kind_in_pair),
     "recurrent": ForwardSpec(_read_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
-    "decoder_only": ForwardSpec(_read_in_one, lambda name: "decoder"),
-    "encoder_only": ForwardSpec(_read_whole, lambda name: "encoder"),
+    "decoder_only": ForwardSpec(_read_concatenated, lambda name: "decoder"),
+    "encoder_only": ForwardSpec(_read_single_sequence, lambda name: "encoder"),
 }
 """The forward pass of networks of each architecture."""

@@ -72,7 +72,7 @@ def record_attentions(network: nn.Module) -> Iterator[Recorder]:
 def attention_modules(network: nn.Module) -> list[tuple[str, nn.Module, str, ExplicitAttention]]:
     """The attentions of a network: name of the module, the module, the attribute that mixes, the equation behind it."""
     return [
-        (name, module, slot, written_out(child))
+        (name, module, slot, to_explicit_attention(child))
         for name, module in network.named_modules()
         if not isinstance(module, InnerAttention)
         for slot, child in module.named_children()
@@ -80,7 +80,7 @@ def attention_modules(network: nn.Module) -> list[tuple[str, nn.Module, str, Exp
     ]
 
 
-def written_out(way: InnerAttention) -> ExplicitAttention:
+def to_explicit_attention(way: InnerAttention) -> ExplicitAttention:
     """Return the equation that an implementation of attention computes."""
     while not isinstance(way, ExplicitAttention):
         way = way.equation if isinstance(way, FusedAttention) else way.otherwise

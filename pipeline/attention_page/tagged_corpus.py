@@ -40,7 +40,7 @@ def is_tagged(file: Path) -> bool:
 
 def is_built_in(file: Path) -> bool:
     """Whether a path is the name of a built-in corpus that comes parsed; where a file has that name, it is the file."""
-    return str(file) in registry.WITH_CONTRASTS and not file.exists()
+    return str(file) in registry.GENERATORS_WITH_CONTRASTS and not file.exists()
 
 
 def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:

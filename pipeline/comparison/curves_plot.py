@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import raise_cannot_write, replace_bytes
+from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomically
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.reports.run_summary import RunSummary
@@ -25,12 +25,12 @@ def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
         raise RecipeError(f"--plot {file}: a plot is a .svg or a .png")
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
-    content = curves_picture(runs, kind)
+    content = render_curves(runs, kind)
     with raise_cannot_write(file):
-        replace_bytes(file, content)
+        write_bytes_atomically(file, content)
 
 
-def curves_picture(runs: Sequence[RunSummary], kind: str) -> bytes:
+def render_curves(runs: Sequence[RunSummary], kind: str) -> bytes:
     """The plot as an SVG or PNG: the same runs give the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib

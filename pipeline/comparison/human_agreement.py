@@ -23,7 +23,7 @@ reference.
 """
 TEXT_PARTS = ("version", "source", "reference", "texts")
 """Parts of a signature that name the texts, or the program, but not the definition."""
-OTHER_SOURCES = ("noise", "noise-seed")
+NOISE_KEYS = ("noise", "noise-seed")
 """Parts of a signature that name texts with typing errors, of which the table knows nothing."""
 
 
@@ -46,7 +46,7 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
     if not command:
         return agreement_with_people(metric, difference) if _is_table_metric(metric, signature) else None
-    if any(part.partition(":")[0] in OTHER_SOURCES for part in signature.split("|")):
+    if any(part.partition(":")[0] in NOISE_KEYS for part in signature.split("|")):
         return None
     usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
     if usual or COMET22 in f"{metric} {command}":

@@ -25,12 +25,14 @@ UNITS: Mapping[str, Callable[[SegmentValues], int | None]] = {
 }
 """The unit of each perplexity: predictions, or words."""
 NO_TEXTS = "no interval: the output for each segment is missing"
-NO_FIGURES = "no interval: scores/ has no figures per segment. Delete it and run `tfm evaluate` again"
-NO_SEGMENT_FIGURES_REASON = "no interval: this metric has no figures per segment"
-ANOTHER_VALUE = (
+MISSING_SEGMENT_METRICS_REASON = (
+    "no interval: scores/ has no figures per segment. Delete it and run `tfm evaluate` again"
+)
+NO_SEGMENT_METRICS_REASON = "no interval: this metric has no figures per segment"
+MISMATCHED_VALUE_REASON = (
     "not tested: {:.4f} in scores/, but {:.4f} from the segments; remove scores/ and run `tfm evaluate` again"
 )
-NO_BASELINE = "not tested: the baseline has no such score"
+NO_BASELINE_SCORE_REASON = "not tested: the baseline has no such score"
 BITS = "bits_per_character"
 TOLERANCE = 1e-6
 
@@ -65,11 +67,11 @@ class MetricStatistics:
     missing: Sequence[MetricNote]
 
     @property
-    def num_known(self) -> int:
+    def num_with_statistics(self) -> int:
         return len(self.beside_baseline) + len(self.alone)
 
 
-def count_segments(
+def collect_metric_statistics(
     metric: str, found: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> MetricStatistics:
     """Count the statistics of a metric of the main test set, of some runs; the first run is the baseline.
@@ -85,7 +87,7 @@ def count_segments(
     has_base = any(run.name == base for run in scored)
     beside = [run for run in scored if has_base and found.is_comparable(run, name)]
     known, missing = _statistics_by_system(metric, beside, systems)
-    missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE) for run in scored]
+    missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE_SCORE_REASON) for run in scored]
     compared, alone = {run.name for run in beside} if known else {base}, {}
     for run in scored:
         if run.name not in compared:
@@ -119,7 +121,7 @@ def _statistics_by_system(
         if _is_equal(value, score):
             counted[run.name] = statistics
         else:
-            why = NO_SEGMENT_FIGURES_REASON if metric == BITS else ANOTHER_VALUE.format(score, value)
+            why = NO_SEGMENT_METRICS_REASON if metric == BITS else MISMATCHED_VALUE_REASON.format(score, value)
             missing.append(MetricNote(run.name, metric, why))
     return (counted if runs[0].name in counted else {}), missing
 
@@ -136,12 +138,12 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
         return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
     segments, num = system.segment_values, len(baseline.segment_values)
     if metric == BITS and (system.texts is None or len(system.texts.references) > 1):
-        return NO_SEGMENT_FIGURES_REASON  # which of several references were left out is not known
+        return NO_SEGMENT_METRICS_REASON  # which of several references were left out is not known
     if metric in (*UNITS, BITS):
         if not any(each.log_prob is not None for each in segments):
-            return NO_SEGMENT_FIGURES_REASON if segments else NO_FIGURES
+            return NO_SEGMENT_METRICS_REASON if segments else MISSING_SEGMENT_METRICS_REASON
     elif not segments or not all(metric in each.external for each in segments):
-        return NO_SEGMENT_FIGURES_REASON
+        return NO_SEGMENT_METRICS_REASON
     return f"{format_count(len(segments), 'segment')}, not {num:,}" if num and len(segments) != num else None
 
 

@@ -4,27 +4,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, count_segments
+from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, collect_metric_statistics
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage, looked_at
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
-from tfm.pipeline.significance.holm import LEVEL, format_p, holm
-from tfm.pipeline.significance.intervals import ALL_ALIKE
+from tfm.pipeline.significance.holm import LEVEL, format_p_value, holm
+from tfm.pipeline.significance.intervals import IDENTICAL_DRAWS_REASON
 from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
-from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, seed_of_tests
-from tfm.pipeline.significance.seeds import MIN_SEGMENTS, SEVERAL_SEEDS, RecipeResult, SeedDifference, compare_recipes
+from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, resampling_seed
+from tfm.pipeline.significance.seeds import (
+    MIN_SEGMENTS,
+    SEVERAL_SEEDS_REASON,
+    RecipeResult,
+    SeedDifference,
+    compare_recipes,
+)
 
 MAX_SEGMENTS_IN_MEMORY = 10_000
 """The most segments for sacrebleu's own tests, which hold all draws in memory; above, the same draws come in blocks."""
 MISSING_SEEDS_REASON = "not tested: not all of its seeds have this score"
-BASELINE_LACKS = "not tested: not all seeds of the baseline have this score"
+BASELINE_MISSING_SEEDS_REASON = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
 ONE_SEGMENT = "not tested: there is one segment alone"
 ONE_SEED_REASON = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
 
 TIES_COUNT = "p randomisation is sacrebleu's, which leaves out draws with just this difference; with them p is {}"
-HOLDS_ZERO = "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
+ZERO_IN_INTERVAL_MESSAGE = (
+    "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
+)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ def run_tests(
         DataError: a part of a run is damaged.
         RecipeError: SACREBLEU_SEED is wrong.
     """
-    seed_of_tests()  # a wrong one is wrong for all metrics
+    resampling_seed()  # a wrong one is wrong for all metrics
     base = found.baseline.runs[0]
     runs = [base, *(run for run in found.runs if run is not base)]
     if systems is None:
@@ -121,7 +129,7 @@ def run_tests(
     num_segments = 0
     with (reporter if metrics else NullReporter()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
-            counted = count_segments(metric, found, runs, systems)
+            counted = collect_metric_statistics(metric, found, runs, systems)
             remarks += counted.missing
             if each_run:
                 by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))
@@ -129,7 +137,7 @@ def run_tests(
             remarks += [*without, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
-            bar.advance(len(runs) - each_run * counted.num_known, metric)
+            bar.advance(len(runs) - each_run * counted.num_with_statistics, metric)
     notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
     test = systems[base.name].main if num_segments else None
     looks = looked_at(runs, systems)
@@ -139,7 +147,7 @@ def run_tests(
 
 def settings_of_tests() -> dict[str, int | float | None]:
     """Return the settings on which a p-value depends beside the scores; seed None: other draws each time."""
-    return {"resamples": RESAMPLES, "trials": TRIALS, "seed": seed_of_tests(), "level": LEVEL}
+    return {"resamples": RESAMPLES, "trials": TRIALS, "seed": resampling_seed(), "level": LEVEL}
 
 
 def _estimate_runs(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
@@ -176,7 +184,9 @@ def _estimate_rows(
     elif base not in complete:
         whole = [row for row in rows if row is not base and not row.runs_without(f"test.{metric}")]
         remarks += [
-            MetricNote(row.name, metric, BASELINE_LACKS) for row in whole if base.runs_without(f"test.{metric}")
+            MetricNote(row.name, metric, BASELINE_MISSING_SEEDS_REASON)
+            for row in whole
+            if base.runs_without(f"test.{metric}")
         ]
     elif any(len(row.runs) > 1 for row in complete):
         results = compare_recipes([[known[run.name] for run in row.runs] for row in complete])
@@ -201,9 +211,12 @@ def _correct_p_values(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreE
 def _no_interval_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """The reasons why scores, and differences, have no interval."""
     found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
-    found = [each for each in found if each[1] != SEVERAL_SEEDS]  # ± is their deviation, and no interval
+    found = [each for each in found if each[1] != SEVERAL_SEEDS_REASON]  # ± is their deviation, and no interval
     for name, each in measured.items():
-        if each.versus is not None and each.versus.no_interval_reason not in (each.no_interval_reason, ALL_ALIKE):
+        if each.versus is not None and each.versus.no_interval_reason not in (
+            each.no_interval_reason,
+            IDENTICAL_DRAWS_REASON,
+        ):
             found.append((name, each.versus.no_interval_reason, "no interval of the difference"))
     return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
 
@@ -219,7 +232,7 @@ def _contradiction_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> 
     }
     ends = {name: (test.low, test.high) for name, test in tests.items()}
     return [
-        MetricNote(name, metric, HOLDS_ZERO)
+        MetricNote(name, metric, ZERO_IN_INTERVAL_MESSAGE)
         for name, (low, high) in ends.items()
         if low is not None and high is not None and low <= 0 <= high
     ]
@@ -231,7 +244,7 @@ def _tie_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[Metri
     """
     tests = {name: each.versus for name, each in measured.items() if isinstance(each.versus, Difference)}
     return [
-        MetricNote(name, metric, TIES_COUNT.format(format_p(test.p)))
+        MetricNote(name, metric, TIES_COUNT.format(format_p_value(test.p)))
         for name, test in tests.items()
         if test.p_randomisation < LEVEL <= test.p
     ]

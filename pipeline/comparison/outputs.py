@@ -11,24 +11,24 @@ from pydantic import ValidationError
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
-from tfm.pipeline.comparison.runs import Comparison, figure_named, sorted_by
+from tfm.pipeline.comparison.runs import Comparison, match_metric_name, sort_rows
 from tfm.pipeline.comparison.score_checks import check_scores
 from tfm.pipeline.comparison.seeds import one_row_per_run
-from tfm.pipeline.comparison.systems import SegmentValues, System, scored_tests
+from tfm.pipeline.comparison.systems import SegmentValues, System, read_test_scores
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, texts_of
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
     append_entries,
-    looker_of_files,
-    read_looks,
-    select_texts,
+    evaluated_model_of_files,
+    read_ledger,
+    select_entries,
     texts_fingerprint,
 )
 from tfm.pipeline.scoring.metrics.external.scores import external_scores
@@ -66,7 +66,7 @@ class Outputs:
     evaluation: EvaluationConfig
 
 
-def outputs_named(words: Sequence[str]) -> list[Output]:
+def parse_outputs(words: Sequence[str]) -> list[Output]:
     """The outputs that are meant by NAME=PATH, or by a path alone, which is then the name.
 
     Raises DataError for a path where nothing is, RecipeError where two have one name.
@@ -120,18 +120,18 @@ def compare_outputs(
     if base is None:
         raise RecipeError(f"--baseline {baseline}: the outputs are {', '.join(each.name for each in outputs)}")
     if references:
-        read = _scored_files(outputs, source, references, evaluation, reporter)
+        read = _score_files(outputs, source, references, evaluation, reporter)
     else:
         if alone := next((each for each in outputs if not each.is_folder), None):
             raise RecipeError(f"{alone.path}: there is no reference to score it against: give --reference FILE")
-        read = [_scored_folder(each) for each in outputs]
+        read = [_read_scored_folder(each) for each in outputs]
         evaluation = read[0][1].evaluation
     runs, systems = [run for run, _ in read], {system.name: system for _, system in read}
     of_base = next(run for run in runs if run.name == base)
     rows, order = one_row_per_run(runs), None
     if sort is not None:
-        order = figure_named(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
-        rows = sorted_by(rows, order)
+        order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
+        rows = sort_rows(rows, order)
     beside: dict[str, RunSummary] = {}
     for run in (of_base, *runs):
         for figure in run.figures:
@@ -141,7 +141,7 @@ def compare_outputs(
     return Outputs(found, systems, evaluation)
 
 
-def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter) -> list[TestSetUsage]:
+def record_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter) -> list[TestSetUsage]:
     """Enter a look into the ledger beside each output; an output of a run has the ledger of the runs.
 
     Args:
@@ -158,7 +158,7 @@ def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter)
         path = next(each.path for each in outputs if each.name == run.name)
         if system.test_fingerprint is None or system.main is None:
             continue
-        looker = looker_of_files((), path / "hypotheses.txt" if path.is_dir() else path)
+        looker = evaluated_model_of_files((), path / "hypotheses.txt" if path.is_dir() else path)
         root = Path(os.path.abspath(path)).parent if looker is None else looker.root
         model, name = (run.model.fingerprint, run.name) if looker is None else (looker.model, looker.run)
         look = LedgerEntry(system.test_fingerprint, system.main, model, name, "files", seen=run.model.fingerprint)
@@ -166,7 +166,7 @@ def enter_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter)
     looked = []
     for root, entries in roots.items():
         append_entries(root, entries, reporter)
-        known = tuple(select_texts(read_looks(root) or entries, entries[0].texts))
+        known = tuple(select_entries(read_ledger(root) or entries, entries[0].texts))
         looked.append(TestSetUsage(entries[0].test, root, known or tuple(entries)))
     return looked
 
@@ -181,7 +181,7 @@ def _is_evaluation(path: Path) -> bool:
     return (path / "scores.json").is_file() and (path / "manifest.json").is_file()
 
 
-def _scored_files(
+def _score_files(
     outputs: Sequence[Output],
     source: Path | None,
     references: Sequence[Path],
@@ -238,7 +238,7 @@ def _hypotheses_of(output: Output) -> Path:
     return made.folder / "hypotheses.txt"
 
 
-def _scored_folder(output: Output) -> tuple[RunSummary, System]:
+def _read_scored_folder(output: Output) -> tuple[RunSummary, System]:
     """Read a folder of `tfm evaluate --out`: its scores, and the texts that they are of."""
     made, content = read_artifact(output.path, _read_scores, "evaluate")
     known, figures, (first, *_), texts = content
@@ -264,9 +264,9 @@ def _scored_folder(output: Output) -> tuple[RunSummary, System]:
 
 def _read_scores(made: Manifest) -> Any:
     shown = made.path / "scores.json"
-    with reading_scores(shown, again="score again"):
+    with raise_scores_file_errors(shown, again="score again"):
         evaluations = from_json(read_json(made.folder / "scores.json", shown=shown))
-    return made, (*scored_tests(made), evaluations, texts_of(made))
+    return made, (*read_test_scores(made), evaluations, texts_of(made))
 
 
 def _manifest_of(path: Path, fingerprint_: str) -> Manifest:

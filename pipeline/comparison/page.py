@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.errors import format_count, format_names
-from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
-from tfm.pipeline.comparison.differences.html import as_list, heading_cell, table_box, table_cell, test_section
+from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
+from tfm.pipeline.comparison.differences.html import as_list, heading_cell, table_box, table_cell, test_set_section
 from tfm.pipeline.comparison.differences.overview import Differences, find_differences
 from tfm.pipeline.comparison.metric_tests import Outcome
 from tfm.pipeline.comparison.runs import Comparison
@@ -15,11 +15,11 @@ from tfm.pipeline.comparison.tables.columns import (
     difference_columns,
     heading,
     interval,
+    make_number_formatter,
     name_of,
-    shown_as,
 )
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
-from tfm.pipeline.page_frame import as_html, frame_page
+from tfm.pipeline.page_frame import escape_html, frame_page
 from tfm.pipeline.runtime.progress import Reporter
 
 STYLE = """\
@@ -44,13 +44,13 @@ h1, h2, h3, .note, .sample dt { overflow-wrap: anywhere; }
 }
 """
 MAX_TITLE_LENGTH = 120
-NOTHING_SAID = "where systems differ is not shown: {} has no translations or labels of a test set"
+NO_OUTPUTS_MESSAGE = "where systems differ is not shown: {} has no translations or labels of a test set"
 
 
 def write_page(file: Path, page: str) -> None:
     """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
     with raise_cannot_write(file):
-        replace_text(file, page)
+        write_text_atomically(file, page)
 
 
 def page(
@@ -75,7 +75,7 @@ def page(
     where = find_differences(said, found.baseline.runs[0], reporter)
     sentences = [*legend_sentences(found, tested, metrics, figures), *agreement_legend(found, tested, metrics)]
     notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
-    notes += [] if where else [NOTHING_SAID.format(found.baseline.name)]
+    notes += [] if where else [NO_OUTPUTS_MESSAGE.format(found.baseline.name)]
     names = format_names((row.name for row in found.rows), max_chars=MAX_TITLE_LENGTH)
     return render_page(f"Comparison of {names}", tables, sentences, where, notes)
 
@@ -101,10 +101,10 @@ def render_page(
     """
     parts = []
     for name, columns in tables.items():
-        parts += [f"<h2>{as_html(name)}</h2>", _columns_html(name, columns)]
+        parts += [f"<h2>{escape_html(name)}</h2>", _columns_html(name, columns)]
     parts += [as_list(sentences), "<h2>Notes</h2>" if notes else "", as_list(notes)]
     for each in found:
-        parts += test_section(each)
+        parts += test_set_section(each)
     return frame_page(title, "\n".join(part for part in parts if part), style=STYLE)
 
 
@@ -120,7 +120,7 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
         The columns; none where no score is known by segment.
     """
     rows = [
-        (heading(found, metric), shown_as(found, metric), name_of(row), measured)
+        (heading(found, metric), make_number_formatter(found, metric), name_of(row), measured)
         for metric in metrics
         for row in found.rows
         if (measured := tested.rows.get(metric, {}).get(row.name)) is not None

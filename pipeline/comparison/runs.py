@@ -20,7 +20,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 COSTS = ("parameters", "updates", "seconds")
 """Figures that are no scores, of which the lower is the better."""
-SORTED_BY_TEST = "sorted by {}: a test set used to choose a model gives an optimistic score of the chosen one"
+SORTED_BY_TEST_MESSAGE = "sorted by {}: a test set used to choose a model gives an optimistic score of the chosen one"
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Comparison:
         """Whether a figure of the run can be compared with that of the baseline."""
         return _result_key(name, run) == _result_key(name, self.beside[name])
 
-    def row_compares(self, row: Row, name: str) -> bool:
+    def is_row_comparable(self, row: Row, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
         return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
-    def row_differs(self, row: Row) -> dict[str, object]:
+    def row_differences(self, row: Row) -> dict[str, object]:
         """The config of a row where it differs from the baseline; for several seeds without the seed."""
         several = len(row.runs) > 1 or len(self.baseline.runs) > 1
         return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
@@ -71,7 +71,7 @@ class Comparison:
     def notes(self) -> list[str]:
         """Notes on figures that are left out, or do not compare, in words."""
         by_test = self.test != VALID and (self.order or "").startswith("test.")
-        found = [SORTED_BY_TEST.format(self.order)] if by_test else []
+        found = [SORTED_BY_TEST_MESSAGE.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
         found += same_seed_reasons(self.runs)
         for row in self.rows:
@@ -140,8 +140,8 @@ def compare_runs(
     rows, order = rows_of(runs), None
     of_base = next(row for row in rows if base in row.runs)
     if sort is not None:
-        order = figure_named(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
-        rows = sorted_by(rows, order)
+        order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
+        rows = sort_rows(rows, order)
     beside: dict[str, RunSummary] = {}
     for run in (base, *of_base.runs, *(run for row in rows for run in row.runs)):
         for figure in run.figures:
@@ -154,7 +154,7 @@ def _real_path(folder: Path) -> str:
     return os.path.realpath(folder if (folder / "manifest.json").exists() else folder / "model")
 
 
-def figure_named(text: str, names: Sequence[str]) -> str:
+def match_metric_name(text: str, names: Sequence[str]) -> str:
     """The figure of a name: its whole name or, without the part before the dot, one of validation first."""
     for wanted in (text, f"valid.{text}", f"test.{text}"):
         if wanted in names:
@@ -168,7 +168,7 @@ def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
     return name in COSTS or any(lower_is_better(name.partition(".")[2], signature) for signature in signatures)
 
 
-def sorted_by(rows: Sequence[Row], name: str) -> list[Row]:
+def sort_rows(rows: Sequence[Row], name: str) -> list[Row]:
     """Sort rows by (the mean of) a figure, the best first; equal ones as they stood.
 
     Rows with a run without the figure are last, whatever the reason.

@@ -18,9 +18,9 @@ from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS, IMAGES, reference_file
-from tfm.pipeline.reports.run_summary import kept_beside
+from tfm.pipeline.reports.run_summary import scores_suffix
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
-from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
@@ -95,9 +95,12 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     """
     model = open_artifact(run / "model", "train").as_input()
     notes: list[str] = []
-    scores, translations = (run / f"{name}{kept_beside(test)}" for name in ("scores", "translations"))
-    scored, translated = _made_from(model, scores, "evaluate"), _made_from(model, translations, "translate")
-    known, figures = ({}, {}) if scored is None else read_artifact(scores, scored_tests, "evaluate")
+    scores, translations = (run / f"{name}{scores_suffix(test)}" for name in ("scores", "translations"))
+    scored, translated = (
+        _open_matching_artifact(model, scores, "evaluate"),
+        _open_matching_artifact(model, translations, "translate"),
+    )
+    known, figures = ({}, {}) if scored is None else read_artifact(scores, read_test_scores, "evaluate")
     wanted = None if scored is None else scored.inputs.get(translations.name)
     if translated is not None and wanted is not None and wanted.fingerprint != translated.fingerprint:
         notes.append(OTHER_TRANSLATIONS)
@@ -146,7 +149,7 @@ def text_mismatch(one: Segments, other: Segments) -> str | None:
     return None
 
 
-def _made_from(model: Input, folder: Path, stage: str) -> Manifest | None:
+def _open_matching_artifact(model: Input, folder: Path, stage: str) -> Manifest | None:
     """The artifact in a folder that a stage made from this model; None where there is none."""
     if not folder.exists():
         return None
@@ -181,10 +184,10 @@ def _read_segments(manifest: Manifest, name: str) -> Segments:
     )
 
 
-def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentValues]]]:
+def read_test_scores(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentValues]]]:
     """Read scores/: the fingerprint of each test set's texts, the main one first, and the noted figures of segments."""
     shown = manifest.path / "scores.json"
-    with reading_scores(shown, again="score again"):
+    with raise_scores_file_errors(shown, again="score again"):
         content = read_json(manifest.folder / "scores.json", shown=shown)
         entries = {str(content["split"]): content, **content["others"]}
         texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there
@@ -199,14 +202,14 @@ def scored_tests(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, l
                 rows = found.setdefault(entry["split"], [])
                 if entry["line"] != len(rows) + 1:
                     raise ValueError(f"line {len(rows) + 1} of {entry['split']} is missing")
-                rows.append(_parse_figures(entry))
+                rows.append(_parse_segment_values(entry))
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
                 shown = manifest.path / SEGMENTS_FILE
                 raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
     return known, found
 
 
-def _parse_figures(entry: Mapping[str, Any]) -> SegmentValues:
+def _parse_segment_values(entry: Mapping[str, Any]) -> SegmentValues:
     log_prob, pieces, words = entry["log_prob"], entry["pieces"], entry["words"]
     external = {str(name): float(value) for name, value in entry["external"].items()}
     log_prob = None if log_prob is None else float(log_prob)

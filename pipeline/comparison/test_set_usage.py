@@ -7,7 +7,14 @@ from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.reports.run_summary import RunSummary, name_of
-from tfm.pipeline.scoring.ledger import LedgerEntry, are_same_texts, describe_looks, is_listed, read_looks, select_texts
+from tfm.pipeline.scoring.ledger import (
+    LedgerEntry,
+    are_same_texts,
+    describe_test_uses,
+    has_entry,
+    read_ledger,
+    select_entries,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class TestSetUsage:
 
     def __str__(self) -> str:
         more = f", and by {', '.join(self.unlisted)}, which the ledger does not have" if self.unlisted else ""
-        return f"{self.test}: this test set was scored {describe_looks(self.entries)}{more} ({self.folder})"
+        return f"{self.test}: this test set was scored {describe_test_uses(self.entries)}{more} ({self.folder})"
 
 
 def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list[TestSetUsage]:
@@ -47,10 +54,10 @@ def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list
             asked.setdefault(place, []).append(run)
     found = []
     for (root, texts), together in asked.items():
-        if entries := tuple(select_texts(read_looks(root), texts)):
+        if entries := tuple(select_entries(read_ledger(root), texts)):
             scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
             unlisted = tuple(
-                run.name for run in scored if not is_listed(entries, run.model.fingerprint, name_of(run.model.path))
+                run.name for run in scored if not has_entry(entries, run.model.fingerprint, name_of(run.model.path))
             )
             found.append(TestSetUsage(systems[together[0].name].main or "", root, entries, unlisted))
     return found

@@ -28,7 +28,7 @@ from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
-from tfm.pipeline.runtime.out_of_memory import oom_as_data_error
+from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error
 
 SHARD_SENTENCES = 1024
 """Sentences that are searched for in one go, of which `batch_sentences` side by side."""
@@ -106,7 +106,7 @@ def decode(
         config.precision == "bf16" or config.batch_sentences == 1 or len(order) >= MIN_SENTENCES_TO_COMPILE
     )
     with (
-        oom_as_data_error(
+        raise_oom_as_data_error(
             lambda: "decoding does not fit in memory; lower decoding.batch_sentences, or OMP_NUM_THREADS"
         ),
         inference_precision(stepper, decoding_precision(config.precision, device)),

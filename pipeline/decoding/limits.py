@@ -11,7 +11,7 @@ from tfm.tokenizer.special import BOS_ID, PAD_ID
 NEG_INF = float("-inf")
 """The log-probability of a piece that may not come up."""
 SUPPRESSED_TOKENS = (PAD_ID, BOS_ID)
-FORCED_NEED_A_BEAM = 'forced words need beam search: strategy = "search" and beam > 1'
+FORCED_WORDS_NEED_BEAM_MESSAGE = 'forced words need beam search: strategy = "search" and beam > 1'
 
 Numbers = Any
 """An array of numpy, or a tensor."""

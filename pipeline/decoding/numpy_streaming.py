@@ -85,7 +85,7 @@ def generate_stream(
             log_probs, cache = network.step(pieces[:, -1], cache)
         num_read += 1
         forbid_early_end(log_probs, length, limits)
-        tokens = _choose(config, log_probs, keys[texts], length)
+        tokens = _choose_token(config, log_probs, keys[texts], length)
         values = log_probs[np.arange(len(tokens)), tokens]
         if not np.isfinite(values).all():
             raise DataError(NON_FINITE_MESSAGE)
@@ -98,7 +98,7 @@ def generate_stream(
             cache, pieces, texts = select(cache, rows), pieces[rows], texts[rows]
 
 
-def _choose(config: DecodingConfig, log_probs: Array, keys: Array, length: int) -> Array:
+def _choose_token(config: DecodingConfig, log_probs: Array, keys: Array, length: int) -> Array:
     """The next piece of each text (W,): the likeliest, or one that is drawn."""
     if config.strategy == "search" or config.temperature == 0 or config.top_k == 1:
         return log_probs.argmax(1)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tfm.model.layers.log_probs import log_softmax
 from tfm.model.layout import Layout
-from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID
+from tfm.pipeline.tasks.masked_language_model import MASKED_TOKEN_ID
 from tfm.tokenizer.special import EOS_ID
 
 READINGS = 64
@@ -43,7 +43,9 @@ def pseudo_log_likelihoods(model: Any, texts: Sequence[Sequence[int]], firsts: S
 def _read_masked(model: Any, texts: Sequence[Sequence[int]], some: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     """log p (R,) of the pieces at some places (number of the text, place in it), one hidden in each reading."""
     device = next(model.parameters()).device
-    readings = [[*texts[number][:place], HIDDEN_ID, *texts[number][place + 1 :], EOS_ID] for number, place in some]
+    readings = [
+        [*texts[number][:place], MASKED_TOKEN_ID, *texts[number][place + 1 :], EOS_ID] for number, place in some
+    ]
     lengths = torch.tensor([len(each) for each in readings])
     ids = torch.tensor([piece for each in readings for piece in each], device=device)
     rows = (lengths.cumsum(0) - lengths + torch.tensor([place for _, place in some])).to(device)

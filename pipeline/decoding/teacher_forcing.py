@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tfm.data.batching.batches import PairBatch, make_windows, pairs_from_ids, pairs_from_images
+from tfm.data.batching.batches import PairBatch, make_window_batch, pair_batch_from_ids, pair_batch_from_images
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
@@ -89,8 +89,10 @@ def _pair_batches(
 ) -> Callable[[npt.NDArray[np.int64]], PairBatch]:
     """Return the function that makes the batch of some rows; texts are cut to `limit` pieces."""
     if isinstance(sources, RowImages):
-        return lambda rows: pairs_from_images(sources.take(rows), [targets[row] for row in rows], sources.preparation)
-    return lambda rows: pairs_from_ids([sources[row][:limit] for row in rows], [targets[row] for row in rows])
+        return lambda rows: pair_batch_from_images(
+            sources.take(rows), [targets[row] for row in rows], sources.preparation
+        )
+    return lambda rows: pair_batch_from_ids([sources[row][:limit] for row in rows], [targets[row] for row in rows])
 
 
 @torch.inference_mode()
@@ -169,7 +171,7 @@ def forced_text_log_probs(
     begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
         for rows in ordered_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
-            batch = make_windows(whole, begins[rows], lengths[rows]).to(device)
+            batch = make_window_batch(whole, begins[rows], lengths[rows]).to(device)
             hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
             texts_of = np.repeat(np.arange(len(rows)), lengths[rows])

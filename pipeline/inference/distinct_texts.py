@@ -13,7 +13,7 @@ MAX_ROUNDS = 2
 """The number of times that the beam is doubled."""
 
 
-class Scored(Protocol):
+class ScoredText(Protocol):
     """A text with its score."""
 
     @property
@@ -22,10 +22,10 @@ class Scored(Protocol):
     def score(self) -> float: ...
 
 
-T = TypeVar("T", bound=Scored)
+T = TypeVar("T", bound=ScoredText)
 
 
-def keeps_distinct(config: DecodingConfig) -> bool:
+def requires_distinct_texts(config: DecodingConfig) -> bool:
     """Whether each text is to come once."""
     return config.strategy == "search" and config.n_best > 1
 

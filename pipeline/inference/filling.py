@@ -21,7 +21,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.inference.masked_text import MaskedText, encode_masked
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.tokenizer.special import EOS_ID, SPECIALS
+from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Unit = Literal["piece", "word"]
@@ -71,7 +71,7 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[l
     loaded.model.eval()
     with torch.inference_mode():
         if unit == "word":
-            return [_words_of_run(loaded, masked, number, count) for number in range(len(masked.runs))]
+            return [_words_for_mask_run(loaded, masked, number, count) for number in range(len(masked.runs))]
         places = [place for run in masked.runs for place in run]
         found = _log_probs(loaded, [masked.ids], places)
     spelled = _allowed_pieces(tokenizer).to(found.device)
@@ -82,12 +82,12 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[l
     ]
 
 
-def _words_of_run(loaded: LoadedModel, masked: MaskedText, number: int, count: int) -> list[Candidate]:
+def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, number: int, count: int) -> list[Candidate]:
     """The likeliest words in place of one run of masks, by a beam."""
     places, begins, tokenizer = masked.runs[number], masked.begins[number], loaded.source_tokenizer
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     for turn, place in enumerate(places):
-        readings = [_put(masked.ids, places, pieces) for pieces, _ in beam]
+        readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
         allowed = _word_segmentations(tokenizer, begins if turn == 0 else False)
         if not allowed.any():
             return []
@@ -103,7 +103,7 @@ def _words_of_run(loaded: LoadedModel, masked: MaskedText, number: int, count: i
     return [Candidate(tokenizer.decode(pieces).strip(), math.exp(total)) for pieces, total in beam[:count]]
 
 
-def _put(ids: Sequence[int], places: Sequence[int], pieces: Sequence[int]) -> list[int]:
+def _replace_pieces(ids: Sequence[int], places: Sequence[int], pieces: Sequence[int]) -> list[int]:
     """The ids with these pieces in the first of these places."""
     found = list(ids)
     for place, piece in zip(places, pieces, strict=False):
@@ -124,7 +124,7 @@ def _log_probs(loaded: LoadedModel, readings: Sequence[Sequence[int]], places: S
 @lru_cache(maxsize=4)
 def _allowed_pieces(tokenizer: Tokenizer) -> Tensor:
     """Which ids (V,) are pieces of texts, and no control tokens."""
-    control = {*range(len(SPECIALS)), *tokenizer.languages.values(), *tokenizer.sentinels}
+    control = {*range(len(SPECIAL_TOKENS)), *tokenizer.languages.values(), *tokenizer.sentinels}
     return torch.tensor([number not in control for number in range(tokenizer.vocab_size)])
 
 

@@ -60,23 +60,23 @@ def encode_texts(loaded: LoadedModel, texts: Sequence[str], *, layer: int | None
         DataError: a text has no pieces, or is longer than the model reads.
         RecipeError: the model has no such layer, or no row for each piece.
     """
-    _check_has_rows(loaded)
-    layers, norm = _stack_of(loaded)
+    _check_has_hidden_states(loaded)
+    layers, norm = _layer_stack(loaded)
     if layer is not None and layer > len(layers):
         raise RecipeError(f"layer ({layer}) is too large: this model has {len(layers)}")
     words = [_encode_words(loaded, text, unit) for text in texts]
     loaded.model.eval()
     found: list[HiddenStates] = []
-    with torch.inference_mode(), _keep_rows(layers, norm, layer) as kept:
+    with torch.inference_mode(), _capture_hidden_states(layers, norm, layer) as kept:
         for first in range(0, len(texts), TEXTS_PER_BATCH):
             some = words[first : first + TEXTS_PER_BATCH]
-            rows = _read_rows(loaded, [list(chain(*each)) for each in some], kept)
+            rows = _compute_hidden_states(loaded, [list(chain(*each)) for each in some], kept)
             for text, each, own in zip(texts[first:], some, rows, strict=False):
                 found.append(_pool_rows(loaded, text, each, own, unit))
     return found
 
 
-def _check_has_rows(loaded: LoadedModel) -> None:
+def _check_has_hidden_states(loaded: LoadedModel) -> None:
     """Raise RecipeError for a model that has no stack of layers with a row for each piece."""
     loaded.check_reads_text("hidden states are of texts")
     config = loaded.config
@@ -90,7 +90,7 @@ def _check_has_rows(loaded: LoadedModel) -> None:
         raise RecipeError(f"{loaded.folder}: this model {what}: it has no row for each piece of a text alone")
 
 
-def _stack_of(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
+def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
     """The layers, and the norm after the last one."""
     model: Any = loaded.model
     if loaded.config.only_stack == "decoder":
@@ -112,7 +112,7 @@ def _encode_words(loaded: LoadedModel, text: str, unit: Unit) -> list[list[int]]
 
 
 @contextmanager
-def _keep_rows(layers: Sequence[nn.Module], norm: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
+def _capture_hidden_states(layers: Sequence[nn.Module], norm: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
     """Keep the rows (N, D) of a layer in a list while the body runs; the last are those of the last reading."""
     kept: list[Tensor] = []
 
@@ -132,7 +132,7 @@ def _keep_rows(layers: Sequence[nn.Module], norm: nn.Module, layer: int | None) 
         handle.remove()
 
 
-def _read_rows(loaded: LoadedModel, texts: Sequence[Sequence[int]], kept: list[Tensor]) -> list[Tensor]:
+def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], kept: list[Tensor]) -> list[Tensor]:
     """The rows (n, D) of the pieces of some texts, from one reading of all."""
     model: Any = loaded.model
     device = next(model.parameters()).device

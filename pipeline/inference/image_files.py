@@ -42,7 +42,7 @@ def image_file(name: str) -> Path:
     return Path(name)
 
 
-def decoded_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:
+def decode_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:
     """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
     shape = preparation.shape
     at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))

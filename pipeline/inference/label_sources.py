@@ -47,7 +47,7 @@ def encode_sources(
         sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
     else:
         sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
-    cuts.count_unknown(tokenizer, lines, [source.ids for source in sources])
+    cuts.count_unknown_pieces(tokenizer, lines, [source.ids for source in sources])
     found = [source.truncate(limit) for source in sources]
     cuts.lines += len(lines)
     cuts.cut += sum(len(source.ids) > limit for source in sources)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tfm.data.batching.batches import PairBatch, pairs_from_ids, pairs_from_images
+from tfm.data.batching.batches import PairBatch, pair_batch_from_ids, pair_batch_from_images
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import count_unseen_names, unseen_labels_message
 from tfm.data.images.row_images import RowImages
@@ -33,7 +33,7 @@ def predicts_labels(loaded: LoadedModel) -> bool:
     return abilities.labels is not None
 
 
-def warn_of_unseen(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
+def warn_of_unseen_labels(loaded: LoadedModel, references: Sequence[Sequence[str]], reporter: Reporter) -> None:
     """Warn of labels in the references that the model, if it gives labels, cannot give.
 
     Args:
@@ -118,7 +118,7 @@ def label_images(
     loaded.model.eval()
     for begin in range(0, len(images), MAX_BATCH_IMAGES):
         pixels = images.take(np.arange(begin, min(begin + MAX_BATCH_IMAGES, len(images))))
-        batch = pairs_from_images(pixels, [[]] * len(pixels), images.preparation)
+        batch = pair_batch_from_images(pixels, [[]] * len(pixels), images.preparation)
         with torch.inference_mode():
             found = task.predict(loaded.model, batch.to(device), n_best)
         texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
@@ -131,4 +131,4 @@ def label_images(
 def _pad_sources(sources: Sequence[Source]) -> PairBatch:
     """Sources of one task as a batch without targets."""
     words = [source.sizes for source in sources if source.sizes is not None]
-    return pairs_from_ids([source.ids for source in sources], [[]] * len(sources), words or None)
+    return pair_batch_from_ids([source.ids for source in sources], [[]] * len(sources), words or None)

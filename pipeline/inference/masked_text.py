@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import groupby
 
 from tfm.data.errors import DataError, printable
-from tfm.pipeline.tasks.masked_language_model import HIDDEN_ID
-from tfm.tokenizer.special import SPECIALS
+from tfm.pipeline.tasks.masked_language_model import MASKED_TOKEN_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MASK = "[MASK]"
@@ -39,7 +39,7 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
     if MASK not in text or letter is None:
         raise DataError(f"the text {_shorten(text)} has no {MASK}: write {MASK} in place of each piece to predict")
     shown = tokenizer.normalize(text.replace(MASK, letter))
-    joins_space, at_start = _space_habits(tokenizer)
+    joins_space, at_start = _detect_mask_spacing(tokenizer)
     ids: list[int] = []
     masks: list[tuple[int, int]] = []  # (place in the text, place among the ids)
     for number, first, end in tokenizer.encode_spans(shown):
@@ -57,14 +57,14 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
         new = [place for place in range(first, end) if shown[place] == letter and (not masks or place > masks[-1][0])]
         for place in new:
             masks.append((place, len(ids)))
-            ids.append(HIDDEN_ID)
-    runs = [list(run) for run in _runs(masks)]
+            ids.append(MASKED_TOKEN_ID)
+    runs = [list(run) for run in _group_adjacent_masks(masks)]
     begins = [joins_space and (shown[run[0][0] - 1].isspace() if run[0][0] else at_start) for run in runs]
     return MaskedText(ids, [[place for _, place in run] for run in runs], begins)
 
 
 @lru_cache(maxsize=4)
-def _space_habits(tokenizer: Tokenizer) -> tuple[bool, bool]:
+def _detect_mask_spacing(tokenizer: Tokenizer) -> tuple[bool, bool]:
     """Whether pieces of words bring the space before them, which is then no piece of its own; and also at the beginning
     of a text."""
     pieces = tokenizer.longest_pieces(tokenizer.vocab_size)
@@ -74,12 +74,12 @@ def _space_habits(tokenizer: Tokenizer) -> tuple[bool, bool]:
 
 def _is_space(tokenizer: Tokenizer, ids: list[int], masks: list[tuple[int, int]]) -> bool:
     """Whether the last id is a space alone, and no mask."""
-    if not ids or (masks and masks[-1][1] == len(ids) - 1) or ids[-1] < len(SPECIALS):
+    if not ids or (masks and masks[-1][1] == len(ids) - 1) or ids[-1] < len(SPECIAL_TOKENS):
         return False
     return tokenizer.surface(ids[-1]) == " "
 
 
-def _runs(masks: list[tuple[int, int]]) -> Iterator[Iterator[tuple[int, int]]]:
+def _group_adjacent_masks(masks: list[tuple[int, int]]) -> Iterator[Iterator[tuple[int, int]]]:
     """The masks with nothing between them in the text, together."""
     numbered = enumerate(masks)
     for _, run in groupby(numbered, key=lambda each: each[1][0] - each[0]):

@@ -9,9 +9,9 @@ from tfm.model.numpy_inference.encoder_only import EncoderOnly
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.label_sources import Source, encode_sources
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import label_translations
+from tfm.pipeline.inference.translation import labels_to_translations
 from tfm.pipeline.inference.translation_records import Translation
-from tfm.tokenizer.special import EOS_ID, SPECIALS
+from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Labels = tuple[list[int], float]
@@ -54,16 +54,16 @@ class NumpyLabeller:
         for source in encode_sources(self.source_tokenizer, lines, limit, cuts, by_word=self.tags):
             found = self._predict(source, config.n_best) if source.ids else [([], 0.0)]
             texts = self.target_tokenizer.decode_batch([ids for ids, _ in found])
-            yield label_translations(
+            yield labels_to_translations(
                 [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, found, strict=True)]
             )
 
     def _predict(self, source: Source, n_best: int) -> list[Labels]:
-        log_probs = self.network(np.array([*source.ids, EOS_ID]))[:, len(SPECIALS) :]
+        log_probs = self.network(np.array([*source.ids, EOS_ID]))[:, len(SPECIAL_TOKENS) :]
         if self.tags:
             sizes = np.array(source.sizes or (), np.int64)
             rows = log_probs[np.cumsum(sizes) - sizes]  # the first pieces of the words
             best = rows.argmax(-1)
-            return [((best + len(SPECIALS)).tolist(), float(rows.max(-1).sum()))]
+            return [((best + len(SPECIAL_TOKENS)).tolist(), float(rows.max(-1).sum()))]
         order = np.argsort(-log_probs[0], kind="stable")[:n_best]
-        return [([int(label) + len(SPECIALS)], float(log_probs[0, label])) for label in order]
+        return [([int(label) + len(SPECIAL_TOKENS)], float(log_probs[0, label])) for label in order]

@@ -20,15 +20,15 @@ from tfm.model.numpy_inference.weights import (
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_one
-from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_sentence
+from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.label_sources import has_tags
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller, accepts
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
-from tfm.pipeline.model_io.numpy_model import is_small, read_parts
+from tfm.pipeline.model_io.numpy_model import is_small_model, read_model_parts
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -69,7 +69,7 @@ class NumpyModel:
         """
         most = self.network.max_length - 1
         encoded = self.source_tokenizer.encode_batch(lines)
-        cuts.count_unknown(self.source_tokenizer, lines, encoded)
+        cuts.count_unknown_pieces(self.source_tokenizer, lines, encoded)
         for ids in encoded:
             cuts.count([len(ids) > most])
             if not ids:
@@ -82,16 +82,16 @@ class NumpyModel:
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-                found = search_one(self.network, source, config)
+                found = search_sentence(self.network, source, config)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
             told = zip(texts, found, strict=True)
             return [[Translation(one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
 
         found = search([0], config)
-        return (distinct_texts(found, config, search) if keeps_distinct(config) else found)[0]
+        return (distinct_texts(found, config, search) if requires_distinct_texts(config) else found)[0]
 
 
-def small_model(
+def load_small_model(
     folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
 ) -> NumpyModel | NumpyLabeller | None:
     """Load the model in a folder, verified, if it can translate, or label, without torch.
@@ -108,7 +108,7 @@ def small_model(
     Raises:
         DataError: the folder is no model of tfm, or the model does not have the languages.
     """
-    if not is_small(folder):
+    if not is_small_model(folder):
         return None
 
     def possible(known: ModelConfig) -> bool:
@@ -118,7 +118,7 @@ def small_model(
 
     def read(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
-            parts = read_parts(manifest, possible)
+            parts = read_model_parts(manifest, possible)
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
             if gives_labels(known):
@@ -133,7 +133,7 @@ def small_model(
     return read_artifact(folder, read, "train")
 
 
-def translate_as_they_come(
+def translate_stream(
     small: Callable[[], NumpyModel | NumpyLabeller | None],
     load: "Callable[[], LoadedModel]",
     lines: Iterable[str],
@@ -159,10 +159,10 @@ def translate_as_they_come(
     """
     lines, cuts = iter(lines), SourceProblems()
     rows = _read_waiting_lines(lines, None) if ready is None else []
-    model = small() if not rows or _are_few(rows) else None
+    model = small() if not rows or _is_small_batch(rows) else None
     if model is not None and ready is not None:
         rows = _read_waiting_lines(lines, ready)
-    while model is not None and _are_few(rows):
+    while model is not None and _is_small_batch(rows):
         yield from model.translate(rows, config, cuts)
         rows = _read_waiting_lines(lines, ready)
     if model is None or rows:
@@ -174,7 +174,7 @@ def translate_as_they_come(
         cuts.warn(reporter, model.network.max_length - 1)
 
 
-def _are_few(rows: list[str]) -> bool:
+def _is_small_batch(rows: list[str]) -> bool:
     """Whether the small model translates these lines."""
     return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_CHARS
 
@@ -188,7 +188,7 @@ def _pop_rows(rows: deque[str]) -> Iterator[str]:
 def _read_waiting_lines(lines: Iterator[str], ready: Callable[[], bool] | None) -> list[str]:
     """The lines that can be read at once, as long as they are few."""
     rows = list(islice(lines, 1))
-    while _are_few(rows) and (ready is None or ready()):
+    while _is_small_batch(rows) and (ready is None or ready()):
         following = next(lines, None)
         if following is None:
             break

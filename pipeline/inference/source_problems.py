@@ -36,7 +36,9 @@ class SourceProblems:
         self.lines += len(each)
         self.cut += sum(each)
 
-    def count_unknown(self, tokenizer: Tokenizer, lines: Sequence[str], sources: Sequence[Sequence[int]]) -> None:
+    def count_unknown_pieces(
+        self, tokenizer: Tokenizer, lines: Sequence[str], sources: Sequence[Sequence[int]]
+    ) -> None:
         """Count the pieces of some lines. A line of letters without pieces is unknown as a whole.
 
         Args:

@@ -9,7 +9,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
 from tfm.pipeline.runtime.progress import Reporter
@@ -70,17 +70,17 @@ def translate_lines(
     loaded.check_reads_text("give image files, or folders of them")
     chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), before or SourceProblems()
     if predicts_labels(loaded):
-        _check_asked_of_labels(loaded, config, prefixes, forced)
+        _check_label_options(loaded, config, prefixes, forced)
         for rows in chunks:
             for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
-                yield label_translations(best)
+                yield labels_to_translations(best)
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
     search = _Search.from_config(loaded, config, prefixes, forced, on_done)
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
-        cuts.count_unknown(loaded.source_tokenizer, texts, sources)
+        cuts.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
         cuts.count(is_too_long(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]
@@ -117,9 +117,9 @@ def translate_images(
 
     loaded.preparation()  # raises for a model of texts
     if predicts_labels(loaded):
-        _check_asked_of_labels(loaded, config, prefixes, forced)
+        _check_label_options(loaded, config, prefixes, forced)
         for some in images:
-            yield from map(label_translations, label_images(loaded, some, on_done, n_best=config.n_best))
+            yield from map(labels_to_translations, label_images(loaded, some, on_done, n_best=config.n_best))
         return
     search = _Search.from_config(loaded, config, prefixes, forced, on_done)
     for some in images:
@@ -127,7 +127,7 @@ def translate_images(
     search.check_no_unused_constraints()
 
 
-def _check_asked_of_labels(
+def _check_label_options(
     loaded: "LoadedModel", config: DecodingConfig, prefixes: Iterable[str] | None, forced: Iterable[str] | None
 ) -> None:
     """Raise RecipeError for settings that a model that labels cannot follow, such as those of a search."""
@@ -141,7 +141,7 @@ def _check_asked_of_labels(
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
-def label_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+def labels_to_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
     """The labels of a line with their log-probability and number, as translations of it."""
     return [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
 
@@ -172,10 +172,10 @@ class _Search:
 
         Raises RecipeError where words are forced and there is no beam.
         """
-        from tfm.pipeline.decoding.limits import FORCED_NEED_A_BEAM
+        from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):
-            raise RecipeError(FORCED_NEED_A_BEAM)
+            raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
         loaded.model.eval()
         starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
         return cls(loaded, config, starts, words, on_done)
@@ -189,7 +189,7 @@ class _Search:
         targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
         beside = None if self.words is None else _split_words(list(islice(self.words, count)), count)
         phrases = Phrases.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
-        _check_room(phrases, targets, model.max_length - 1)
+        _check_phrases_fit(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
@@ -204,7 +204,7 @@ class _Search:
             return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
 
         translations = search(list(range(count)), self.config)
-        if keeps_distinct(self.config):
+        if requires_distinct_texts(self.config):
             again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
             translations = distinct_texts(translations, self.config, again)
         yield from translations
@@ -251,7 +251,7 @@ def split_phrases(line: str) -> list[str]:
     return [phrase for phrase in line.split("\t") if phrase.strip()]
 
 
-def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
+def _check_phrases_fit(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
     """Raise DataError where the forced words alone are longer than the model reads."""
     for row, each in enumerate(phrases.forced or ()):
         wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
@@ -261,7 +261,7 @@ def _check_room(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, li
             )
 
 
-def best_texts(
+def translate_texts(
     loaded: "LoadedModel",
     sources: Sequence[str],
     config: DecodingConfig,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answers import Answer, answer_of, missing_items, quote_value, ties_of
+from tfm.pipeline.judging.answers import Answer, missing_items, parse_answer, quote_value, tie_answers
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_num_values
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import read_table
@@ -36,14 +36,14 @@ def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = F
         more = f" and {len(items) - 1} more" if items[1:] else ""
         raise DataError(f"{name} has not answered item {items[0]}{more}", file=came_from[name])
     judges = [judge for judge in campaign.judges if judge.name in came_from]
-    return answers + [tie for judge in judges for tie in ties_of(campaign, judge)]
+    return answers + [tie for judge in judges for tie in tie_answers(campaign, judge)]
 
 
 def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
     if not file.exists():
         raise DataError("no such file", file=file)
     try:
-        data = read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=True)
+        data = read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True)
         check_num_values(data)
         text = data.decode("utf-8")
         yield from _choose_reader(text)(campaign, text)
@@ -87,7 +87,7 @@ def _read_page_answers(campaign: Campaign, text: str) -> Iterator[Answer]:
     for number, each in enumerate(content["answers"], 1):
         if not isinstance(each, dict) or not {"item", "answer"} <= each.keys():
             raise ValueError(f"answer {number} has no item and answer")
-        answer = answer_of(campaign, judge, each["item"], each["answer"], each.get("seconds"))
+        answer = parse_answer(campaign, judge, each["item"], each["answer"], each.get("seconds"))
         if answer.item.id in seen:
             raise ValueError(f"item {answer.item.id}: answered twice")
         seen.add(answer.item.id)

@@ -35,7 +35,7 @@ def error_weight(rating: Rating) -> float:
     return float(sum(SEVERITY_WEIGHTS[span.severity] for span in rating.spans))
 
 
-def num_errors(severity: str) -> Value:
+def error_counter(severity: str) -> Value:
     """How many errors of a severity are marked in a text."""
     return lambda rating: float(sum(span.severity == severity for span in rating.spans))
 

@@ -68,13 +68,13 @@ def _is_low(rating: Rating) -> bool:
     return given < (low + high) / 2
 
 
-def answer_of(campaign: Campaign, judge: Judge, item_id: object, content: object, seconds: object = None) -> Answer:
+def parse_answer(campaign: Campaign, judge: Judge, item_id: object, content: object, seconds: object = None) -> Answer:
     """One answer in the form of the page's file. Raises ValueError, naming the item and the value, where it is wrong.
 
     content: likert {"A": {"adequacy": 4, "fluency": 5}}; esa {"A": {"score": 70, "spans": [{"start", "end",
     "severity"}]}}; pairwise {"preferred": "A"}, or "tie"; best {"best": ["A", "C"]}.
     """
-    item = campaign.by_id.get(item_id) if isinstance(item_id, str) else None
+    item = campaign.items_by_id.get(item_id) if isinstance(item_id, str) else None
     if item is None or item.id not in judge.item_set:
         raise ValueError(f"item {item_id!r:.60}: not an item that {judge.name} was asked")
     try:
@@ -86,9 +86,9 @@ def answer_of(campaign: Campaign, judge: Judge, item_id: object, content: object
         raise ValueError(f"item {item.id}: {error}") from None
 
 
-def ties_of(campaign: Campaign, judge: Judge) -> list[Answer]:
+def tie_answers(campaign: Campaign, judge: Judge) -> list[Answer]:
     """The items that a judge was not shown because all texts are the same: ties."""
-    items = (campaign.by_id[name] for name in judge.ties)
+    items = (campaign.items_by_id[name] for name in judge.ties)
     return [Answer(judge.name, item, best=frozenset(item.by_label), shown=False) for item in items]
 
 

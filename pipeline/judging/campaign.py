@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tfm.data.errors import validation_problem
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
-from tfm.pipeline.artifacts.files import replace_bytes
+from tfm.pipeline.artifacts.files import write_bytes_atomically
 from tfm.pipeline.errors import DataError, printable
 
 MAX_BYTES = 32 * 2**20
@@ -26,7 +26,7 @@ JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 """Version of the JSON format."""
 MAX_SYSTEMS = 200
 MAX_JUDGES = 1_000
-KEY_FILE = "campaign.json"
+CAMPAIGN_FILE = "campaign.json"
 Kind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
 Id = Annotated[str, Field(max_length=100, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]+$")]
 """One line of characters that are shown."""
@@ -42,11 +42,11 @@ SCALES: Mapping[Kind, Mapping[str, tuple[int, int]]] = {
 """The scales of a kind with their ends, the one that an attention check looks at first; preferences have none."""
 
 
-class _Part(BaseModel):
+class _CampaignModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class ShownText(_Part):
+class ShownText(_CampaignModel):
     """One text under its label. system: who wrote it; None where it belongs to no system (an attention check)."""
 
     label: Id
@@ -54,13 +54,13 @@ class ShownText(_Part):
     text: str
 
 
-class Check(_Part):
+class Check(_CampaignModel):
     """An attention check. damaged: the labels of the texts that were spoiled, which nobody who reads prefers."""
 
     damaged: tuple[Id, ...] = Field(min_length=1)
 
 
-class Item(_Part):
+class Item(_CampaignModel):
     """The texts for one source, which a judge answers at once. line: from 1, in the test set named `test`.
 
     references: all that the test set has, whether they are shown or not. repeat_of: the item that this one shows again,
@@ -87,7 +87,7 @@ class Item(_Part):
         return self.check is None and self.repeat_of is None
 
 
-class Judge(_Part):
+class Judge(_CampaignModel):
     """The items of one judge, in the order shown; ties: items not shown, since all their texts are the same."""
 
     name: Id
@@ -100,7 +100,7 @@ class Judge(_Part):
         return frozenset(self.items)
 
 
-class Campaign(_Part):
+class Campaign(_CampaignModel):
     """All items and who is asked which of them; a pure function of the seed and the systems' texts.
 
     show_reference: whether judges see the first reference beside the source. num_lines: how many lines the test set
@@ -117,7 +117,7 @@ class Campaign(_Part):
     judges: tuple[Judge, ...] = Field(min_length=1, max_length=MAX_JUDGES)
 
     @cached_property
-    def by_id(self) -> Mapping[str, Item]:
+    def items_by_id(self) -> Mapping[str, Item]:
         """Each item by its id."""
         return {item.id: item for item in self.items}
 
@@ -142,7 +142,7 @@ class Campaign(_Part):
             raise ValueError(f"is of another campaign: it names {name}…, not {self.fingerprint:.16}…")
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "Campaign":
+    def _check_consistency(self) -> "Campaign":
         _check_unique("item", [item.id for item in self.items])
         _check_unique("judge", [judge.name for judge in self.judges])
         _check_unique("system", self.systems)
@@ -171,7 +171,7 @@ class Campaign(_Part):
         _check_unique(f"judge {judge.name}: item", judge.items + judge.ties)
         seen: set[str] = set()
         for name in judge.items + judge.ties:
-            item = self.by_id.get(name)
+            item = self.items_by_id.get(name)
             if item is None:
                 raise ValueError(f"judge {judge.name}: no such item: {name}")
             if item.repeat_of is not None and item.repeat_of not in seen:
@@ -188,17 +188,17 @@ def write_campaign(campaign: Campaign, file: Path) -> None:
         _check_size(data)
     except ValueError as error:
         raise DataError(f"would be too large: {error}; give fewer segments or judges", file=file) from None
-    replace_bytes(file, data)
+    write_bytes_atomically(file, data)
 
 
 def read_campaign(file: Path) -> Campaign:
     """The campaign of a file, or of a folder that holds a campaign.json. Raises DataError where it is none."""
     is_file = not file.is_dir()
-    file = file if is_file else file / KEY_FILE
+    file = file if is_file else file / CAMPAIGN_FILE
     if not file.exists():
         raise DataError("no such file; tfm judge make writes it", file=file)
     try:
-        data = read_bounded(file, max_bytes=MAX_BYTES, follow_symlinks=is_file)
+        data = read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=is_file)
         _check_size(data)
         parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
         return Campaign.model_validate_json(data)

@@ -11,12 +11,12 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.judging.answer_tables import (
     Value,
     choices,
+    error_counter,
     error_weight,
     judge_stats,
     list_judgments,
     list_preferences,
     mean_scale,
-    num_errors,
     pair_judgments,
     scale_value,
 )
@@ -36,7 +36,7 @@ from tfm.pipeline.judging.statistics.preferences import (
     sign_tests,
     win_counts,
 )
-from tfm.pipeline.judging.statistics.ranks import contradiction_notes, rank_ranges, significant_pairs
+from tfm.pipeline.judging.statistics.ranks import contradiction_messages, rank_ranges, significant_pairs
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Mean, mean_ratings, z_scores
 
 LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
@@ -73,7 +73,7 @@ class SystemRating:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScaleFindings:
     """One scale: systems, the best first; tests and correlations are on z-scores, agreement on the values as given."""
 
     name: str
@@ -116,7 +116,7 @@ class Findings:
     answers: Sequence[Answer]
     without: Sequence[str]
     judges: Sequence[Verdict]
-    scales: Sequence[Scale]
+    scales: Sequence[ScaleFindings]
     errors: Mapping[str, Mapping[str, Mean]]
     choices: ChoiceFindings | None
     notes: Sequence[str]
@@ -140,7 +140,7 @@ class Findings:
         )
 
 
-def _scale_json(scale: Scale) -> dict[str, Any]:
+def _scale_json(scale: ScaleFindings) -> dict[str, Any]:
     given = {key: value for key, value in asdict(scale).items() if key not in ("name", "z_scores")}
     return {**given, "tests": [{**asdict(test), "stands": test.is_significant} for test in scale.tests]}
 
@@ -186,11 +186,11 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequ
     used = [answer for answer in answers if answer.judge not in without]
     if not any(answer.item.counts for answer in used):
         raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
-    values = _compared_by(campaign, answers)
+    values = _comparison_judgments(campaign, answers)
     judges = judge_verdicts(judge_stats(campaign, answers), values)
     scales = [_analyze_scale(name, list_judgments(used, value)) for name, value in _judged_scales(campaign)]
     errors = {
-        f"{severity} errors": mean_ratings(list_judgments(used, num_errors(severity)), MIN_ERROR_SEGMENTS)
+        f"{severity} errors": mean_ratings(list_judgments(used, error_counter(severity)), MIN_ERROR_SEGMENTS)
         for severity in ("minor", "major")
         if campaign.kind == "esa"
     }
@@ -199,8 +199,8 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequ
     if preferred is not None:
         order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
         tested = "the sign test, by the majority of each segment,"
-        notes += contradiction_notes("preferences", order, significant_pairs(preferred.tests), by, tested)
-        notes += _of_strengths(preferred, list_preferences(used, campaign.systems))
+        notes += contradiction_messages("preferences", order, significant_pairs(preferred.tests), by, tested)
+        notes += _strength_warnings(preferred, list_preferences(used, campaign.systems))
     return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
 
 
@@ -209,14 +209,14 @@ def _judged_scales(campaign: Campaign) -> list[tuple[str, Value]]:
     return [*found, (ERROR_SCALE, error_weight)] if campaign.kind == "esa" else found
 
 
-def _compared_by(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
+def _comparison_judgments(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
     """The values by which judges are compared: the mean of the scales, or what they preferred."""
     if SCALES[campaign.kind]:
         return list_judgments(answers, mean_scale)
     return choices(campaign.kind, answers, campaign.systems)
 
 
-def _analyze_scale(name: str, given: Sequence[Judgment]) -> Scale:
+def _analyze_scale(name: str, given: Sequence[Judgment]) -> ScaleFindings:
     standardized, unvaried = z_scores(given)
     fewest = MIN_ERROR_SEGMENTS if name == ERROR_SCALE else MIN_SEGMENTS
     raw, z = mean_ratings(given, fewest), mean_ratings(standardized, fewest)
@@ -231,7 +231,7 @@ def _analyze_scale(name: str, given: Sequence[Judgment]) -> Scale:
     ]
     level = LEVELS[name]
     agreed = alpha(given, level), *kappas(given, level)
-    return Scale(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
+    return ScaleFindings(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
 
 
 def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> ChoiceFindings:
@@ -269,7 +269,7 @@ def _judge_warnings(judges: Sequence[Verdict], without: Sequence[str]) -> list[s
     return found
 
 
-def _scale_warnings(scales: Sequence[Scale]) -> list[str]:
+def _scale_warnings(scales: Sequence[ScaleFindings]) -> list[str]:
     found = [
         f"{scale.name}: {judge} gave one value only, and has no z-score: not in z, tests and correlations"
         for scale in scales
@@ -281,7 +281,7 @@ def _scale_warnings(scales: Sequence[Scale]) -> list[str]:
             significant_pairs(scale.tests, _direction_sign(scale.name)),
         )
         by, tested = "its mean over all of its segments", "the test, of z on the segments that both have,"
-        found += contradiction_notes(scale.name, order, better, by, tested)
+        found += contradiction_messages(scale.name, order, better, by, tested)
     return found
 
 
@@ -290,7 +290,7 @@ def _direction_sign(scale: str) -> int:
     return -1 if scale in LOWER_IS_BETTER else 1
 
 
-def _of_strengths(found: ChoiceFindings, given: Sequence[Preference]) -> list[str]:
+def _strength_warnings(found: ChoiceFindings, given: Sequence[Preference]) -> list[str]:
     """Notes on strengths that the data do not determine, since no or every comparison of some systems went one way."""
     systems = [each.strength.system for each in found.systems]
     counts = win_counts(given, systems)[1].sum(0)

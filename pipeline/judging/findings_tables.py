@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tfm.pipeline.judging.campaign import SCALES
-from tfm.pipeline.judging.findings import ChoiceFindings, Findings, Scale
+from tfm.pipeline.judging.findings import ChoiceFindings, Findings, ScaleFindings
 from tfm.pipeline.judging.statistics.agreement import Alpha
 from tfm.pipeline.judging.statistics.correlation import Correlation
 from tfm.pipeline.judging.statistics.minimums import UNDEFINED_REASON
 from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
 from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.significance.holm import format_p
+from tfm.pipeline.significance.holm import format_p_value
 
 EMPTY_CELL = "–"
 
@@ -29,10 +29,10 @@ def tables_of_findings(findings: Findings) -> Iterator[Table]:
     for scale in findings.scales:
         yield _scale_table(findings, scale)
         if scale.tests:
-            yield _tests_of_scale(scale)
+            yield _scale_tests_table(scale)
     if findings.choices is not None:
         yield _choices_table(findings.choices)
-        yield _tests_of_choices(findings.choices)
+        yield _choice_tests_table(findings.choices)
     yield _judges_table(findings)
     yield _agreement_table(findings)
     for name, correlations in findings.correlations.items():
@@ -42,7 +42,7 @@ def tables_of_findings(findings: Findings) -> Iterator[Table]:
         yield missing
 
 
-def _scale_table(findings: Findings, scale: Scale) -> Table:
+def _scale_table(findings: Findings, scale: ScaleFindings) -> Table:
     """Systems on a scale; of the errors of ESA also how many there are."""
     more = findings.errors if scale.lower_is_better else {}
     columns = ["rank", "system", "mean", "95 %", "z", "95 % of z", *more, "segments", "ratings"]
@@ -65,7 +65,7 @@ def _scale_table(findings: Findings, scale: Scale) -> Table:
     return Table(f"{scale.name} ({about})", columns, rows)
 
 
-def _tests_of_scale(scale: Scale) -> Table:
+def _scale_tests_table(scale: ScaleFindings) -> Table:
     columns = ("first", "second", "difference of z", "95 %", "test", "segments", "p", "p corrected", "significant")
     rows = [
         [
@@ -75,8 +75,8 @@ def _tests_of_scale(scale: Scale) -> Table:
             _format_interval(test.low, test.high),
             "paired" if test.paired else "unpaired",
             str(test.num_first) if test.paired else f"{test.num_first} + {test.num_second}",
-            format_p(test.p),
-            format_p(test.p_holm),
+            format_p_value(test.p),
+            format_p_value(test.p_holm),
             "yes" if test.is_significant else "no",
         ]
         for test in scale.tests
@@ -97,7 +97,7 @@ def _choices_table(choices: ChoiceFindings) -> Table:
     return Table("preferences (Bradley and Terry; ties are half a win)", columns, rows)
 
 
-def _tests_of_choices(choices: ChoiceFindings) -> Table:
+def _choice_tests_table(choices: ChoiceFindings) -> Table:
     strength = {each.strength.system: each.strength.value for each in choices.systems}
     columns = ("first", "second", "chance of first", "won", "tied", "lost", "p", "p corrected", "significant")
     rows = [
@@ -106,8 +106,8 @@ def _tests_of_choices(choices: ChoiceFindings) -> Table:
             test.second,
             f"{100 / (1 + math.exp(strength[test.second] - strength[test.first])):.1f} %",
             *(str(count) for count in (test.won, test.tied, test.lost)),
-            format_p(test.p),
-            format_p(test.p_holm),
+            format_p_value(test.p),
+            format_p_value(test.p_holm),
             "yes" if test.is_significant else "no",
         ]
         for test in choices.tests
@@ -138,7 +138,7 @@ def _judges_table(findings: Findings) -> Table:
 
 def _agreement_table(findings: Findings) -> Table:
     columns = ("of", "alpha", "95 %", "level", "units", "values", "mean kappa", "95 %", "from", "to", "pairs")
-    found: list[tuple[str, Scale | ChoiceFindings]] = [(each.name, each) for each in findings.scales]
+    found: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(each.name, each) for each in findings.scales]
     if findings.choices is not None:
         found.append(("preferences", findings.choices))
     rows = []
@@ -179,16 +179,16 @@ def _correlations_table(name: str, correlations: Sequence[Correlation]) -> Table
 def _missing_intervals(findings: Findings) -> Table:
     """Which intervals are not given, and why; figures that are not defined are left out."""
     of: dict[tuple[str, str, str], list[str]] = {}
-    for scale, figure, name, reason in _missing_figures(findings):
+    for scale, figure, name, reason in _missing_statistics(findings):
         if reason is not None and reason != UNDEFINED_REASON:
             of.setdefault((scale, figure, reason), []).append(name)
     rows = [[scale, figure, ", ".join(filter(None, names)), why] for (scale, figure, why), names in of.items()]
     return Table("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
 
 
-def _missing_figures(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
+def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
     """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
-    parts: list[tuple[str, Scale | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
+    parts: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
         for rated in scale.systems:
             yield scale.name, "mean", rated.system, rated.mean.no_interval_reason

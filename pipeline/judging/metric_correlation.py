@@ -38,7 +38,7 @@ def references_of(campaign: Campaign) -> dict[str, Sequence[str]]:
     return {segment_of(item): item.references for item in campaign.items if item.counts and item.references}
 
 
-def references_from(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
+def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
     """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
     items = [item for item in campaign.items if item.counts]
     tests = list(dict.fromkeys(item.test for item in items))
@@ -73,8 +73,10 @@ def add_correlations(
     )
     wanted = reference_columns([references[segment] for segment, _ in texts])
     config = resolve_tokenizer(config, wanted)
-    line_of = {segment_of(answer.item): answer.item.line for answer in findings.answers}
-    missing = inapplicable_metrics(list(texts.values()), wanted, config, [line_of[segment] for segment, _ in texts])
+    item_as_json = {segment_of(answer.item): answer.item.line for answer in findings.answers}
+    missing = inapplicable_metrics(
+        list(texts.values()), wanted, config, [item_as_json[segment] for segment, _ in texts]
+    )
     notes += [f"{metric}: {why}" for metric, why in missing.items()]
     found: dict[str, list[Correlation]] = {}
     for metric in (*(config.metrics if texts else ()), *noted):
@@ -102,12 +104,12 @@ def texts_of(findings: Findings) -> dict[Unit, str]:
     }
 
 
-People = tuple[str, Mapping[Unit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
+HumanScores = tuple[str, Mapping[Unit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
 
 
-def _human_scores(findings: Findings) -> list[People]:
+def _human_scores(findings: Findings) -> list[HumanScores]:
     """Judgments of people, more being better: its name, by unit, by system, and the pairs where units are pairs."""
-    found: list[People] = []
+    found: list[HumanScores] = []
     for scale in findings.scales:
         sign = -1 if scale.lower_is_better else 1
         systems = {each.system: sign * each.z.value for each in scale.systems if each.z is not None}

@@ -9,13 +9,13 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 from tfm.pipeline.judging.statistics.ratings import Unit
 from tfm.pipeline.reports.run_summary import name_of, read_run
-from tfm.pipeline.scoring.metrics.score import LOWER
+from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE
 
 RecordedMetrics = Mapping[str, tuple[str, Mapping[Unit, float]]]
 """By the name of a metric: its signature, and its number of each text."""
 
 
-def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict[str, MetricScores], list[str]]:
+def read_recorded_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict[str, MetricScores], list[str]]:
     """External metrics of the texts of some runs, by name, and notes on those that not all of the runs have alike.
 
     Args:
@@ -44,7 +44,7 @@ def noted_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict
         if signatures or signature is None:
             notes.append(f"{metric}: not all runs have it, computed in the same way")
             continue
-        sign = -1 if LOWER in signature.split("|") else 1
+        sign = -1 if LOWER_IS_BETTER_SIGNATURE in signature.split("|") else 1
         by_system = {
             system: {unit: sign * value for unit, value in noted[metric][1].items()} for system, noted in found.items()
         }
@@ -58,7 +58,7 @@ def _read_run_metrics(run: Path, name: str, texts: Mapping[Unit, str]) -> Record
     folder = run.parent if run.name == "model" else run
     judged = {unit: text for unit, text in texts.items() if unit[1] == name}
     trained, system = read_run(run, name), read_system(folder, name)
-    numbers = {unit: _segment_figures(folder, system, unit[0], text) for unit, text in judged.items()}
+    numbers = {unit: _segment_scores(folder, system, unit[0], text) for unit, text in judged.items()}
     signatures = {key.removeprefix("test."): figure.signature for key, figure in trained.figures.items()}
     return {
         metric: (signature, {unit: each[metric] for unit, each in numbers.items()})
@@ -67,7 +67,7 @@ def _read_run_metrics(run: Path, name: str, texts: Mapping[Unit, str]) -> Record
     }
 
 
-def _segment_figures(run: Path, system: System, segment: str, text: str) -> Mapping[str, float]:
+def _segment_scores(run: Path, system: System, segment: str, text: str) -> Mapping[str, float]:
     """The external numbers of one text."""
     test, _, line = segment.rpartition(":")
     place, said, noted = int(line) - 1, system.tests.get(test), system.figures.get(test, ())

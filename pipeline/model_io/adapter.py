@@ -12,7 +12,7 @@ from torch import Tensor
 from tfm.data.errors import DataError, validation_problem
 from tfm.data.json_documents import read_json
 from tfm.model.layers.lora import merge_adapters
-from tfm.pipeline.model_io.weight_files import shapes_in
+from tfm.pipeline.model_io.weight_files import read_shapes
 
 WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
 
@@ -43,7 +43,7 @@ def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettin
     (folder / ABOUT).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def add_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
+def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
     """Return the weights of a model, with the adapter that lies in its folder, where one does.
 
     Args:
@@ -61,5 +61,5 @@ def add_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[s
         about = AdapterSettings.model_validate(read_json(folder / ABOUT, shown=shown / ABOUT))
     except ValidationError as error:
         raise DataError(f"not an adapter: {validation_problem(error)}", file=shown / ABOUT) from error
-    shapes_in(folder / WEIGHTS)  # which bounds what is made of its header
+    read_shapes(folder / WEIGHTS)  # which bounds what is made of its header
     return merge_adapters(weights, load_file(folder / WEIGHTS), about.factor)

@@ -87,19 +87,19 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
     """
     first, *others = [open_artifact(folder, "train") for folder in folders]
     for other in others:
-        _check_pieces(first, other)
+        _check_same_vocabulary(first, other)
     loaded = [load_model(folder, device, dtype) for folder in folders]
     if len(loaded) == 1:
         return loaded[0]
     for each in loaded:
-        _check_work(loaded[0], each)
+        _check_same_task(loaded[0], each)
     ensemble: Any = Ensemble([each.model for each in loaded])
     blocks = [each.config.block for each in loaded if each.config.block is not None]
     config = loaded[0].config.model_copy(update={"block": min(blocks, default=None)})
     return replace(loaded[0], model=ensemble, config=config)
 
 
-def _check_work(one: LoadedModel, other: LoadedModel) -> None:
+def _check_same_task(one: LoadedModel, other: LoadedModel) -> None:
     task = other.config.task
     if not ABILITIES[task].writes:
         raise DataError(f"was trained for {task}, but an ensemble needs models that generate text", file=other.folder)
@@ -112,7 +112,7 @@ def _check_work(one: LoadedModel, other: LoadedModel) -> None:
         raise DataError(f"no ensemble with {one.folder}: {problem}", file=other.folder)
 
 
-def _check_pieces(one: Manifest, other: Manifest) -> None:
+def _check_same_vocabulary(one: Manifest, other: Manifest) -> None:
     if IMAGES_FILE in one.files or IMAGES_FILE in other.files:
         own, its = (each.files[IMAGES_FILE].sha256 if IMAGES_FILE in each.files else "" for each in (one, other))
         if own != its:

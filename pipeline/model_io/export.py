@@ -22,7 +22,7 @@ from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import Card
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
-from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported_key
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer, load_model
 from tfm.pipeline.model_io.onnx.export import Precision, to_onnx
 from tfm.pipeline.runtime.progress import Reporter
@@ -73,7 +73,7 @@ def export(
     reporter.line(f"export: {out}, for {to}")
 
 
-def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
+def write_huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
     """Write a folder for transformers, with its card.
 
     Args:
@@ -84,7 +84,7 @@ def huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions)
     to_huggingface(loaded, folder, wanted.card or Card())
 
 
-def onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
+def write_onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
     """Write a folder for onnxruntime.
 
     Args:
@@ -95,7 +95,7 @@ def onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> Non
     to_onnx(loaded, folder, wanted.precision or "fp32")
 
 
-def ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
+def write_ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
     """Write a folder for CTranslate2.
 
     Args:
@@ -177,7 +177,7 @@ def unsupported_part(config: ModelConfig) -> str | None:
     if config.positions not in ("none", "sinusoidal", "fairseq", "learned"):
         return f'positions = "{config.positions}"'
     known = {**IGNORED_KEYS, **dict.fromkeys(("encoder", "decoder", *EXPORTED_KEYS), ANY_VALUE)}
-    key = first_unsupported(config, known)  # a part that is not named above, and not here, is refused
+    key = first_unsupported_key(config, known)  # a part that is not named above, and not here, is refused
     return None if key is None else f"model.{key}"
 
 
@@ -192,16 +192,16 @@ def fill(spec: Any, model: Any, config: ModelConfig) -> None:
     _embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
     _embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
     for place, layer in zip(spec.encoder.layer, model.encoder, strict=True):
-        _self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
-        _feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
+        _fill_self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
+        _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
     for place, layer in zip(spec.decoder.layer, model.decoder, strict=True):
-        _self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
-        _cross_attention(place.attention, layer.cross_attention, layer.around_cross_attention.norm)
-        _feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
+        _fill_self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
+        _fill_cross_attention(place.attention, layer.cross_attention, layer.around_cross_attention.norm)
+        _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
     if config.norm == "pre":
         _norm(spec.encoder.layer_norm, model.encoder_norm)
         _norm(spec.decoder.layer_norm, model.decoder_norm)
-    _linear(spec.decoder.projection, model.output)
+    _fill_linear(spec.decoder.projection, model.output)
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
@@ -211,52 +211,52 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
 
 def _embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig) -> None:
     table: Any = embedding.table
-    place.weight = _numbers(table.weight)
+    place.weight = _to_numpy(table.weight)
     stack.scale_embeddings = config.scale_embedding
     # The table as the model has it: the engine's own sinusoids stand in another order.
     nothing = table.weight.new_zeros(config.max_length, table.embedding_dim)
-    stack.position_encodings.encodings = _numbers(
+    stack.position_encodings.encodings = _to_numpy(
         embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
     )
     if config.embedding_norm:
         _norm(stack.layernorm_embedding, embedding.norm)
 
 
-def _self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
+def _fill_self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
     _norm(place.layer_norm, norm)
-    _linear(place.linear[0], attention.query_key_value)
-    _linear(place.linear[1], attention.output)
+    _fill_linear(place.linear[0], attention.query_key_value)
+    _fill_linear(place.linear[1], attention.output)
 
 
-def _cross_attention(place: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
+def _fill_cross_attention(place: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
     _norm(place.layer_norm, norm)
     for each, linear in zip(place.linear, (attention.query, attention.key_value, attention.output), strict=True):
-        _linear(each, linear)
+        _fill_linear(each, linear)
 
 
-def _feed_forward(place: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
+def _fill_feed_forward(place: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
     _norm(place.layer_norm, norm)
-    _linear(place.linear_0, feed_forward.inner)
-    _linear(place.linear_1, feed_forward.outer)
+    _fill_linear(place.linear_0, feed_forward.inner)
+    _fill_linear(place.linear_1, feed_forward.outer)
 
 
 def _norm(place: Any, norm: Any) -> None:
-    place.gamma, place.beta = _numbers(norm.weight), _numbers(norm.bias)
+    place.gamma, place.beta = _to_numpy(norm.weight), _to_numpy(norm.bias)
 
 
-def _linear(place: Any, linear: Any) -> None:
-    place.weight = _numbers(linear.weight)
+def _fill_linear(place: Any, linear: Any) -> None:
+    place.weight = _to_numpy(linear.weight)
     if linear.bias is not None:
-        place.bias = _numbers(linear.bias)
+        place.bias = _to_numpy(linear.bias)
 
 
-def _numbers(tensor: Tensor) -> Any:
+def _to_numpy(tensor: Tensor) -> Any:
     return tensor.detach().float().contiguous().numpy()
 
 
 FORMATS: dict[str, Callable[[LoadedModel, Path, ExportOptions], None]] = {
-    "ctranslate2": ctranslate2_folder,
-    "huggingface": huggingface_folder,
-    "onnx": onnx_folder,
+    "ctranslate2": write_ctranslate2_folder,
+    "huggingface": write_huggingface_folder,
+    "onnx": write_onnx_folder,
 }
 """Functions that write a model into an empty folder, by the name of the format."""

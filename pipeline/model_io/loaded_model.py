@@ -16,15 +16,15 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError, validation_problem
 from tfm.data.image_config import IMAGES_FILE
-from tfm.data.images.preparation import ImageTransform, read_preparation
+from tfm.data.images.preparation import ImageTransform, read_image_transform
 from tfm.data.json_documents import read_json
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
-from tfm.pipeline.model_io.adapter import add_adapter
+from tfm.pipeline.model_io.adapter import merge_adapter
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
-from tfm.pipeline.model_io.weight_files import Shapes, shapes_in
+from tfm.pipeline.model_io.weight_files import Shapes, read_shapes
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
 
@@ -182,7 +182,7 @@ def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) ->
     Returns:
         The transform; None where the model reads text.
     """
-    return None if config.vision is None else read_preparation(folder, shown)
+    return None if config.vision is None else read_image_transform(folder, shown)
 
 
 def _read_parts(
@@ -196,8 +196,8 @@ def _read_parts(
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
         images = read_images(config, folder, shown)
         wanted = shapes_of(config, **sizes, image=image_shape(images))
-        check_fit(wanted, shapes_in(folder / "model.safetensors"), shown)
-        weights = add_adapter(folder, load_file(folder / "model.safetensors"), shown)
+        check_fit(wanted, read_shapes(folder / "model.safetensors"), shown)
+        weights = merge_adapter(folder, load_file(folder / "model.safetensors"), shown)
         return config, (source, target), weights, images
     except ValidationError as error:
         raise DataError(f"not a model: {validation_problem(error)}", file=shown / "config.json") from error

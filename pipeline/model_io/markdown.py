@@ -12,13 +12,13 @@ _LINK = re.compile(r"(?i)(https?|ftp|mailto|www)(?=[:.])")
 
 def markdown_text(text: str) -> str:
     """The text as a paragraph or a cell of a table shows it: no markup, HTML, link or line break."""
-    plain = _one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = _to_single_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(r"\\\1", _LINK.sub(lambda link: f"{link[0][0]}&#{ord(link[0][1])};{link[0][2:]}", plain))
 
 
 def code_span(text: str) -> str:
     """The text as code inside a line or a cell of a table."""
-    plain = _one_line(text).replace("`", "'").replace("|", r"\|")
+    plain = _to_single_line(text).replace("`", "'").replace("|", r"\|")
     return f"`{plain or ' '}`"
 
 
@@ -35,6 +35,6 @@ def _replace_unprintable(value: object) -> object:
     return [_replace_unprintable(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _one_line(text: str) -> str:
+def _to_single_line(text: str) -> str:
     plain = printable(" ".join(text.split()))
     return plain if len(plain) <= MAX_TEXT else f"{plain[:MAX_TEXT]}..."

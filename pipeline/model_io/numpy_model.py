@@ -26,7 +26,7 @@ MAX_WEIGHT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class NumpyParts:
+class NumpyModelParts:
     """A model's configuration, its tokenizers of source and target, and its weights by name."""
 
     config: ModelConfig
@@ -35,13 +35,13 @@ class NumpyParts:
     weights: Mapping[str, Any]
 
 
-def is_small(folder: Path) -> bool:
+def is_small_model(folder: Path) -> bool:
     """Return whether a folder holds weights that numpy computes with as fast as torch is loaded."""
     file = folder / WEIGHTS
     return file.exists() and file.stat().st_size <= MAX_WEIGHT_BYTES
 
 
-def read_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool]) -> NumpyParts:
+def read_model_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool]) -> NumpyModelParts:
     """Read the parts of a verified model.
 
     Args:
@@ -64,4 +64,4 @@ def read_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool]) -> Nu
         raise UnsupportedModelError from None
     if any(each.dtype != np.float32 for each in weights.values()):
         raise UnsupportedModelError
-    return NumpyParts(config, source, target, weights)
+    return NumpyModelParts(config, source, target, weights)

@@ -9,26 +9,26 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.model_io.vector_files import Matrix, other_width, read_vectors
-from tfm.tokenizer.special import SPECIALS
+from tfm.pipeline.model_io.vector_files import Matrix, read_vectors, width_error
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-VECTORS = {"source": "source_vectors", "target": "target_vectors"}
+VECTOR_KEYS = {"source": "source_vectors", "target": "target_vectors"}
 """The key of ModelConfig for the vectors from which the embedding of a side starts."""
 
 
-def places_of(model: ModelConfig) -> dict[str, Path]:
+def vector_paths(model: ModelConfig) -> dict[str, Path]:
     """The file or folder of vectors, for each side whose embedding starts from them."""
-    given = {side: getattr(model, key) for side, key in VECTORS.items()}
+    given = {side: getattr(model, key) for side, key in VECTOR_KEYS.items()}
     return {side: Path(place) for side, place in given.items() if place is not None}
 
 
-def vectors_as_inputs(model: ModelConfig) -> dict[str, Input]:
+def vector_inputs(model: ModelConfig) -> dict[str, Input]:
     """The vectors that embeddings start from, as inputs of a training. Raises DataError where there are none."""
-    return {VECTORS[side]: _vectors_input(place) for side, place in places_of(model).items()}
+    return {VECTOR_KEYS[side]: _vectors_input(place) for side, place in vector_paths(model).items()}
 
 
 def _vectors_input(path: Path) -> Input:
@@ -48,7 +48,7 @@ def words_of(tokenizer: Tokenizer) -> dict[str, int]:
     """
     inside: dict[str, int] = {}
     begins: dict[str, int] = {}
-    for number in range(len(SPECIALS), tokenizer.vocab_size):
+    for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size):
         surface = tokenizer.surface(number)
         if surface.split() == [surface.strip()]:
             (begins if surface.startswith(" ") else inside).setdefault(surface.strip(), number)
@@ -96,11 +96,11 @@ def find_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> 
 
     words, vectors = vectors_of(load_model(path, "cpu"), side)
     if vectors.shape[1] != width:
-        raise other_width(vectors.shape[1], width, path, None)
+        raise width_error(vectors.shape[1], width, path, None)
     return {word: vectors[words[word]] for word in wanted if word in words}
 
 
-def vectors_text(words: Mapping[str, int], vectors: Matrix) -> str:
+def format_vectors(words: Mapping[str, int], vectors: Matrix) -> str:
     """The vectors of some words, by their rows in (V, E), as word2vec writes them; reading gives the same numbers."""
     lines = [f"{len(words)} {vectors.shape[1]}"]
     lines += (f"{word} {' '.join(vectors[row].astype(np.str_))}" for word, row in words.items())

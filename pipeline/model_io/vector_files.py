@@ -20,11 +20,11 @@ from tfm.data.lines import open_lines, open_maybe_compressed
 Matrix: TypeAlias = NDArray[np.float32]
 MAX_DIGITS = 18
 """Maximum digits of a number in the first line of word2vec's format."""
-FIRST_LINE = re.compile(rb"([0-9]{1,18})[ \t]([0-9]{1,18})[ \t]*\r?\n")
-NUM_PEEKED = 2**16
+HEADER_PATTERN = re.compile(rb"([0-9]{1,18})[ \t]([0-9]{1,18})[ \t]*\r?\n")
+NUM_PEEK_BYTES = 2**16
 READ_BLOCK_BYTES = 2**20
 MAX_WORD_BYTES = 2**16
-OTHER_FILES = {
+UNSUPPORTED_FORMATS = {
     b"\xba\x16\x4f\x2f": "is a model of fastText: give the text file .vec that it wrote beside it",
     b"\x80": "is a Python pickle, which may run anything and is not read: use save_word2vec_format of gensim",
     b"\x93NUMPY": "is a NumPy array, which has no words: give a file with a word before each vector",
@@ -55,10 +55,12 @@ def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
 def _is_binary(file: Path) -> bool:
     """Whether a file is in word2vec's binary format; raises DataError if it is of a program that no text comes from."""
     with open_maybe_compressed(file) as stream:
-        head = stream.read(NUM_PEEKED)
-    if (problem := next((each for magic, each in OTHER_FILES.items() if head.startswith(magic)), None)) is not None:
+        head = stream.read(NUM_PEEK_BYTES)
+    if (
+        problem := next((each for magic, each in UNSUPPORTED_FORMATS.items() if head.startswith(magic)), None)
+    ) is not None:
         raise DataError(problem, file=file)
-    match = FIRST_LINE.match(head)
+    match = HEADER_PATTERN.match(head)
     if match is None:
         return False
     line = head[match.end() :].partition(b"\n")[0]
@@ -70,7 +72,7 @@ def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
     with open_maybe_compressed(file) as stream:
         num_promised, given = map(int, stream.readline(2 * MAX_DIGITS + 10).split())
         if given != width:
-            raise other_width(given, width, file, 1)
+            raise width_error(given, width, file, 1)
         buffer, place, num_bytes = b"", 0, 4 * width
         for number in range(num_promised + 1):
             while (end := buffer.find(b" ", place)) < 0 or len(buffer) <= end + num_bytes:
@@ -106,7 +108,7 @@ def _read_text(file: Path, width: int, wanted: Collection[str]) -> dict[str, Mat
         if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_DIGITS for field in fields):
             promised, given = map(int, fields)
             if given != width:
-                raise other_width(given, width, file, number)
+                raise width_error(given, width, file, number)
             continue
         line = line.rstrip(" \t")
         if not line:
@@ -132,7 +134,7 @@ def _split_vector_line(line: str, width: int, file: Path, number: int, *, is_fir
     num_spaces = line.count(" ")
     word, *numbers = line.rsplit(" ", width)
     if num_spaces < width or (num_spaces > width and (is_first or _is_number(word.rpartition(" ")[2]))):
-        raise other_width(num_spaces, width, file, number)
+        raise width_error(num_spaces, width, file, number)
     return word, numbers
 
 
@@ -160,7 +162,7 @@ def _check_finite(vector: Matrix, file: Path, line: int | None) -> Matrix:
     return vector
 
 
-def other_width(found: int, wanted: int, path: Path, line: int | None) -> DataError:
+def width_error(found: int, wanted: int, path: Path, line: int | None) -> DataError:
     """The error of vectors that are not as wide as the embedding."""
     return DataError(
         f"its vectors are {found} wide, and the embedding is {wanted}: set model.embedding_dim = {found}",

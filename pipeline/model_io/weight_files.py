@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from safetensors import safe_open
 
-from tfm.data.safe_files import open_regular
+from tfm.data.safe_files import open_regular_file
 
 MAX_HEADER = 16 * 2**20
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
@@ -14,17 +14,17 @@ Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 def check_header(file: Path) -> None:
     """Raise ValueError for a header larger than any of a model, DataError for anything but a regular file."""
-    with open_regular(file) as stream:
+    with open_regular_file(file) as stream:
         if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
             raise ValueError("its weights begin with a header larger than any that tfm writes")
 
 
-def shapes_in(file: Path) -> Shapes:
+def read_shapes(file: Path) -> Shapes:
     """The shapes of the tensors in a safetensors file, of which only the header is read."""
-    return {name: shape for name, (shape, _) in tensors_in(file).items()}
+    return {name: shape for name, (shape, _) in read_tensor_specs(file).items()}
 
 
-def tensors_in(file: Path) -> Mapping[str, tuple[tuple[int, ...], str]]:
+def read_tensor_specs(file: Path) -> Mapping[str, tuple[tuple[int, ...], str]]:
     """The shape and the type, as safetensors spells it, of each tensor in a file, of which only the header is read."""
     check_header(file)
     with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there

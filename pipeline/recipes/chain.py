@@ -10,7 +10,7 @@ from tfm.pipeline.external_metric import missing_command_warnings
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import run_in_sync
-from tfm.pipeline.scoring.metrics.wordnet import check_folder, folder_of
+from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_folder
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 
@@ -175,7 +175,7 @@ def run(
         only: the stages that are run.
         scores: receives the scores of evaluation, if that is not `reporter`.
     """
-    if folder := folder_of(recipe.evaluation):
+    if folder := wordnet_folder(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
     for warning in missing_command_warnings(recipe.evaluation.external):
         reporter.warn(warning)
@@ -188,10 +188,10 @@ def run(
             run_stage(recipe, stage, root=root, command=command, reporter=shown)
 
         run_in_sync(work, by_all=stage == "train")
-    return run_of(recipe, root)
+    return get_run_paths(recipe, root)
 
 
-def run_of(recipe: Recipe, root: Path = Path("runs")) -> RunPaths:
+def get_run_paths(recipe: Recipe, root: Path = Path("runs")) -> RunPaths:
     """Return the paths that the stages of a recipe read and write."""
     return RunPaths(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
 
@@ -219,7 +219,7 @@ def run_stage(
         DataError: a stage before it has not been run.
         RecipeError: the task of the model has no such stage.
     """
-    place = run_of(recipe, root)
+    place = get_run_paths(recipe, root)
     if stage not in stages_of_recipe(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for name, maker in STAGES[stage].reads.items():

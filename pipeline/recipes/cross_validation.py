@@ -69,10 +69,10 @@ class CrossValidation:
 
     def as_json(self) -> dict[str, Any]:
         """Return all results as JSON has them; numbers without end as text, as manifests have them."""
-        summary = {name: self._figure_summary(name) for name in self.figures}
+        summary = {name: self._summarize_metric(name) for name in self.figures}
         return {"name": self.name, **summary, "folds": [asdict(fold) for fold in self.folds]}
 
-    def _figure_summary(self, figure: str) -> dict[str, Any]:
+    def _summarize_metric(self, figure: str) -> dict[str, Any]:
         if (why := self.no_mean_reason(figure)) is not None:
             return {"mean": None, "deviation": None, "signature": None, "why": why}
         signature = self.signature(figure)

@@ -66,7 +66,7 @@ def recipe_error(
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
     key = _user_key((*prefix, *loc), origins)
-    place = place_of(key, origins) or origin_of(error)
+    place = describe_origin(key, origins) or origin_of(error)
     text = f"{place}: {_error_sentence(error, model, loc, key)}" if place else _error_sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
@@ -82,7 +82,7 @@ def _user_key(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
     return key
 
 
-def place_of(key: Key, origins: Mapping[Key, Origin]) -> str | None:
+def describe_origin(key: Key, origins: Mapping[Key, Origin]) -> str | None:
     """Return the place that set the value at `key`, or a table that it stands in; None where none did, or parts of it
     were set later.
     """

@@ -16,21 +16,21 @@ from typing import Any
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale_reason
-from tfm.pipeline.artifacts.compatibility import check_made_from, task_of
+from tfm.pipeline.artifacts.compatibility import check_manifest_inputs, task_of
 from tfm.pipeline.comparison.seeds import group_by_seed
 from tfm.pipeline.comparison.signatures import comparable_parts
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
-from tfm.pipeline.recipes.seed_scores import enter_look, joint_fingerprint, show_seeds, texts_of_tests
+from tfm.pipeline.recipes.seed_scores import joint_fingerprint, record_ledger_entry, show_seed_scores, test_fingerprints
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.reports.run_summary import VALID, read_run
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
-from tfm.pipeline.scoring.evaluation.allowlist import check_allowed
-from tfm.pipeline.scoring.evaluation.evaluation import LIKELIHOOD_FIGURES, Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.allowlist import check_commands_allowed
+from tfm.pipeline.scoring.evaluation.evaluation import LIKELIHOOD_METRICS, Evaluation
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -116,21 +116,21 @@ def score_tests_once(
     reason = reason or choice.words
     reporter.line(f"{choice.name}: chosen by {reason}")
     for each in choice.runs:
-        check_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
+        check_commands_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
     chosen, several = f"{ledger.FINAL}: {reason}", [each.folder for each in choice.runs]
-    if not all(is_done(each, RunPaths(each.folder)) for each in choice.runs):
+    if not all(is_already_evaluated(each, RunPaths(each.folder)) for each in choice.runs):
         # what a scoring of these seeds has entered before it was stopped is no use of the tests before
         own = joint_fingerprint(several) if len(several) > 1 else None
-        check_unused(RunPaths(several[0]), again=again, own=own)
+        check_tests_unused(RunPaths(several[0]), again=again, own=own)
         if len(several) > 1:
             settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
-            enter_look(several, settings, chosen, reporter)
+            record_ledger_entry(several, settings, chosen, reporter)
     about: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
     contents = {
         each.folder.name: _score_tests(each, chosen=chosen if len(several) == 1 else None, **about)
         for each in choice.runs
     }
-    return show_seeds(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
+    return show_seed_scores(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
 
 
 def _score_tests(candidate: Candidate, chosen: str | None, **about: Any) -> dict[str, Any]:
@@ -172,13 +172,13 @@ def read_candidate(folder: Path) -> Candidate:
     if not run.scores.exists():
         raise DataError(f"there are no scores of the validation split here: {GET_SCORES_ADVICE}", file=run.scores)
     model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")
-    check_made_from(scores, model=model)
+    check_manifest_inputs(scores, model=model)
     task = task_of(model)
     decoding = None
     if ABILITIES[task].gives_hypotheses:
         made = open_artifact(run.translations, "translate")
-        check_made_from(made, model=model)
-        check_made_from(scores, **{evaluate.input_name("valid"): made})
+        check_manifest_inputs(made, model=model)
+        check_manifest_inputs(scores, **{evaluate.input_name("valid"): made})
         decoding = decoding_without_defaults(made.config["decoding"])
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
     validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
@@ -222,7 +222,7 @@ def choose_run(candidates: Sequence[Candidate], by: str | None = None) -> Select
             problems.append(problem)
             continue
         signature = candidates[0].validation.scores[name].signature
-        groups = seeds_together(candidates)
+        groups = group_seeds(candidates)
         means = [fmean(each.validation.scores[name].score for each in group) for group in groups]
         best = (min if lower_is_better(name, signature) else max)(means)
         chosen = groups[means.index(best)]
@@ -231,7 +231,7 @@ def choose_run(candidates: Sequence[Candidate], by: str | None = None) -> Select
     raise RecipeError(f"validation cannot choose: {problems[0]}")
 
 
-def seeds_together(candidates: Sequence[Candidate]) -> list[tuple[Candidate, ...]]:
+def group_seeds(candidates: Sequence[Candidate]) -> list[tuple[Candidate, ...]]:
     """The candidates of each recipe, in the order of the first of them."""
     found: dict[str, tuple[Candidate, ...]] = {}
     for each in candidates:
@@ -254,7 +254,7 @@ def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str |
     return None
 
 
-def is_done(chosen: Candidate, run: RunPaths) -> bool:
+def is_already_evaluated(chosen: Candidate, run: RunPaths) -> bool:
     """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
@@ -268,7 +268,7 @@ def is_done(chosen: Candidate, run: RunPaths) -> bool:
         return False  # of another model, or damaged: it has to be made
 
 
-def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
+def check_tests_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
     """Raise RecipeError where a test set of the run's dataset was scored by --final before.
 
     Args:
@@ -276,10 +276,10 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
         again: whether it may be scored again.
         own: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
-    looker = ledger.looker_of(run.model, "", ledger.FINAL)
-    entries = [] if looker is None else ledger.read_looks(looker.root)
-    for name, texts in texts_of_tests(run).items():
-        looked = (each for each in ledger.select_texts(entries, texts) if each.chosen.startswith(ledger.FINAL))
+    looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL)
+    entries = [] if looker is None else ledger.read_ledger(looker.root)
+    for name, texts in test_fingerprints(run).items():
+        looked = (each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL))
         before = [each for each in looked if each.model != own]
         if before and not again:
             times = "once" if len(before) == 1 else f"{len(before)} times"
@@ -291,7 +291,7 @@ def check_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
 
 def _validation_scores(manifest: Manifest) -> Evaluation:
     shown = manifest.path / "scores.json"
-    with reading_scores(shown, again="score again"):
+    with raise_scores_file_errors(shown, again="score again"):
         return add_means(from_json(read_json(manifest.folder / "scores.json", shown=shown)))
 
 
@@ -306,8 +306,8 @@ def add_means(found: Sequence[Evaluation]) -> Evaluation:
     means = {
         metric: mean_of_directions({name: each.scores[metric] for name, each in named.items()})
         for metric in shared
-        if metric not in LIKELIHOOD_FIGURES
+        if metric not in LIKELIHOOD_METRICS
     }
     return replace(
-        whole, scores={name: each for name, each in whole.scores.items() if name in LIKELIHOOD_FIGURES} | means
+        whole, scores={name: each for name, each in whole.scores.items() if name in LIKELIHOOD_METRICS} | means
     )

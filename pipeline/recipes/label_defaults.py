@@ -6,11 +6,11 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training_config import FIGURES, TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
-LEGACY_KIND = "word"
+LEGACY_TOKENIZER_KIND = "word"
 """The value that older recipes set for both sides."""
 
 
-def add_names(raw: dict[str, Any]) -> None:
+def set_label_tokenizer(raw: dict[str, Any]) -> None:
     """Say in a recipe, as it was read, which vocabulary of names its targets have, if its task labels."""
     model = raw.get("model")
     task = model.get("task") if isinstance(model, dict) else None
@@ -21,7 +21,7 @@ def add_names(raw: dict[str, Any]) -> None:
     if not isinstance(tokenizer, dict):
         return
     tokenizer.setdefault("shared", False)
-    if tokenizer["shared"] is False and tokenizer.get("target_kind", "none") in ("none", LEGACY_KIND):
+    if tokenizer["shared"] is False and tokenizer.get("target_kind", "none") in ("none", LEGACY_TOKENIZER_KIND):
         tokenizer["target_kind"] = abilities.labels
 
 

@@ -18,7 +18,7 @@ class Setting(NamedTuple):
     value: object
 
 
-def settings_of(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[Setting]:
+def parse_settings(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[Setting]:
     """Return the settings of `--set` texts and, after them, of flags."""
     found = []
     for override in overrides:

@@ -26,19 +26,19 @@ from tfm.pipeline.recipes.error_messages import (
     Key,
     Origin,
     Origins,
+    describe_origin,
     field_at,
     format_value,
     model_of,
-    place_of,
     recipe_error,
 )
 from tfm.pipeline.recipes.images import check_images
-from tfm.pipeline.recipes.label_defaults import add_names, check_names, no_score_reason
-from tfm.pipeline.recipes.overrides import Setting, set_value, settings_of
+from tfm.pipeline.recipes.label_defaults import check_names, no_score_reason, set_label_tokenizer
+from tfm.pipeline.recipes.overrides import Setting, parse_settings, set_value
 from tfm.pipeline.recipes.recipe_files import read
 from tfm.pipeline.recipes.texts_alone import add_running_text, add_sources, check_sources
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
-from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
+from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -71,10 +71,10 @@ class Recipe(BaseModel):
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "Recipe":
+    def _check_sections(self) -> "Recipe":
         if self.data.path is None and not self.data.train:
             raise ValueError("there is no training data: give data.path or data.train")
-        idle = self.data.idle_epoch(self.training.max_epochs or 0)
+        idle = self.data.epoch_without_corpora(self.training.max_epochs or 0)
         if idle is not None:
             raise ValueError(f"no training corpus is used in epoch {idle}; see `epochs` of data.train")
         if self.model.shared_vocabulary_reason is not None and not self.tokenizer.shared:
@@ -83,7 +83,7 @@ class Recipe(BaseModel):
             )
         check_characters(self.model, self.tokenizer, self.training)
         check_images(self.data.images, self.model, self.training)
-        self._task_fits()
+        self._check_task()
         if (problem := self.tokenizer.languages_problem(self.data.languages)) is not None:
             raise ValueError(problem)
         if self.model.block is None and self.data.limits.max_length + 1 > self.model.max_length:
@@ -93,7 +93,7 @@ class Recipe(BaseModel):
             )
         return self
 
-    def _task_fits(self) -> None:
+    def _check_task(self) -> None:
         """Raise ValueError for a setting that the task has no use for."""
         task, abilities, training = self.model.task, ABILITIES[self.model.task], self.training
         check_names(task, self.tokenizer)
@@ -106,7 +106,7 @@ class Recipe(BaseModel):
         if abilities.generates and (reason := stride_problem(stride, *window)) is not None:
             raise ValueError(reason)
         if training.layout == "flat" and not abilities.flat_layout:
-            able = " and ".join(tasks_that(lambda each: each.flat_layout))
+            able = " and ".join(select_tasks(lambda each: each.flat_layout))
             raise ValueError(f'training.layout = "flat" is for {able}, not "{task}"')
         if self.data.target_languages and not abilities.translates:
             raise ValueError(f'`target_language` of corpora: nothing is translated with model.task = "{task}"')
@@ -119,7 +119,7 @@ class Recipe(BaseModel):
                 raise ValueError("training.label_smoothing needs a softmax, which word_vectors.negatives replaces")
         if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
             raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
-        if self.model.has_tails and (reason := training.adaptive_problem()) is not None:
+        if self.model.has_adaptive_tails and (reason := training.adaptive_problem()) is not None:
             raise ValueError(reason)
         batch_norm = self.model.batch_norm_key
         if batch_norm is not None and (reason := training.batch_norm_problem(batch_norm)) is not None:
@@ -147,12 +147,12 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _validate_section(Recipe, raw, settings_of(overrides, flags or {}), printable(str(path)), origins)
+    recipe = _validate_section(Recipe, raw, parse_settings(overrides, flags or {}), printable(str(path)), origins)
     check_unused_keys(recipe, origins)
     return recipe
 
 
-def from_flags(
+def section_from_flags(
     section: type[_Section],
     values: Mapping[str, object | None],
     overrides: Sequence[str] = (),
@@ -171,7 +171,7 @@ def from_flags(
         RecipeError: as load_recipe, and for a part that the command does not take.
     """
     part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
-    settings = settings_of(overrides, {f"{part}.{key}": value for key, value in values.items()})
+    settings = parse_settings(overrides, {f"{part}.{key}": value for key, value in values.items()})
     for first, label in {each.key[0]: each.label for each in settings}.items():
         if first not in Recipe.model_fields:
             unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
@@ -225,7 +225,7 @@ def _validate_section(
         for setting in some:
             set_value(raw, setting, Recipe)
         if part is None:
-            add_names(raw)
+            set_label_tokenizer(raw)
             add_running_text(raw)
             add_sources(raw)
         return raw if part is None else raw.get(part, {})
@@ -246,13 +246,13 @@ def _validate_section(
     except ValueError as error:  # a number that is not finite, or what no file says
         found, reason = None, str(error)
     for key, number in _unusable_numbers(content, prefix):
-        place, name = place_of(key, origins) or file, ".".join(key)
+        place, name = describe_origin(key, origins) or file, ".".join(key)
         raise RecipeError(f"{place}: {_number_problem(name, number, field_at(Recipe, key))}")
     if found is None:
         raise RecipeError(f"{file}: {reason}")
     if (problem := credential_problem(found, prefix)) is not None:
         key, reason = problem
-        raise RecipeError(f"{place_of(key, origins) or file}: {'.'.join(key)} {reason}")
+        raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
     return found
 
 

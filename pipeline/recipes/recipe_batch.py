@@ -53,7 +53,7 @@ def load_recipes(
     return [recipe for _, recipe in found.values()]
 
 
-def seeds_of(text: str) -> list[int]:
+def parse_seeds(text: str) -> list[int]:
     """The seeds in a text such as "1,2,3". Raises RecipeError where it is no list of different seeds."""
     seeds = []
     for word in (each.strip() for each in text.split(",")):
@@ -102,7 +102,7 @@ def run_recipes(
         place = RunPaths(run_folder(recipe, root))
 
         def share(stage: str, recipe: Recipe = recipe, place: RunPaths = place) -> None:
-            if earlier and (plan := plan_of(recipe, stage, place)) is not None:
+            if earlier and (plan := plan_stage(recipe, stage, place)) is not None:
                 copy_from_sibling(plan, [run.folder / plan.folder.name for run in earlier], command, reporter)
 
         try:
@@ -125,7 +125,7 @@ def error_text(error: TfmError | OSError) -> str:
     return str(error)
 
 
-def plan_of(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
+def plan_stage(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
     """Return the plan of a stage whose result runs may share, where its inputs are there; else None.
 
     Args:

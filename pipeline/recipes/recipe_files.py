@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError, format_names
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 50
-MAX_CHAIN = 20
+MAX_EXTENDS_DEPTH = 20
 _NAME = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*"""
 # tomllib takes time that grows with the square of such a key's length.
 _LONG_KEY = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_NAME}\.[ \t]*){{{MAX_DEPTH}}}", re.MULTILINE)
@@ -31,9 +31,9 @@ def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> di
     Raises:
         RecipeError: the file is no recipe.
     """
-    if len(extended_by) >= MAX_CHAIN:
+    if len(extended_by) >= MAX_EXTENDS_DEPTH:
         first = f"{extended_by[0]} extends {extended_by[1]}, which extends another, and so on"
-        raise RecipeError(f"{first}: more than {MAX_CHAIN} recipes in a row, and tfm reads no more")
+        raise RecipeError(f"{first}: more than {MAX_EXTENDS_DEPTH} recipes in a row, and tfm reads no more")
     if "\0" not in str(path) and os.path.realpath(path) in map(os.path.realpath, extended_by):
         raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, extended_by))}")
     try:
@@ -62,7 +62,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
         FileNotFoundError: there is no such file.
     """
     try:
-        text = read_bounded(path, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
+        text = read_bounded_file(path, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
         if _LONG_KEY.search(text):
             raise RecursionError
         content = tomllib.loads(text)
@@ -83,12 +83,12 @@ def parse_toml(path: Path) -> dict[str, Any]:
         raise RecipeError(f"{path}: is not TOML: {format_names([error])}") from None
     except RecursionError:
         raise RecipeError(f"{path}: is not a recipe: nested too deeply") from None
-    if _is_deep(content):
+    if _is_too_deep(content):
         raise RecipeError(f"{path}: is not a recipe: nested too deeply")
     return content
 
 
-def _is_deep(content: Mapping[str, Any]) -> bool:
+def _is_too_deep(content: Mapping[str, Any]) -> bool:
     """Return whether tables and lists are nested deeper than in any recipe."""
     level: list[Any] = [content]
     for _ in range(MAX_DEPTH):

@@ -25,7 +25,7 @@ def joint_fingerprint(folders: Sequence[Path]) -> str:
     return models[0] if len(models) == 1 else sha256_of_json(models)
 
 
-def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Reporter) -> None:
+def record_ledger_entry(folders: Sequence[Path], settings: Any, chosen: str, reporter: Reporter) -> None:
     """Enter into the ledger, before they are scored, that seeds of a recipe look at its test sets together, once.
 
     Args:
@@ -35,32 +35,32 @@ def enter_look(folders: Sequence[Path], settings: Any, chosen: str, reporter: Re
         reporter: shows how often each test set was looked at.
     """
     first, model = RunPaths(folders[0]), joint_fingerprint(folders)
-    looker = ledger.looker_of(first.model, model, chosen)
+    looker = ledger.read_evaluated_model(first.model, model, chosen)
     if looker is None:
         return
     seen = sha256_of_json([model, to_jsonable(settings)])
     names = ledger.RUN_SEPARATOR.join(each.resolve().name for each in folders)
     new = [
         ledger.LedgerEntry(texts, name, model, names, chosen, seen=seen)
-        for name, texts in texts_of_tests(first).items()
+        for name, texts in test_fingerprints(first).items()
     ]
-    before = ledger.read_looks(looker.root)
+    before = ledger.read_ledger(looker.root)
     known = {(each.texts, each.model, each.seen) for each in before}
     ledger.append_entries(
         looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter
     )
     for each in new:
-        words = ledger.describe_looks(ledger.select_texts([*before, each], each.texts))
+        words = ledger.describe_test_uses(ledger.select_entries([*before, each], each.texts))
         reporter.line(f"{each.test}: this test set was scored {words}")
 
 
-def texts_of_tests(run: RunPaths) -> dict[str, str]:
+def test_fingerprints(run: RunPaths) -> dict[str, str]:
     """The fingerprint of each test set of a run's dataset, by name."""
     tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
     return {name: ledger.split_fingerprint(split) for name, split in tests.items()}
 
 
-def show_seeds(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: Reporter) -> dict[str, Any]:
+def show_seed_scores(name: str, contents: Mapping[str, Mapping[str, Any]], reporter: Reporter) -> dict[str, Any]:
     """Show the mean ± standard deviation (n - 1) over seeds of each score.
 
     Args:

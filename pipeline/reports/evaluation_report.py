@@ -6,12 +6,12 @@ from typing import Any
 
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.page_frame import as_html, frame_page, inline_svg, text_as_html
+from tfm.pipeline.page_frame import escape_html, frame_page, inline_svg, text_as_html
 from tfm.pipeline.reports.evaluation_tables import tables_of
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
-from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS, Score, lower_is_better
+from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS, Score, lower_is_better
 
 METRIC_NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
@@ -42,7 +42,7 @@ METRIC_NAMES: Mapping[str, str] = {
     "objective": "J(θ)",
 }
 MAX_COLUMNS = 30  # of a confusion matrix on a page
-LINEAGE = """\
+LINEAGE_STYLE = """\
 ul.lineage, ul.lineage ul { list-style: none; padding-left: 1.2rem; border-left: 1px solid var(--line); }
 ul.lineage { padding-left: 0.8rem; }
 """
@@ -61,7 +61,7 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
 
 def format_score(name: str, score: Score) -> str:
     """A score with its digits: many external ones lie between 0 and 1."""
-    places = 4 if name in FOUR_DIGITS or "external:" in score.signature else 2
+    places = 4 if name in FOUR_DIGIT_METRICS or "external:" in score.signature else 2
     return f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞"
 
 
@@ -111,32 +111,32 @@ def render_report(
     parts += [_lengths_table(evaluation) for evaluation in evaluations if evaluation.lengths]
     parts += [_samples_section(evaluation) for evaluation in evaluations]
     if commands:
-        inner = "".join(f"<li><code>{as_html(command)}</code></li>" for command in commands)
+        inner = "".join(f"<li><code>{escape_html(command)}</code></li>" for command in commands)
         parts.append(f"<h2>Commands of external metrics</h2>\n<ul>{inner}</ul>")
     if inputs:
         inner = "".join(_lineage_html(name, inputs[name].as_json()) for name in sorted(inputs))
         parts.append(f'<h2>Lineage</h2>\n<ul class="lineage">{inner}</ul>')
-    return frame_page(title, "\n".join(part for part in parts if part), style=LINEAGE)
+    return frame_page(title, "\n".join(part for part in parts if part), style=LINEAGE_STYLE)
 
 
 def _scores_table(evaluation: Evaluation, looks: str) -> str:
     rows = "".join(
-        f'<tr><td>{as_html(name)}</td><td class="number">{as_html(score)}</td>'
-        f"<td><code>{as_html(signature)}</code></td></tr>"
+        f'<tr><td>{escape_html(name)}</td><td class="number">{escape_html(score)}</td>'
+        f"<td><code>{escape_html(signature)}</code></td></tr>"
         for name, score, signature in score_rows(evaluation)
     )
     num_segments = format_count(evaluation.num_segments, "segment")
     return (
-        f"<h2>Scores on {as_html(evaluation.name)}</h2>\n"
-        f'<p class="note">{num_segments}; ↓ lower is better{looks and "; "}{as_html(looks)}</p>\n'
+        f"<h2>Scores on {escape_html(evaluation.name)}</h2>\n"
+        f'<p class="note">{num_segments}; ↓ lower is better{looks and "; "}{escape_html(looks)}</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
 
 
 def _means_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    lines = "".join(f'<tr><td>{as_html(name)}</td><td class="number">{score}</td></tr>' for name, score in rows)
+    lines = "".join(f'<tr><td>{escape_html(name)}</td><td class="number">{score}</td></tr>' for name, score in rows)
     head = '<tr><th>metric</th><th class="number">mean</th></tr>'
-    return f"<h2>{as_html(title.capitalize())}</h2>\n<table>{head}{lines}</table>"
+    return f"<h2>{escape_html(title.capitalize())}</h2>\n<table>{head}{lines}</table>"
 
 
 def _metric_tables(evaluation: Evaluation) -> str:
@@ -150,8 +150,8 @@ def _metric_tables(evaluation: Evaluation) -> str:
             + "</tr>"
             for name, *cells in rows
         )
-        text += f"<h2>{as_html(title.capitalize())} on {as_html(evaluation.name)}</h2>\n"
-        text += f"<table><tr><th>{as_html(columns[0])}</th>{heads}</tr>{lines}</table>"
+        text += f"<h2>{escape_html(title.capitalize())} on {escape_html(evaluation.name)}</h2>\n"
+        text += f"<table><tr><th>{escape_html(columns[0])}</th>{heads}</tr>{lines}</table>"
     return text
 
 
@@ -168,11 +168,11 @@ def _lengths_table(evaluation: Evaluation) -> str:
             + f'<td class="bar"><div style="width: {width:.1f}%"></div></td></tr>'
         )
     heads = [_test_heading(name, evaluation) for name in names]
-    columns = "".join(f'<th class="number">{as_html(head)}</th>' for head in heads)
-    bar = f"{as_html(heads[0])} of 100" if heads else ""
-    unit = as_html(evaluation.lengths[0].unit) if evaluation.lengths else "words"
+    columns = "".join(f'<th class="number">{escape_html(head)}</th>' for head in heads)
+    bar = f"{escape_html(heads[0])} of 100" if heads else ""
+    unit = escape_html(evaluation.lengths[0].unit) if evaluation.lengths else "words"
     return (
-        f"<h2>Quality by {as_html(evaluation.length_of)} length on {as_html(evaluation.name)}</h2>\n"
+        f"<h2>Quality by {escape_html(evaluation.length_of)} length on {escape_html(evaluation.name)}</h2>\n"
         f'<table><tr><th class="number">{unit}</th><th class="number">segments</th>{columns}<th>{bar}</th></tr>'
         f"{rows}</table>"
     )
@@ -188,11 +188,11 @@ def _test_heading(name: str, evaluation: Evaluation) -> str:
 def _samples_section(evaluation: Evaluation) -> str:
     text = ""
     if evaluation.worst:
-        text += f"<h2>Worst samples of {as_html(evaluation.name)}</h2>\n"
+        text += f"<h2>Worst samples of {escape_html(evaluation.name)}</h2>\n"
         by = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
         text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample_html, evaluation.worst))
     if evaluation.random:
-        text += f"<h2>Random samples of {as_html(evaluation.name)}</h2>\n" + "".join(
+        text += f"<h2>Random samples of {escape_html(evaluation.name)}</h2>\n" + "".join(
             map(_sample_html, evaluation.random)
         )
     return text
@@ -213,4 +213,4 @@ def _lineage_html(name: str, entry: Mapping[str, Any]) -> str:
     words = [name] + ([f"made by {made['stage']}"] if made else []) + ([entry["path"]] if entry["path"] else [])
     inner = "".join(_lineage_html(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""
     nested = f"<ul>{inner}</ul>" if inner else ""
-    return f"<li>{as_html(' · '.join(words))} <code>{as_html(entry['fingerprint'])}</code>{nested}</li>"
+    return f"<li>{escape_html(' · '.join(words))} <code>{escape_html(entry['fingerprint'])}</code>{nested}</li>"

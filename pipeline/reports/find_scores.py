@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import open_artifact
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
 
 
-def scores_beside(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
+def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
     """Read each score and its signature, by test set and metric, from `scores/` beside the folder of a model.
 
     Empty where there are none, or where they are of another model.
@@ -21,6 +21,6 @@ def scores_beside(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
     if scored is None or scored.fingerprint != open_artifact(model, "train").fingerprint:
         return {}
     file = scores.path / "scores.json"
-    with reading_scores(file, again="score again"):
+    with raise_scores_file_errors(file, again="score again"):
         found = from_json(read_json(scores.folder / "scores.json", shown=file))
         return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in found}

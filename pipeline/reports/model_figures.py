@@ -9,7 +9,7 @@ from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import ABILITIES
 
-SHORT = 12  # digits of a fingerprint
+SHORT_FINGERPRINT_LENGTH = 12  # digits of a fingerprint
 SPEED_FIELDS = ("device", "threads", "parallel", "world_size")
 """Settings of a training that name the machine and precision by which it was computed."""
 
@@ -38,7 +38,9 @@ def recipe_settings(model: Manifest) -> dict[str, object]:
 def model_figures(model: Manifest) -> dict[str, Score]:
     """The figures in the manifest of a model."""
     config, validation = get_table(model.config, "model"), get_table(model.figures, "validation")
-    on = {label: each.fingerprint[:SHORT] for label, each in model.inputs.items() if label == "dataset"}
+    on = {
+        label: each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in model.inputs.items() if label == "dataset"
+    }
     on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
     on |= _prediction_settings(config)
     bleu = f"{validation.get('bleu_signature')}|{format_parts(on)}"

@@ -15,14 +15,14 @@ from tfm.pipeline.reports.training_curves import curves_svg, read_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, segment_scores
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.ledger import (
     EvaluatedModel,
     LedgerEntry,
     append_entries,
-    describe_looks,
-    read_looks,
-    select_texts,
+    describe_test_uses,
+    read_ledger,
+    select_entries,
 )
 from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
@@ -53,11 +53,11 @@ def published_scores(
     """
     if is_fresh(plan, reporter):
         file = plan.folder / "scores.json"
-        with reading_scores(file, again="run this again"):
+        with raise_scores_file_errors(file, again="run this again"):
             content = read_json(file)
             evaluations = from_json(content)
             _show_scores(evaluations, reporter)
-        _warn_of_repeats(looks_at(evaluations, looker), reporter)
+        _warn_of_repeated_test_use(summarize_test_uses(evaluations, looker), reporter)
     else:
         metrics = _training_metrics(training)  # before all work: it may be unreadable
         with publish(plan, command=command) as draft:
@@ -69,12 +69,12 @@ def published_scores(
             _write_scores(draft, content, _report_page(plan, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
         show_scores(evaluations, reporter)
-        _warn_of_repeats(seen, reporter)
+        _warn_of_repeated_test_use(seen, reporter)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return content
 
 
-def shown_scores(
+def report_scores(
     evaluations: Sequence[Evaluation], reporter: Reporter, looker: EvaluatedModel | None = None
 ) -> dict[str, Any]:
     """Show scores that are not published.
@@ -89,11 +89,11 @@ def shown_scores(
     """
     seen = record_test_use(evaluations, looker, reporter)
     show_scores(evaluations, reporter)
-    _warn_of_repeats(seen, reporter)
+    _warn_of_repeated_test_use(seen, reporter)
     return as_json(evaluations)
 
 
-def warn_of_failed(content: Mapping[str, Any], external: Sequence[str], out: Path, reporter: Reporter) -> None:
+def warn_of_failed_metrics(content: Mapping[str, Any], external: Sequence[str], out: Path, reporter: Reporter) -> None:
     """Warn of external metrics that failed, with the way to compute them, since no scores become stale by themselves.
 
     Args:
@@ -118,28 +118,28 @@ def record_test_use(
         reporter: shows warnings.
 
     Returns:
-        The number of looks by now, in words, as `looks_at` does.
+        The number of looks by now, in words, as `summarize_test_uses` does.
     """
     if looker is not None:
-        append_entries(looker.root, _record_looks(evaluations, looker), reporter)
-    return looks_at(evaluations, looker)
+        append_entries(looker.root, _record_ledger_entries(evaluations, looker), reporter)
+    return summarize_test_uses(evaluations, looker)
 
 
-def looks_at(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -> dict[str, str]:
+def summarize_test_uses(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -> dict[str, str]:
     """The number of looks at each test set, these scores included, in words, by its name.
 
     The same scores, made again, therefore have the same report, even where they cannot be entered.
     """
     if looker is None:
         return {}
-    before = read_looks(looker.root)
+    before = read_ledger(looker.root)
     return {
-        look.test: f"this test set was scored {describe_looks(select_texts([*before, look], look.texts))}"
-        for look in _record_looks(evaluations, looker)
+        look.test: f"this test set was scored {describe_test_uses(select_entries([*before, look], look.texts))}"
+        for look in _record_ledger_entries(evaluations, looker)
     }
 
 
-def _record_looks(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
+def _record_ledger_entries(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
     return [
         looker.look(each.name, each.texts, sha256_of_json(to_jsonable(entry_of(each))))
         for each in evaluations
@@ -147,7 +147,7 @@ def _record_looks(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> 
     ]
 
 
-def _warn_of_repeats(seen: Mapping[str, str], reporter: Reporter) -> None:
+def _warn_of_repeated_test_use(seen: Mapping[str, str], reporter: Reporter) -> None:
     for name, words in seen.items():
         reporter.line(f"{name}: {words}")
 

@@ -19,7 +19,7 @@ DAMAGED_STATUS = "damaged"
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """A folder of a run.
 
     Args:
@@ -51,7 +51,7 @@ def is_run(folder: Path) -> bool:
     return not (folder / NAME).exists() and any(holds)
 
 
-def describe_run(folder: Path) -> list[Part]:
+def describe_run(folder: Path) -> list[RunPart]:
     """Every artifact and training in the folder of a run, verified, in the order of the stages."""
     found: dict[str, Manifest | str] = {}
     for place in _artifact_folders(folder):
@@ -65,19 +65,19 @@ def describe_run(folder: Path) -> list[Part]:
             for place in _artifact_folders(folder)]  # fmt: skip
 
 
-def as_json(folder: Path, parts: list[Part]) -> dict[str, Any]:
+def as_json(folder: Path, parts: list[RunPart]) -> dict[str, Any]:
     """Return the overview as JSON, with drafts and replaced versions, which processes left that were killed."""
     names = {*ORDER, *(each.name for each in parts)}
     rest = [path for name in sorted(names) for path in leftovers_of(folder / name)]
     return {
         "path": str(folder),
-        "bytes": bytes_in(folder),
+        "bytes": count_bytes(folder),
         "parts": [asdict(each) for each in parts],
-        "left_over": {path.name: bytes_in(path) for path in rest},
+        "left_over": {path.name: count_bytes(path) for path in rest},
     }
 
 
-def bytes_in(folder: Path) -> int:
+def count_bytes(folder: Path) -> int:
     """The sizes of all files under a folder, in bytes; a link counts as itself."""
     total = 0
     for parent, _, files in os.walk(folder):
@@ -102,17 +102,17 @@ def _artifact_folders(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def _describe_artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> Part:
-    num_bytes, at_work = bytes_in(Path(os.path.realpath(path))), writer(path)
+def _describe_artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> RunPart:
+    num_bytes, at_work = count_bytes(Path(os.path.realpath(path))), writer(path)
     if isinstance(found, str):
-        return Part(path.name, DAMAGED_STATUS, f"damaged: {found}", num_bytes, writer=at_work)
+        return RunPart(path.name, DAMAGED_STATUS, f"damaged: {found}", num_bytes, writer=at_work)
     others = [
         label
         for label, each in found.inputs.items()
         if label in made and made[label].fingerprint != each.fingerprint and label != path.name
     ]
     state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
-    return Part(
+    return RunPart(
         path.name,
         found.stage,
         state,
@@ -124,8 +124,8 @@ def _describe_artifact(path: Path, found: Manifest | str, made: dict[str, Manife
     )
 
 
-def _describe_training(place: Path) -> Part:
+def _describe_training(place: Path) -> RunPart:
     names = (path.name.removeprefix("step-") for path in (place / "checkpoints").glob("step-*"))
     steps = sorted(int(name) for name in names if name.isdecimal())
     aside = "set aside; remove it where it is not needed" if place.name != "training" else "work in progress"
-    return Part(place.name, "training", aside, bytes_in(place), steps=steps, writer=writer(place))
+    return RunPart(place.name, "training", aside, count_bytes(place), steps=steps, writer=writer(place))

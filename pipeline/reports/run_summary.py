@@ -18,7 +18,7 @@ from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS
 from tfm.pipeline.reports.model_figures import (
-    SHORT,
+    SHORT_FINGERPRINT_LENGTH,
     describe_machine,
     format_parts,
     get_number,
@@ -28,7 +28,7 @@ from tfm.pipeline.reports.model_figures import (
 )
 from tfm.pipeline.reports.training_curves import curve_points, read_metrics
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, reading_scores
+from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 
@@ -102,15 +102,15 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed_settings(model)
     config = {**model.config, "seed": model.seed, "settings": recipe_settings(model), "init_from": None}
-    config |= {label: each.fingerprint[:SHORT] for label, each in model.inputs.items()}
+    config |= {label: each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in model.inputs.items()}
     figures, curve = model_figures(model), None
     if run is not None:
-        scores, translations = _find_scores(run, model, kept_beside(test), notes)
+        scores, translations = _find_scores(run, model, scores_suffix(test), notes)
         notes += [f"has scores by the command: {each}" for each in commands_of(scores.config if scores else {})]
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
         figures |= {} if scores is None else _test_scores(scores, translations, test, notes)
-        if metrics := metrics_of(run, model, notes):
+        if metrics := read_training_metrics(run, model, notes):
             figures |= _training_speed(metrics, model)
             curve = _loss_curve(metrics, model)
     return RunSummary(name, model, dict(flatten_keys(config)), figures, curve, notes, run)
@@ -129,7 +129,7 @@ def name_of(folder: Path) -> str:
     return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
 
 
-def kept_beside(test: str | None) -> str:
+def scores_suffix(test: str | None) -> str:
     """The ending of the names of scores/ and translations/ that are of the validation split."""
     return "-valid" if test == VALID else ""
 
@@ -158,7 +158,7 @@ def _test_scores(
 ) -> dict[str, Score]:
     """The scores of one test set; the fingerprints of its texts are part of their signatures."""
     shown = scores.path / "scores.json"
-    with reading_scores(shown, again="score again"):
+    with raise_scores_file_errors(shown, again="score again"):
         found = {each.name: each for each in from_json(read_json(scores.folder / "scores.json", shown=shown))}
         if test is not None and test not in found:
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
@@ -175,20 +175,23 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
         number = 2
         while entry := translations.files.get(f"{test}.reference.{number}.txt"):
             kinds[f"reference_{number}"], number = entry, number + 1
-        found = {kind: entry.sha256[:SHORT] for kind, entry in kinds.items() if entry is not None}
+        found = {kind: entry.sha256[:SHORT_FINGERPRINT_LENGTH] for kind, entry in kinds.items() if entry is not None}
         contents = get_table(translations.figures, test).get(IMAGE_CONTENTS)
         if isinstance(contents, str):  # of images, whose sources are names
-            found = {"images": contents[:SHORT], **{kind: each for kind, each in found.items() if kind != "source"}}
+            found = {
+                "images": contents[:SHORT_FINGERPRINT_LENGTH],
+                **{kind: each for kind, each in found.items() if kind != "source"},
+            }
         return found
     if "dataset" in scores.inputs:
         below = get_table(scores.inputs["dataset"].lineage, "inputs")
         parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]
         return {"texts": " + ".join(parts)}
     given = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
-    return {label.removesuffix("_1"): each.fingerprint[:SHORT] for label, each in given.items()}
+    return {label.removesuffix("_1"): each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in given.items()}
 
 
-def metrics_of(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
+def read_training_metrics(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
     """Read a run's metrics.jsonl if it is of the training that the model came from; else add a note.
 
     Args:
@@ -201,13 +204,13 @@ def metrics_of(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, o
     """
     file = run / "training" / "metrics.jsonl"
     lines = read_metrics(file) if file.exists() else []
-    if lines and not _are_of(lines, file, model):
+    if lines and not _is_log_of_model(lines, file, model):
         notes.append("training/ belongs to another training than model/: its curve and tokens/s are omitted")
         return []
     return lines
 
 
-def _are_of(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
+def _is_log_of_model(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
     """Whether a metrics.jsonl is of the training that a model came from: the one that its manifest knows or, where it
     is of before manifests knew that, one whose figures agree with the model's."""
     if (known := model.figures.get("metrics_sha256")) is not None:
@@ -234,7 +237,7 @@ def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bo
     return abs(total - least) < 0.01 if steps[-1] == validated[-1] else least < total + 0.01
 
 
-def _training_clock(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
+def _steps_and_seconds(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
     steps, seconds = curve_points(metrics, "train", "seconds")
     validated, taken = curve_points(metrics, "valid", "seconds")
@@ -251,7 +254,7 @@ def _training_clock(metrics: Sequence[Mapping[str, object]], model: Manifest) ->
 
 def _training_speed(metrics: Sequence[Mapping[str, object]], model: Manifest) -> dict[str, Score]:
     """Predicted tokens a second over all updates."""
-    steps, seconds = _training_clock(metrics, model)
+    steps, seconds = _steps_and_seconds(metrics, model)
     rates = dict(zip(*curve_points(metrics, "train", "tokens_per_second"), strict=True))
     spans = [(step, end - begin) for step, (begin, end) in zip(steps[1:], pairwise(seconds), strict=True)]
     counted = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
@@ -270,4 +273,4 @@ def _loss_curve(metrics: Sequence[Mapping[str, object]], model: Manifest) -> Cur
     import numpy as np
 
     steps, losses = curve_points(metrics, "valid", "loss")
-    return Curve(steps, [float(each) for each in np.interp(steps, *_training_clock(metrics, model))], losses)
+    return Curve(steps, [float(each) for each in np.interp(steps, *_steps_and_seconds(metrics, model))], losses)

@@ -11,7 +11,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
+from tfm.tokenizer.train import ClustersTrainer, LabelTrainer, TokenizerTrainer
 
 NUM_LONGEST = 20
 
@@ -66,7 +66,7 @@ class Measure:
 
 
 @dataclass
-class SideMeasure:
+class SideStatistics:
     """Statistics of the tokenizer of a side on all its texts, and on those of each language that is named."""
 
     all: Measure = field(default_factory=Measure)
@@ -85,7 +85,7 @@ class SideMeasure:
             self.languages.setdefault(language, Measure()).add(texts, tokenizer)
 
 
-def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
+def tokenizer_statistics(tokenizer: Tokenizer, measured: SideStatistics) -> dict[str, Any]:
     """Return the figures of a side's tokenizer for the manifest."""
     languages = {name: each.as_json() for name, each in sorted(measured.languages.items())}
     return {
@@ -96,8 +96,8 @@ def figures_of(tokenizer: Tokenizer, measured: SideMeasure) -> dict[str, Any]:
     }
 
 
-def show_measures(
-    tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideMeasure], where: str, reporter: Reporter
+def show_statistics(
+    tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideStatistics], where: str, reporter: Reporter
 ) -> None:
     """Show tables of the tokenizers of all sides.
 
@@ -138,7 +138,7 @@ def show_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -
 TEXTS_PER_BATCH = 1000
 Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
 Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the language of each column, if it is said
-Trainer: TypeAlias = TokenizerTrainer | NamesTrainer | ClustersTrainer | GrowthTrainer
+Trainer: TypeAlias = TokenizerTrainer | LabelTrainer | ClustersTrainer | GrowthTrainer
 
 
 def show_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
@@ -160,9 +160,9 @@ def show_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[s
 
 def measure_tokenizers(
     tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
-) -> dict[str, SideMeasure]:
+) -> dict[str, SideStatistics]:
     """Measure each side's tokenizer on its texts."""
-    measures = {side: SideMeasure() for side in tokenizers}
+    measures = {side: SideStatistics() for side in tokenizers}
     with reporter.bar("measuring on held-out text", None, "lines") as bar:
         for rows, languages in corpora:
             for batch in chunk_rows(rows, TEXTS_PER_BATCH):

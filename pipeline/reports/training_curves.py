@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.files import replace_text
+from tfm.pipeline.artifacts.files import write_text_atomically
 from tfm.pipeline.errors import spell_controls
 from tfm.pipeline.training_config import ValidationScore
 
@@ -64,7 +64,7 @@ def read_metrics(file: Path) -> list[dict[str, object]]:
 
 def draw_curves(metrics: Sequence[Mapping[str, object]], file: Path) -> None:
     """Draw the curves of `metrics` (lines of metrics.jsonl) into RUN/training/curves.svg, whole at every moment."""
-    replace_text(file, curves_svg(metrics), root=file.parent.parent)
+    write_text_atomically(file, curves_svg(metrics), root=file.parent.parent)
 
 
 def curves_svg(metrics: Sequence[Mapping[str, object]]) -> str:

@@ -26,7 +26,7 @@ def resolve_device(device: str) -> torch.device:
 def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
     """Precision of matrix products in training: `auto` is bf16 where it is measured to be faster."""
     if precision == "auto":
-        return torch.bfloat16 if _multiplies_bf16(device) and bf16_is_faster(device) else torch.float32
+        return torch.bfloat16 if _supports_bf16_matmul(device) and bf16_is_faster(device) else torch.float32
     return PRECISIONS[precision]
 
 
@@ -43,7 +43,7 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
     return torch.int8
 
 
-def _multiplies_bf16(device: torch.device) -> bool:
+def _supports_bf16_matmul(device: torch.device) -> bool:
     """Whether a device has instructions for bf16; without them a CPU emulates it, far slower than fp32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
@@ -54,11 +54,11 @@ def _multiplies_bf16(device: torch.device) -> bool:
 @cache
 def bf16_is_faster(device: torch.device) -> bool:
     """Whether a product of typical size takes less time in bf16, its operands' conversion included. Asked once."""
-    seconds = {dtype: min(_seconds_of_product(dtype, device) for _ in range(5)) for dtype in PRECISIONS.values()}
+    seconds = {dtype: min(_time_matmul(dtype, device) for _ in range(5)) for dtype in PRECISIONS.values()}
     return seconds[torch.bfloat16] < seconds[torch.float32]
 
 
-def _seconds_of_product(dtype: torch.dtype, device: torch.device) -> float:
+def _time_matmul(dtype: torch.dtype, device: torch.device) -> float:
     x, weight = (torch.ones(shape, device=device) for shape in ((2048, 512), (512, 512)))
     began = time.perf_counter()
     result = (x.to(dtype) @ weight.to(dtype)).to(x.dtype)

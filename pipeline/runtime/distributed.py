@@ -50,7 +50,7 @@ class World:
             self._call_collective(lambda: dist.all_reduce(tensor))
         return tensor
 
-    def add_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+    def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Replace every parameter's gradient by the sum over all processes; one that had no batch adds nothing."""
         if self.size == 1:
             return

@@ -28,10 +28,10 @@ def one_at_a_time() -> Iterator[None]:
 @cache
 def prepare_for_forks() -> None:
     """Let each later fork wait until no model computes, and give the process that it starts one thread for torch."""
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_begin_anew)
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_reset_after_fork)
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     with suppress(RuntimeError):  # a signal kept the parent process from waiting
         _LOCK.release()
     torch.set_num_threads(1)

@@ -28,7 +28,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
+def raise_oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
     """Raise DataError with this message if memory runs out while the body runs."""
     try:
         yield
@@ -38,7 +38,7 @@ def oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
         raise told_here(DataError(message())) from error
 
 
-def too_large(batch: str, where: str) -> str:
+def too_large_message(batch: str, where: str) -> str:
     """The message on a batch, given in words, that did not fit."""
     return (
         f"{where}: {batch} does not fit in memory; lower data.batch_tokens, or training.batch_tokens if it is set "

@@ -48,7 +48,7 @@ class NullReporter:
         yield _QuietBar()
 
 
-def showing_time(work: Callable[[], Result], bar: Bar) -> Result:
+def run_with_elapsed_time(work: Callable[[], Result], bar: Bar) -> Result:
     """The result of work without progress reports: the bar shows the elapsed time."""
     future: Future[Result] = Future()
 

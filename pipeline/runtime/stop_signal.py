@@ -18,7 +18,7 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
-class Stop:
+class StopRequest:
     """Whether, and by which signal, somebody has asked to stop."""
 
     signal: str | None = None
@@ -33,14 +33,14 @@ def stop_signals() -> list[signal.Signals]:
 
 
 @contextmanager
-def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop]:
+def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[StopRequest]:
     """Let SIGTERM, Ctrl-C and a closed terminal only set the `Stop` given while the body runs.
 
     A second signal ends the process at once. echo: seconds in which a second signal is taken for the first one passed
     on again, as by a launcher that shares its terminal with its workers. talk: whether to say that the first one was
     heard.
     """
-    stop = Stop()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers
         yield stop
         return

@@ -18,8 +18,8 @@ from tfm.pipeline.runtime.omp_wait_policy import PassiveWaiting
 
 STAT = Path("/proc/stat")
 CGROUP = Path("/sys/fs/cgroup")
-SECONDS_OF_START = 0.3
-SECONDS_OF_WATCH = 2.0
+START_SAMPLE_SECONDS = 0.3
+LOAD_WATCH_SECONDS = 2.0
 MIN_IDLE_SHARE = 0.25
 """Share of one processor: with more than that idle there is room."""
 CONTENTION_THRESHOLD = 0.45
@@ -108,7 +108,7 @@ def choose_num_threads(device: torch.device) -> int:
     if device.type != "cpu" or limit == 1:
         return limit
     before = read_cpu_sample()
-    time.sleep(SECONDS_OF_START)
+    time.sleep(START_SAMPLE_SECONDS)
     after = read_cpu_sample()
     if before is None or after is None:
         return limit
@@ -127,7 +127,7 @@ class LoadWatch:
         seconds: between two looks.
     """
 
-    def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = SECONDS_OF_WATCH) -> None:
+    def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = LOAD_WATCH_SECONDS) -> None:
         self.threads, self._tell, self._seconds = threads, tell, seconds
         self.waits = PassiveWaiting()
         self._said = False

@@ -65,7 +65,7 @@ def _reference_name(number: int) -> str:
     return "reference" if number == 1 else f"reference.{number}"
 
 
-def splits_scored(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
+def scored_splits(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
     """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
 
     Raises DataError where there is nothing in the validation split.
@@ -90,7 +90,7 @@ def read_translations(dataset: Path, translations: Path, scored: EvalSplit) -> l
     """
     tests = []
     data = load_dataset(dataset)
-    for name, split in splits_scored(data, scored).items():
+    for name, split in scored_splits(data, scored).items():
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
         files |= {f"reference {number}": reference_file(name, number) for number in numbers}

@@ -64,18 +64,18 @@ def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
 
 def is_built_in(source: str, kind: Kind) -> bool:
     """Whether a name is that of a built-in contrast set; where a file has that name, it is the file."""
-    return kind == "contrast" and source in registry.WITH_CONTRASTS and not Path(source).exists()
+    return kind == "contrast" and source in registry.GENERATORS_WITH_CONTRASTS and not Path(source).exists()
 
 
 def built_in_sets(name: str) -> list[AlternativeSet]:
     """The contrast sets of a built-in corpus, one for each split."""
     return [
-        AlternativeSet(f"{name} {split}", tuple(item_of(row, line, "contrast") for line, row in enumerate(rows, 1)))
+        AlternativeSet(f"{name} {split}", tuple(parse_item(row, line, "contrast") for line, row in enumerate(rows, 1)))
         for split, rows in registry.contrast_sets(name).items()
     ]
 
 
-def item_of(row: Row, line: int, kind: Kind) -> Item:
+def parse_item(row: Row, line: int, kind: Kind) -> Item:
     """Return the item of a line.
 
     Args:
@@ -109,7 +109,7 @@ def _read_items(file: Path, kind: Kind) -> Iterator[Item]:
         try:
             if not isinstance(row, dict):
                 raise _InvalidItemError(f"{_format_value(row)} is not a JSON object")
-            yield item_of(row, number, kind)
+            yield parse_item(row, number, kind)
         except _InvalidItemError as wrong:
             raise DataError(str(wrong), file=file, line=number) from None
 

@@ -21,7 +21,7 @@ from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
 
 LEVEL = 0.95
 MIN_WILSON = 5  # of fewer the exact interval is given
-COMPARED = {"sum": "log-p", "mean": "log-p-a-piece", "difference": "log-p-less-log-p-alone"}
+RULE_SIGNATURES = {"sum": "log-p", "mean": "log-p-a-piece", "difference": "log-p-less-log-p-alone"}
 LABELS = {"sum": "sum", "mean": "mean a piece", "difference": "difference from log p alone"}
 NO_UNCONDITIONAL_REASON = "a translation has no probability without its source"
 
@@ -70,7 +70,7 @@ class InputWarnings:
         return len(self.unknown_lines)
 
 
-RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
+SCORING_RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
     "sum": lambda of: of.log_probs,
     "mean": lambda of: [log_prob / pieces for log_prob, pieces in zip(of.log_probs, of.pieces, strict=True)],
     "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.alone or (), strict=True)],
@@ -116,7 +116,7 @@ def wilson(successes: float, count: int, level: float = LEVEL) -> tuple[float, f
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
-def share_interval(successes: float, count: int) -> tuple[float, float]:
+def proportion_interval(successes: float, count: int) -> tuple[float, float]:
     """The limits of a share that hold it in 88 of 100 cases or more, whatever it is, and in 95 to 97 on average.
 
     From a count of 5 on Wilson's, whose lower limit for 1 to 3 successes (2 up to a count of 50) is that of a Poisson
@@ -138,8 +138,8 @@ def share_interval(successes: float, count: int) -> tuple[float, float]:
     return low, high
 
 
-def share_interval_name(count: int) -> str:
-    """The name of `share_interval` in a signature."""
+def proportion_interval_name(count: int) -> str:
+    """The name of `proportion_interval` in a signature."""
     return f"{'exact' if count < MIN_WILSON else 'modified-wilson'}-{100 * LEVEL:.0f}"
 
 
@@ -163,7 +163,9 @@ def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: 
         "unknown": told.unknown,
         "categories": {name: _score_part(each, rules, kind, told) for name, each in by_category.items()},
         "failures": [
-            _failure_json(each) for each in scored if tie_split_accuracy(RULES["sum"](each), each.item.answer) < 1
+            _failure_json(each)
+            for each in scored
+            if tie_split_accuracy(SCORING_RULES["sum"](each), each.item.answer) < 1
         ],
     }
 
@@ -172,7 +174,7 @@ def _scoring_rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
     """The rules that apply: a contrast set is judged by the sum alone."""
     if kind == "contrast":
         return ["sum"]
-    return ["sum", "mean"] if scored[0].alone is None else list(RULES)
+    return ["sum", "mean"] if scored[0].alone is None else list(SCORING_RULES)
 
 
 def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
@@ -185,12 +187,14 @@ def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, 
     read_otherwise = {"cut": len(lines & told.cut_lines), "unknown": len(lines & told.unknown_lines)}
     about = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
     shared = f"{read}|count:{len(scored)}|chance:{chance:.4g}|{about}ties:shared|stat:share*100"
-    shared = f"{shared}|interval:{share_interval_name(len(scored))}"
+    shared = f"{shared}|interval:{proportion_interval_name(len(scored))}"
     shares = {}
     for name in rules:
-        right = math.fsum(tie_split_accuracy(RULES[name](each), each.item.answer) for each in scored)
-        low, high = share_interval(right, len(scored))
-        compared = COMPARED[name].replace("log-p", "pseudo-log-p") if scored[0].is_pseudo else COMPARED[name]
+        right = math.fsum(tie_split_accuracy(SCORING_RULES[name](each), each.item.answer) for each in scored)
+        low, high = proportion_interval(right, len(scored))
+        compared = (
+            RULE_SIGNATURES[name].replace("log-p", "pseudo-log-p") if scored[0].is_pseudo else RULE_SIGNATURES[name]
+        )
         signature = f"{kind}|compared:{compared}|{shared}"
         shares[name] = asdict(Share(100 * right / len(scored), 100 * low, 100 * high, signature))
     return {"count": len(scored), "chance": chance, "accuracy": shares}
@@ -214,7 +218,7 @@ def _equally_likely(of: ScoredItem) -> int:
     return next(n for n, each in enumerate(of.log_probs) if n != of.item.answer and each == max(of.log_probs))
 
 
-def line_of(of: ScoredItem) -> dict[str, Any]:
+def item_as_json(of: ScoredItem) -> dict[str, Any]:
     """An item as its file has it, with the figures of its texts."""
     alone = {} if of.alone is None else {"log_probs_alone": list(of.alone)}
     return {**of.item.row, "log_probs": list(of.log_probs), "pieces": list(of.pieces), **alone}

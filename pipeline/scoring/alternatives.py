@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from tfm.data.errors import DataError, printable
-from tfm.data.scripts import has_spaceless
+from tfm.data.scripts import has_spaceless_script
 from tfm.pipeline.decoding.pseudo_likelihood import pseudo_log_likelihoods
 from tfm.pipeline.decoding.teacher_forcing import (
     forced_log_probs_by_steps,
@@ -65,7 +65,7 @@ def score_alternatives(
     if not (ABILITIES[task].writes or ABILITIES[task].hides_pieces):
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
     told = InputWarnings()
-    read = _requests_of(loaded, items, kind, told)
+    read = _make_request_builder(loaded, items, kind, told)
     requests = [each for item in items.items for each in read(item)]
     found = _log_probs(loaded, requests, reporter)
     scored, place = [], 0
@@ -87,7 +87,7 @@ def _joins_context(loaded: LoadedModel, kind: Kind) -> bool:
     return kind == "choices" and not ABILITIES[loaded.config.task].translates
 
 
-def _requests_of(
+def _make_request_builder(
     loaded: LoadedModel, items: AlternativeSet, kind: Kind, told: InputWarnings
 ) -> Callable[[Item], list[Request]]:
     """Return the function that turns an item of a set into requests to a model."""
@@ -158,7 +158,7 @@ class _TextRequests:
             _check_item(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
         _count_problems(self._told, item, cut=too_many > 0, texts=added)
-        if (glued := _joined_word(item)) is not None:
+        if (glued := _word_across_boundary(item)) is not None:
             self._told.word_joins.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
@@ -188,17 +188,17 @@ def _shorten(text: str) -> str:
     return f'"{printable(text[:40])}"'
 
 
-def _joined_word(item: Item) -> str | None:
+def _word_across_boundary(item: Item) -> str | None:
     """The word that a text makes with the end of the context, in a script with spaces between words; None: none."""
     for text in item.alternatives:
-        if _is_of_word(item.context[-1:]) and _is_of_word(text[:1]):
+        if _is_word_character(item.context[-1:]) and _is_word_character(text[:1]):
             before, after = item.context.split()[-1], text.split()[0]
-            if not has_spaceless([before, after]):
+            if not has_spaceless_script([before, after]):
                 return f"{before}{after}"[-60:]
     return None
 
 
-def _is_of_word(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     """Whether a character is a letter, a mark on one, or a number."""
     return bool(character) and category(character)[0] in "LMN"
 

@@ -9,7 +9,7 @@ from tfm.data.scripts import num_words
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.labels import accuracy, line_accuracy
-from tfm.pipeline.scoring.metrics.references import non_blank
+from tfm.pipeline.scoring.metrics.references import drop_blank_references
 from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_effective_order, chrf, sentence_chrf
 
 LENGTH_METRICS: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_order, "chrf": chrf}
@@ -55,7 +55,7 @@ class Sample:
     accuracy: float | None = None
 
 
-def scores_labels(config: EvaluationConfig) -> bool:
+def has_label_metrics(config: EvaluationConfig) -> bool:
     """Whether lines of labels are scored, not texts."""
     return not {"accuracy", "macro_f1", "entity_f1"}.isdisjoint(config.metrics)
 
@@ -87,7 +87,7 @@ def breakdown_by_length(
         The bins, the shortest texts first.
     """
     unit, lengths = _source_lengths(texts)
-    names = [name for name in (("accuracy",) if scores_labels(config) else ("bleu", "chrf")) if name not in without]
+    names = [name for name in (("accuracy",) if has_label_metrics(config) else ("bleu", "chrf")) if name not in without]
     config = resolve_tokenizer(config, references)
     bins = []
     for shortest, longest in _length_ranges(lengths, num_bins) if names else []:
@@ -178,7 +178,7 @@ def _make_sample(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
 ) -> Sample:
-    segment = tuple(non_blank([each[row] for each in references]))
+    segment = tuple(drop_blank_references([each[row] for each in references]))
     source = None if sources is None else sources[row]
-    right = line_accuracy(hypotheses[row], references[0][row], config) if scores_labels(config) else None
+    right = line_accuracy(hypotheses[row], references[0][row], config) if has_label_metrics(config) else None
     return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right)

@@ -17,7 +17,7 @@ from tfm.data.dataset.split import Split
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
-from tfm.pipeline.artifacts.no_symlinks import open_below
+from tfm.pipeline.artifacts.no_symlinks import open_file_below
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -26,7 +26,7 @@ FINAL = "final"  # how a model was chosen begins so where validation chose it an
 JOINT_RUN_MARK = "+"  # between the digests of a fingerprint
 RUN_SEPARATOR = ", "  # seeds of one recipe, which look together
 MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
-_KEPT_BESIDE = ("training", "dataset", "scores", "translations")
+_SIBLING_FOLDERS = ("training", "dataset", "scores", "translations")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def split_fingerprint(split: Split) -> str:
     return texts_fingerprint(targets, None if contents is None else [contents] * len(targets))
 
 
-def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
+def read_evaluated_model(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
     """The model in a folder as one that looks at a test set; None where it is of no run.
 
     The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
@@ -123,27 +123,27 @@ def looker_of(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
         chosen: how the model was chosen, as in `LedgerEntry`.
     """
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
-    if place.name != "model" or not any((place.parent / each).is_dir() for each in _KEPT_BESIDE):
+    if place.name != "model" or not any((place.parent / each).is_dir() for each in _SIBLING_FOLDERS):
         return None
     return EvaluatedModel(place.parent.parent, of, place.parent.name, chosen)
 
 
-def looker_of_models(models: Sequence[Manifest], chosen: str) -> EvaluatedModel | None:
+def evaluated_model_from_manifests(models: Sequence[Manifest], chosen: str) -> EvaluatedModel | None:
     """The model, or several as an ensemble, as one that looks at a test set."""
     if len(models) == 1:
-        return looker_of(models[0].path, models[0].fingerprint, chosen)
+        return read_evaluated_model(models[0].path, models[0].fingerprint, chosen)
     together = sha256_of_json([each.fingerprint for each in models])
-    return looker_of(models[0].path, together, f"{chosen}, as an ensemble")
+    return read_evaluated_model(models[0].path, together, f"{chosen}, as an ensemble")
 
 
-def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:
+def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:
     """The model whose looks at a test set by its files count: a model, or an ensemble; else that of the hypotheses.
 
     The model of hypotheses is the one beside them, in the same run, if their manifest names its fingerprint. The path
     in that manifest has no part in it: whoever sent the hypotheses would choose the place of the ledger.
     """
     if models:
-        return looker_of_models(models, "files")
+        return evaluated_model_from_manifests(models, "files")
     if hypotheses is None:
         return None
     folder = Path(os.path.abspath(hypotheses)).parent
@@ -154,7 +154,7 @@ def looker_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> Eval
         return None  # not a file of an artifact, or of no run
     named = made.inputs.get("model")
     is_its_model = named is not None and there.stage == "train" and named.fingerprint == there.fingerprint
-    return looker_of(model, there.fingerprint, "files") if is_its_model else None
+    return read_evaluated_model(model, there.fingerprint, "files") if is_its_model else None
 
 
 def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporter) -> None:
@@ -170,7 +170,7 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        with open_below(root, root / NAME, "a+b", buffering=0) as stream:
+        with open_file_below(root, root / NAME, "a+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             for look in entries:
                 _append_line(stream.fileno(), _serialize_entry({**asdict(look), "when": now}))
@@ -180,7 +180,7 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
         reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {reason}")
 
 
-def read_looks(root: Path) -> list[LedgerEntry]:
+def read_ledger(root: Path) -> list[LedgerEntry]:
     """All looks in the ledger of `root`, in the order of their entries; none if there is no ledger that can be read.
 
     A line that a crash has left unfinished is passed over: its scores were never shown.
@@ -191,12 +191,12 @@ def read_looks(root: Path) -> list[LedgerEntry]:
         return []
 
 
-def select_texts(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
+def select_entries(entries: Iterable[LedgerEntry], texts: str) -> list[LedgerEntry]:
     """The looks at just these test texts."""
     return [look for look in entries if are_same_texts(look.texts, texts)]
 
 
-def is_listed(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
+def has_entry(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
     """Whether a model of a run has looked, alone or together with other seeds, which an entry knows by their names.
 
     Args:
@@ -209,14 +209,14 @@ def is_listed(entries: Iterable[LedgerEntry], model: str, run: str) -> bool:
     )
 
 
-def num_looks(entries: Sequence[LedgerEntry]) -> int:
+def num_test_uses(entries: Sequence[LedgerEntry]) -> int:
     """The number of times that something new was seen: scores made again, such as after a crash, count once."""
     return len({(look.model, look.seen or str(number)) for number, look in enumerate(entries)})
 
 
-def describe_looks(entries: Sequence[LedgerEntry]) -> str:
+def describe_test_uses(entries: Sequence[LedgerEntry]) -> str:
     """The number of looks at one test set, as in "14 times, by 9 models of this folder"; empty where there is none."""
-    times, models = num_looks(entries), len({look.model for look in entries})
+    times, models = num_test_uses(entries), len({look.model for look in entries})
     if not times:
         return ""
     return f"{'once' if times == 1 else f'{times} times'}, by {models} model{'s' if models > 1 else ''} of this folder"

@@ -119,7 +119,7 @@ def _score_language_model(
     overlap, num_long = windows.contexts.any(), int((lines > longest).sum()) if config.block is None else 0
     if num_long:
         apart = f"each {stride} after the one before" if overlap else "each by itself (--stride gives them context)"
-        _warn_of_long(
+        _warn_of_long_texts(
             num_long, split, longest, f"scored in windows of {format_count(longest, 'token')}, {apart}", name, reporter
         )
     found = token_scores(
@@ -148,21 +148,21 @@ def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Rep
     reads, abilities = loaded.model.max_length, ABILITIES[loaded.config.task]
     if abilities.by_probability.long_texts != "cut":
         return split, 0
-    column = _read_texts(split, abilities)
+    column = _input_column(split, abilities)
     num_long = int((column.lengths >= reads).sum())
     if not num_long:
         return split, 0
-    _warn_of_long(num_long, split, reads, "cut", name, reporter)
+    _warn_of_long_texts(num_long, split, reads, "cut", name, reporter)
     short = replace(column, lengths=np.minimum(column.lengths, reads - 1))
     return replace(split, source=short) if abilities.reads == "source" else replace(split, target=short), num_long
 
 
-def _read_texts(split: Split, abilities: TaskSpec) -> Column:
+def _input_column(split: Split, abilities: TaskSpec) -> Column:
     """The side of a split that a task reads."""
     return split.source if abilities.reads == "source" else split.target
 
 
-def _warn_of_long(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
+def _warn_of_long_texts(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
     was = "was" if num_long == 1 else "were"
     reporter.warn(
         f"{name}: {format_share(num_long, len(split), 'text', 'is', 'are')} longer than the "
@@ -198,7 +198,7 @@ def _likelihood_signature(config: ModelConfig, count: float, num_draws: int = 1)
 def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
     """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
     abilities = ABILITIES[config.task]
-    ids, _ = _read_texts(split, abilities).take(np.arange(len(split)))
+    ids, _ = _input_column(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
     if not abilities.within_window:  # else what is unknown is left out
         warn_of_unknown(name, unknown, len(ids), reporter)

@@ -5,21 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tfm.pipeline.scoring.metrics.score import Score
-from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
 ORDERS = (1, 2, 3, 4)
-NOVEL_ORDER = 2  # of the n-grams whose novelty is the figure in the table of scores
-SUMMARY_FIGURES = ("length", "compression", "novelty")
+NOVELTY_ORDER = 2  # of the n-grams whose novelty is the figure in the table of scores
+SUMMARY_METRICS = ("length", "compression", "novelty")
 """Figures of [evaluation] that need sources, and of which neither the lower nor the higher is better."""
-NO_SOURCES = "needs the sources, as texts: give --source FILE"
-NO_WORDS = "no hypothesis has a word"
-_TOKENS = "tok:unicode-words|case:lc|norm:nfc"
+NO_SOURCES_REASON = "needs the sources, as texts: give --source FILE"
+NO_WORDS_REASON = "no hypothesis has a word"
+_TOKENIZATION_SIGNATURE = "tok:unicode-words|case:lc|norm:nfc"
 
 Tokens = Sequence[str]
 
 
 @dataclass(frozen=True)
-class SummaryFigures:
+class SummaryStatistics:
     """Figures of some texts beside their sources.
 
     Args:
@@ -35,28 +35,31 @@ class SummaryFigures:
     novelty: Mapping[int, float | None]
 
 
-def summary_figures(sources: Sequence[str], texts: Sequence[str]) -> SummaryFigures:
+def summary_statistics(sources: Sequence[str], texts: Sequence[str]) -> SummaryStatistics:
     """The figures of texts, each beside its source; words are those of ROUGE's tokenizer `unicode`."""
-    tokenize = UnicodeWords().tokenize
+    tokenize = UnicodeWordTokenizer().tokenize
     pairs = [(tokenize(source), tokenize(text)) for source, text in zip(sources, texts, strict=True)]
     ratios = [len(source) / len(text) for source, text in pairs if text]
-    return SummaryFigures(
+    return SummaryStatistics(
         sum(len(text) for _, text in pairs) / max(len(pairs), 1),
         math.fsum(ratios) / len(ratios) if ratios else None,
         {order: _novelty_share(pairs, order) for order in ORDERS},
     )
 
 
-def summary_scores(names: Sequence[str], found: SummaryFigures) -> tuple[dict[str, Score], dict[str, str]]:
+def summary_scores(names: Sequence[str], found: SummaryStatistics) -> tuple[dict[str, Score], dict[str, str]]:
     """The figures that are named as scores, and the reasons why others are missing."""
     values = {
-        "length": (found.length, f"unit:word|{_TOKENS}|stat:mean"),
-        "compression": (found.compression, f"unit:word|{_TOKENS}|stat:mean-source/hypothesis"),
-        "novelty": (found.novelty[NOVEL_ORDER], f"n:{NOVEL_ORDER}|{_TOKENS}|stat:not-in-source/ngrams*100"),
+        "length": (found.length, f"unit:word|{_TOKENIZATION_SIGNATURE}|stat:mean"),
+        "compression": (found.compression, f"unit:word|{_TOKENIZATION_SIGNATURE}|stat:mean-source/hypothesis"),
+        "novelty": (
+            found.novelty[NOVELTY_ORDER],
+            f"n:{NOVELTY_ORDER}|{_TOKENIZATION_SIGNATURE}|stat:not-in-source/ngrams*100",
+        ),
     }
     asked = {name: values[name] for name in names if name in values}
     scores = {name: Score(value, signature) for name, (value, signature) in asked.items() if value is not None}
-    return scores, dict.fromkeys((name for name in asked if name not in scores), NO_WORDS)
+    return scores, dict.fromkeys((name for name in asked if name not in scores), NO_WORDS_REASON)
 
 
 def _novelty_share(pairs: Sequence[tuple[Tokens, Tokens]], order: int) -> float | None:

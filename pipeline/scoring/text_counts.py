@@ -11,7 +11,7 @@ from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
 WORD = re.compile(f"[^{WHITE_SPACE}]+")
-WARN_OF_UNKNOWN = 0.01
+MAX_UNKNOWN_RATE = 0.01
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) ->
         pieces: the number of all.
         reporter: shows the warning.
     """
-    if unknown > WARN_OF_UNKNOWN * pieces:
+    if unknown > MAX_UNKNOWN_RATE * pieces:
         reporter.warn(
             f"{what}: {format_share(unknown, pieces, 'piece', 'is', 'are')} unknown to the tokenizer "
             f"({unknown / pieces:.1%}), which makes perplexity and bits a character look better than they are"

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.batches import TextBatch, make_windows
+from tfm.data.batching.batches import TextBatch, make_window_batch
 from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.split import Ids
 from tfm.data.errors import format_count
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import MAX_BATCH_ROWS, token_log_probs
-from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
+from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error, too_large_message
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -97,9 +97,9 @@ def token_scores(
             inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             counted = inside >= np.repeat(contexts, lengths)
             places = (np.repeat(starts, lengths) + inside)[counted]
-            batch = make_windows(text, starts, lengths).to(device)
+            batch = make_window_batch(text, starts, lengths).to(device)
             what = f"a batch of {format_count(len(rows), 'window')} x {format_count(int(lengths.max()), 'token')}"
-            with oom_as_data_error(lambda what=what: too_large(what, name)):  # type: ignore[misc]
+            with raise_oom_as_data_error(lambda what=what: too_large_message(what, name)):  # type: ignore[misc]
                 log_probs[places], right[places] = _score_batch(model, batch, torch.from_numpy(counted).to(device))
             bar.advance(1)
     return TokenScores(log_probs, right)

@@ -19,7 +19,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.translation_records import one_line
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.out_of_memory import oom_as_data_error, too_large
+from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error, too_large_message
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer, tokenizer_of
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics, too_long_reasons
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score
@@ -107,7 +107,7 @@ class Translator(Scorer):
             if isinstance(sources, RowImages)
             else [sources[row] for row in rows]
         )
-        with oom_as_data_error(
+        with raise_oom_as_data_error(
             lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"
         ):
             found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
@@ -118,7 +118,7 @@ class Translator(Scorer):
         return self.score(hypotheses)
 
 
-class Labeller(Scorer):
+class LabelScorer(Scorer):
     """Labels the validation source and scores the labels; a line without predictions has none.
 
     Args:
@@ -174,7 +174,9 @@ class Validator:
         scorer: scores the model's own output; None: it is not scored.
     """
 
-    def __init__(self, task: Task, split: Any, batches: Sequence[Rows], scorer: Translator | Labeller | None) -> None:
+    def __init__(
+        self, task: Task, split: Any, batches: Sequence[Rows], scorer: Translator | LabelScorer | None
+    ) -> None:
         self.task, self.split, self.batches, self.scorer = task, split, batches, scorer
 
     @torch.no_grad()
@@ -200,7 +202,7 @@ class Validator:
             "loss": loss,
             "perplexity": exp_or_inf(loss) if self.task.has_perplexity else None,
             "accuracy": correct / (count + unknown),
-            **_validation_figures(scores),
+            **_validation_metrics(scores),
         }
 
     def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
@@ -217,7 +219,7 @@ class Validator:
         sums = [0.0] * 4
         for _, rows in world.share(self.batches):
             pause()
-            with oom_as_data_error(partial(self._too_large, rows)):
+            with raise_oom_as_data_error(partial(self._too_large_message, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
             found: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
             for place, value in enumerate(found):
@@ -226,8 +228,8 @@ class Validator:
         nll, correct, count, unknown = (math.fsum(part[place] for part in parts) for place in range(4))
         return nll, correct, count, unknown
 
-    def _too_large(self, rows: Rows) -> str:
-        return too_large(self.task.what(self.split, rows), "validation")
+    def _too_large_message(self, rows: Rows) -> str:
+        return too_large_message(self.task.what(self.split, rows), "validation")
 
 
 class DirectionsValidator:
@@ -251,14 +253,14 @@ class DirectionsValidator:
         loss, accuracy = (
             math.fsum(each[name] for each in found.values()) / len(found) for name in ("loss", "accuracy")
         )
-        scores = {name: _scores_of_figures(each) for name, each in found.items()}
+        scores = {name: _scores_from_metrics(each) for name, each in found.items()}
         shared = [metric for metric in next(iter(scores.values())) if all(metric in each for each in scores.values())]
         means = {metric: mean_of_directions({name: each[metric] for name, each in scores.items()}) for metric in shared}
         return {
             "loss": loss,
             "perplexity": None if any(each["perplexity"] is None for each in found.values()) else exp_or_inf(loss),
             "accuracy": accuracy,
-            **_validation_figures(means),
+            **_validation_metrics(means),
             "directions": found,
         }
 
@@ -268,14 +270,14 @@ def _metric_name(metric: str) -> str:
     return "BLEU" if metric == "bleu" else metric
 
 
-def _validation_figures(scores: Mapping[str, Score]) -> dict[str, Any]:
+def _validation_metrics(scores: Mapping[str, Score]) -> dict[str, Any]:
     """Scores as figures of validation: BLEU, None where there is none, and the others."""
     others = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
     bleu = others.pop("bleu", {"score": None, "signature": None})
     return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": others}
 
 
-def _scores_of_figures(figures: Mapping[str, Any]) -> dict[str, Score]:
+def _scores_from_metrics(figures: Mapping[str, Any]) -> dict[str, Score]:
     """The scores among figures of validation."""
     found = {} if figures["bleu"] is None else {"bleu": Score(figures["bleu"], figures["bleu_signature"])}
     return found | {name: Score(**each) for name, each in figures.get("scores", {}).items()}

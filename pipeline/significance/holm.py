@@ -20,6 +20,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def format_p(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value as tables show it: with four digits, and never as 0."""
     return f"{p:.4f}" if p >= 0.00005 else "<0.0001"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tfm.data.errors import format_count
-from tfm.pipeline.scoring.alternative_scores import share_interval
+from tfm.pipeline.scoring.alternative_scores import proportion_interval
 from tfm.pipeline.significance.resampling import percentile_interval
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
@@ -17,31 +17,31 @@ from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
 MIN_SEGMENTS, MIN_APART = 100, 20
 """Fewest segments of which percentiles of the bootstrap are given, and fewest that differ between two systems: below,
 they hold the true figure in fewer than 93 of 100 cases where few segments make most of it."""
-MIN_OF_LABEL = 20
+MIN_LABEL_SEGMENTS = 20
 """Fewest segments with the rarest label of which macro F1 has an interval: a rare label is in some draws not at all."""
-RARE_LABEL = "its rarest label is in {}, and it needs {}"
+RARE_LABEL_REASON = "its rarest label is in {}, and it needs {}"
 ONE_SEGMENT = "one segment alone: there is nothing to resample"
 TOO_FEW_SEGMENTS_REASON = "{}, and it needs {}"
-ALL_ALIKE = "every draw of the segments gives the same"
-INFINITE = "some draws of the segments are infinite"
-TOO_FEW_DIFFERENCES = "the systems differ in {}, and it needs {}"
+IDENTICAL_DRAWS_REASON = "every draw of the segments gives the same"
+INFINITE_DRAWS_REASON = "some draws of the segments are infinite"
+TOO_FEW_DIFFERENCES_REASON = "the systems differ in {}, and it needs {}"
 ROUNDING = 1e-12  # of the scores: what varies by less does not vary
 Interval: TypeAlias = tuple[str | None, float | None, float | None]
 """The reason why there is no interval, or None; its ends, or None."""
 
 
 def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
-    """The interval of a score, of which there are draws: of a share `share_interval`, else percentiles."""
+    """The interval of a score, of which there are draws: of a share `proportion_interval`, else percentiles."""
     if len(system) == 1:
         return ONE_SEGMENT, None, None
     if system.is_share:
         right, count = (int(each) for each in system.rows.sum(0))
         if count < MIN_SHARED:
             return TOO_FEW_SEGMENTS_REASON.format(format_count(count, "segment"), MIN_SHARED), None, None
-        low, high = share_interval(right, count)
+        low, high = proportion_interval(right, count)
         return None, 100 * low, 100 * high
-    if system.rarest is not None and system.rarest < MIN_OF_LABEL:
-        return RARE_LABEL.format(format_count(system.rarest, "segment"), MIN_OF_LABEL), None, None
+    if system.rarest is not None and system.rarest < MIN_LABEL_SEGMENTS:
+        return RARE_LABEL_REASON.format(format_count(system.rarest, "segment"), MIN_LABEL_SEGMENTS), None, None
     return _percentile_interval(len(system), drawn)
 
 
@@ -55,15 +55,15 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
     """
     apart = (baseline.rows != system.rows).any(-1)
     if not apart.any():
-        return ALL_ALIKE, None, None
+        return IDENTICAL_DRAWS_REASON, None, None
     if baseline.is_share and system.is_share and (baseline.rows[:, 1] == system.rows[:, 1]).all():
-        return _interval_of_shares(baseline, system)
+        return _proportion_difference_interval(baseline, system)
     if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_APART:
-        return TOO_FEW_DIFFERENCES.format(format_count(int(apart.sum()), "segment"), MIN_APART), None, None
+        return TOO_FEW_DIFFERENCES_REASON.format(format_count(int(apart.sum()), "segment"), MIN_APART), None, None
     return _percentile_interval(len(system), drawn)
 
 
-def _interval_of_shares(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
+def _proportion_difference_interval(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
     counted = system.rows[:, 1] > 0
     one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
     if len(one) < MIN_SHARED:
@@ -76,7 +76,7 @@ def _percentile_interval(num_segments: int, drawn: Array) -> Interval:
     if num_segments < MIN_SEGMENTS:
         return TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), MIN_SEGMENTS), None, None
     if not np.isfinite(drawn).all():
-        return INFINITE, None, None
+        return INFINITE_DRAWS_REASON, None, None
     if np.ptp(drawn) <= ROUNDING * np.abs(drawn).max():
-        return ALL_ALIKE, None, None
+        return IDENTICAL_DRAWS_REASON, None, None
     return None, *percentile_interval(drawn)

@@ -14,7 +14,7 @@ from tfm.pipeline.significance.resampling import (
     bootstrap_p,
     bootstrap_scores,
     randomisation_p,
-    seed_of_tests,
+    resampling_seed,
 )
 from tfm.pipeline.significance.sacrebleu_tests import sacrebleu_bootstrap, sacrebleu_randomisation
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
@@ -112,7 +112,7 @@ def compare_systems(
         raise DataError(f"systems of {' and '.join(map(str, lengths))} segments: compare them on the same ones")
     for row in (row for system in systems for row in np.flatnonzero(~np.isfinite(system.rows).all(-1))):
         raise DataError(f"line {row + 1} has no finite number of a metric: its systems cannot be compared")
-    baseline, seed = systems[0], seed_of_tests()
+    baseline, seed = systems[0], resampling_seed()
     scores = bootstrap_scores(systems, resamples=resamples, seed=seed)
     results = []
     for place, (system, drawn) in enumerate(zip(systems, scores, strict=True)):

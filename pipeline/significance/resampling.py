@@ -16,11 +16,11 @@ from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistic
 RESAMPLES, TRIALS = 1_000, 10_000
 """Bootstrap resamples and trials of approximate randomization, sacrebleu's numbers."""
 SEED = 12345
-_BLOCK = 2**21  # cells of a block of draws, 16 MB as doubles
-_ROUNDING = 1e-9  # of the scores: differences that are closer are equal
+_MAX_BLOCK_CELLS = 2**21  # cells of a block of draws, 16 MB as doubles
+_ROUNDING_TOLERANCE = 1e-9  # of the scores: differences that are closer are equal
 
 
-def seed_of_tests() -> int | None:
+def resampling_seed() -> int | None:
     """The environment's SACREBLEU_SEED, 12345 where it is not set; None for "none": other draws each time.
 
     Raises RecipeError where it is no number.
@@ -49,7 +49,7 @@ def bootstrap_scores(
         Scores (systems, resamples).
     """
     found: list[list[Array]] = [[] for _ in systems]
-    for counts in _drawn_counts(len(systems[0]), resamples, seed):
+    for counts in _draw_counts(len(systems[0]), resamples, seed):
         for scores, system in zip(found, systems, strict=True):
             scores.append(system.score(counts @ system.rows))
     return np.stack([np.concatenate(scores) for scores in found])
@@ -98,10 +98,10 @@ def randomisation_p(
         The p-value.
     """
     value, other = baseline.value, system.value
-    at_least = abs(other - value) - _ROUNDING * max(abs(value), abs(other))
+    at_least = abs(other - value) - _ROUNDING_TOLERANCE * max(abs(value), abs(other))
     apart, total = baseline.rows - system.rows, baseline.rows.sum(0) + system.rows.sum(0)
     of_system, exceeding = system.rows.sum(0), 0
-    for swapped in _drawn_swaps(len(system), trials, seed):
+    for swapped in _draw_swaps(len(system), trials, seed):
         sums = of_system + swapped @ apart
         with np.errstate(invalid="ignore"):  # two infinite perplexities
             differences = np.abs(system.score(sums) - system.score(total - sums))
@@ -109,7 +109,7 @@ def randomisation_p(
     return (exceeding + 1) / (trials + 1)
 
 
-def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterator[Array]:
+def _draw_counts(num_segments: int, resamples: int, seed: int | None) -> Iterator[Array]:
     """Blocks (draws, segments) of the number of times that each segment was drawn."""
     rng = np.random.default_rng(seed)
     for size in _block_sizes(num_segments, resamples):
@@ -119,7 +119,7 @@ def _drawn_counts(num_segments: int, resamples: int, seed: int | None) -> Iterat
         yield counts.reshape(size, num_segments).astype(np.float64)
 
 
-def _drawn_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
+def _draw_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
     """Blocks (trials, segments) with 1 where a segment is swapped, 0 where not."""
     rng = np.random.default_rng(seed)
     for size in _block_sizes(num_segments, trials):
@@ -129,6 +129,6 @@ def _drawn_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[A
 
 def _block_sizes(num_segments: int, draws: int) -> Iterator[int]:
     """Sizes of blocks: multiples of 32, as numpy cuts 32 coins from a number, so that blocks change no draw."""
-    size = 32 * max(1, _BLOCK // (32 * num_segments))
+    size = 32 * max(1, _MAX_BLOCK_CELLS // (32 * num_segments))
     for start in range(0, draws, size):
         yield min(size, draws - start)

@@ -22,7 +22,7 @@ from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistic
 
 MIN_SEGMENTS = 20
 """Fewest segments of a test over seeds: of 10 it calls recipes that are the same different in up to 8 of 100 cases."""
-SEVERAL_SEEDS = "of the mean of several seeds it would hold too little where seeds and segments matter"
+SEVERAL_SEEDS_REASON = "of the mean of several seeds it would hold too little where seeds and segments matter"
 _ROUNDING = 1e-12
 
 
@@ -118,7 +118,7 @@ def _recipe_result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeRe
     values = np.array([run.value for run in runs])
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
     variance = _pooled_variance([pseudo])
-    reason = SEVERAL_SEEDS if len(runs) > 1 else _interval_reason(variance)
+    reason = SEVERAL_SEEDS_REASON if len(runs) > 1 else _interval_reason(variance)
     low, high = _interval_around(values.mean(), variance) if reason is None else (None, None)
     mean = float(values.mean())
     return RecipeResult(tuple(map(float, values)), mean, deviation, low, high, no_interval_reason=reason)

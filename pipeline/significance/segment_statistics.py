@@ -27,7 +27,7 @@ from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
 from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric
 
 Array = NDArray[np.float64]
-SACREBLEU = ("bleu", "chrf", "chrf++", "ter")
+SACREBLEU_METRICS = ("bleu", "chrf", "chrf++", "ter")
 """Metrics whose statistics and scores are sacrebleu's."""
 MAX_CELLS = 30_000_000
 """The most cells of the rows of macro F1, which has three columns a label: 240 MB."""
@@ -87,10 +87,10 @@ def segment_statistics(
                 f"{format_count(len(lines), 'line')} beside a reference of {len(references[0])}: "
                 "give one for each segment"
             )
-    if metric in SACREBLEU:
+    if metric in SACREBLEU_METRICS:
         return [_sacrebleu_statistics(metric, hypotheses, references, config) for hypotheses in systems]
     if metric == "macro_f1":
-        return _macro_f1(systems, references, config)
+        return _macro_f1_statistics(systems, references, config)
     name, _, part = metric.partition(".")
     if name.startswith("rouge"):
         column = ("", "recall", "precision").index(part)
@@ -103,7 +103,7 @@ def segment_statistics(
     if name == ENTITY_F1:
         return [_entity_statistics(part, hypotheses, references[0], config) for hypotheses in systems]
     if metric in ERROR_RATES:
-        return [_error_rate(metric, hypotheses, references, config) for hypotheses in systems]
+        return [_error_rate_statistics(metric, hypotheses, references, config) for hypotheses in systems]
     return [SEGMENT_STATISTICS[metric](hypotheses, references, config) for hypotheses in systems]
 
 
@@ -170,7 +170,7 @@ def _meteor_statistics(
     return mean_statistics([100 * value for value in meteor_of_segments(hypotheses, references, config)])
 
 
-def _cider_d(
+def _cider_d_statistics(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     """Statistics of CIDEr-D as a mean with the document frequencies of all segments: resamples keep the weights."""
@@ -178,7 +178,7 @@ def _cider_d(
     return mean_statistics(cider_d_of_segments(hypotheses, segments, document_frequencies(segments)))
 
 
-def _exact_match(
+def _exact_match_statistics(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     right = exact_matches(hypotheses, references, config)
@@ -194,7 +194,7 @@ def _accuracy_statistics(
     return replace(ratio_statistics(right, counts, scale=100), is_share=max(counts, default=0) == 1)
 
 
-def _error_rate(
+def _error_rate_statistics(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> SegmentStatistics:
     """Edits and units by segment; each is a share where every segment has one unit, which is right or wrong."""
@@ -219,14 +219,14 @@ SEGMENT_STATISTICS: Mapping[
     str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]
 ] = {
     "meteor": _meteor_statistics,
-    "cider_d": _cider_d,
-    "exact_match": _exact_match,
+    "cider_d": _cider_d_statistics,
+    "exact_match": _exact_match_statistics,
     "accuracy": _accuracy_statistics,
 }
 """Metrics that look at one system alone, but for sacrebleu's and ROUGE."""
 
 
-def _macro_f1(
+def _macro_f1_statistics(
     systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[SegmentStatistics]:
     """Columns by label: the counts of right, given, and wanted, so that F1 = 2 right / (given + wanted).

@@ -10,22 +10,22 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
-from tfm.pipeline.artifacts.compatibility import check_made_from, check_tokenizer, task_of
+from tfm.pipeline.artifacts.compatibility import check_manifest_inputs, check_tokenizer, task_of
 from tfm.pipeline.config import Device, EvalSplit, EvaluationConfig
-from tfm.pipeline.reports.published_scores import published_scores, warn_of_failed
+from tfm.pipeline.reports.published_scores import published_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import read_translations, splits_scored
+from tfm.pipeline.scoring.aligned_files import read_translations, scored_splits
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
     check_metrics,
     metric_inputs,
-    resolved_config,
+    resolve_config,
 )
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import looker_of
-from tfm.pipeline.scoring.metrics.wrong_language import identifier_of
-from tfm.pipeline.tasks.abilities import evaluation_of
+from tfm.pipeline.scoring.ledger import read_evaluated_model
+from tfm.pipeline.scoring.metrics.wrong_language import train_identifier
+from tfm.pipeline.tasks.abilities import task_evaluation_config
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -60,11 +60,11 @@ def plan(
         check_tokenizer(manifests["model"], manifests["dataset"])
     else:
         made = manifests[input_name(scored)] = open_artifact(translations, "translate")
-        check_made_from(made, model=manifests["model"], dataset=manifests["dataset"])
+        check_manifest_inputs(made, model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
-        config=resolved_config(config) | ({} if scored == "tests" else {"split": scored}),
+        config=resolve_config(config) | ({} if scored == "tests" else {"split": scored}),
         inputs={name: manifest.as_input() for name, manifest in manifests.items()} | metric_inputs(config),
         seed=seed,
     )
@@ -112,7 +112,7 @@ def evaluate_tests(
     Returns:
         The content of scores.json.
     """
-    config = evaluation_of(task_of(open_artifact(model, "train")), config)
+    config = task_evaluation_config(task_of(open_artifact(model, "train")), config)
     check_metrics(config)
     stage_plan = plan(model, dataset, translations, config, out, seed=seed, scored=scored)
 
@@ -124,7 +124,7 @@ def evaluate_tests(
             reads = _load_model(model, device, stage_plan.inputs["model"])
             return [
                 score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
-                for name, split in splits_scored(data, scored).items()
+                for name, split in scored_splits(data, scored).items()
             ]
         loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
@@ -137,16 +137,20 @@ def evaluate_tests(
             return [judge(segments) for segments in tests]
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
         trained = data.directions["train"]
-        identifier = identifier_of(data.train, trained, *load_pair(data.tokenizer_folder))
+        identifier = train_identifier(data.train, trained, *load_pair(data.tokenizer_folder))
         if scored == "valid":
-            tests += [part for segments in tests for part in segments.by_direction()]
+            tests += [part for segments in tests for part in segments.split_by_direction()]
         return [_name_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
-    looker = looker_of(model, stage_plan.inputs["model"].fingerprint, chosen) if scored == "tests" and chosen else None
+    looker = (
+        read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
+        if scored == "tests" and chosen
+        else None
+    )
     content = published_scores(stage_plan, work, training, command, reporter, looker)
     if scored == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
-    warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
+    warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
 
 

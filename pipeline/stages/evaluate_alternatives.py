@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.data.synthetic import registry
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json, to_jsonable
@@ -19,14 +19,14 @@ from tfm.pipeline.scoring.alternative_files import (
     is_built_in,
     read_alternatives,
 )
-from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, input_warnings, line_of, score_rows
-from tfm.pipeline.scoring.evaluation.scores_json import reading_scores
+from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, input_warnings, item_as_json, score_rows
+from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.ledger import (
     append_entries,
-    describe_looks,
-    looker_of_models,
-    read_looks,
-    select_texts,
+    describe_test_uses,
+    evaluated_model_from_manifests,
+    read_ledger,
+    select_entries,
     texts_fingerprint,
 )
 
@@ -72,7 +72,7 @@ def evaluate_alternatives(
     built_in = is_built_in(source, kind)
     sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
     models = [open_artifact(each, "train") for each in (model, *ensemble)]
-    looker = looker_of_models(models, "files")
+    looker = evaluated_model_from_manifests(models, "files")
 
     def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         found, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
@@ -89,16 +89,16 @@ def evaluate_alternatives(
         _show_scores(found, reporter)
     else:
         inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
-        version = f"{registry.CONTRASTS} of {registry.version(source)}" if built_in else ""
+        version = f"{registry.NUM_CONTRAST_EXAMPLES} of {registry.version(source)}" if built_in else ""
         inputs[kind] = Input.from_value(version, source) if built_in else Input.from_file(Path(source))
         # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
         languages = {"to": to, "from": source_language}
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
         found = _publish_scores(plan, work, command, reporter)
-    entries = [] if looker is None else read_looks(looker.root)
+    entries = [] if looker is None else read_ledger(looker.root)
     for each in sets:
-        if how_often := describe_looks(select_texts(entries, _texts_fingerprint(each, kind))):
+        if how_often := describe_test_uses(select_entries(entries, _texts_fingerprint(each, kind))):
             reporter.line(f"{each.name}: this test set was scored {how_often}")
     return found
 
@@ -121,8 +121,8 @@ def _publish_scores(
     """Return the result of `work`, published unless it is there already, and shown."""
     file = plan.folder / SCORES
     if is_fresh(plan, reporter):
-        with reading_scores(file, again="run this again"):
-            found = parse_json(read_bounded(file, max_bytes=MAX_BYTES))
+        with raise_scores_file_errors(file, again="run this again"):
+            found = parse_json(read_bounded_file(file, max_bytes=MAX_BYTES))
             _show_scores(found, reporter)
         return found
     with publish(plan, command=command) as draft:
@@ -158,7 +158,7 @@ def _score_sets(
         for warning in input_warnings(told, each.items):
             reporter.warn(f"{each.name}: {warning}")
         found.append(as_json(each, kind, scored, told))
-        lines += [{"set": each.name, **line_of(item)} for item in scored]
+        lines += [{"set": each.name, **item_as_json(item)} for item in scored]
     return {"kind": kind, "sets": found}, lines
 
 

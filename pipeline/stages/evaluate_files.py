@@ -9,7 +9,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.reports.published_scores import published_scores, shown_scores, warn_of_failed
+from tfm.pipeline.reports.published_scores import published_scores, report_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
@@ -17,11 +17,11 @@ from tfm.pipeline.scoring.evaluation.full_evaluation import (
     assess_with_model,
     check_metrics,
     metric_inputs,
-    resolved_config,
+    resolve_config,
 )
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.ledger import looker_of_files
-from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE, evaluation_of
+from tfm.pipeline.scoring.ledger import evaluated_model_of_files
+from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE, task_evaluation_config
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -119,31 +119,31 @@ def evaluate_files(
         if folder is not None:
             write_texts(folder, segments.sources, segments.hypotheses, segments.references)
         if loaded is not None:
-            from tfm.pipeline.inference.labelling import warn_of_unseen  # with the model torch is there anyway
+            from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
 
-            warn_of_unseen(loaded, segments.references, reporter)
+            warn_of_unseen_labels(loaded, segments.references, reporter)
         asked = model is not None or "metrics" in config.model_fields_set
         found = assess_with_model(segments, suited, loaded, asked, seed=seed, reporter=reporter)
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
-    suited = evaluation_of(task_of(members[0]), config) if members else config
+    suited = task_evaluation_config(task_of(members[0]), config) if members else config
     if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
         )
-    looker = looker_of_files(members, hypotheses)
+    looker = evaluated_model_of_files(members, hypotheses)
     if out is None:
-        return shown_scores(work(None), reporter, looker)
+        return report_scores(work(None), reporter, looker)
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config)
     given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
-    resolved = resolved_config(config) | {name: value for name, value in given.items() if value is not None}
+    resolved = resolve_config(config) | {name: value for name, value in given.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = published_scores(plan, work, None, command, reporter, looker)
-    warn_of_failed(content, [metric.name for metric in config.external], out, reporter)
+    warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
 
 
@@ -155,13 +155,13 @@ def _translate_lines(
     reporter: Reporter,
 ) -> list[str]:
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
-    from tfm.pipeline.inference.translation import best_texts  # with the model torch is there anyway
+    from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
 
     if not ABILITIES[loaded.config.task].gives_hypotheses:
         how = "remove --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
     starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
-    return best_texts(loaded, lines["source"], decoding, reporter, prefixes=starts, forced=lines.get("forced"))
+    return translate_texts(loaded, lines["source"], decoding, reporter, prefixes=starts, forced=lines.get("forced"))
 
 
 def _load_models(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":

@@ -12,10 +12,10 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.published_scores import published_scores, shown_scores
+from tfm.pipeline.reports.published_scores import published_scores, report_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.ledger import looker_of
+from tfm.pipeline.scoring.ledger import read_evaluated_model
 from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE
 
 
@@ -76,9 +76,9 @@ def evaluate_texts(
             for name, each in lines.items()
         ]
 
-    looker = looker_of(made.path, made.fingerprint, "files")
+    looker = read_evaluated_model(made.path, made.fingerprint, "files")
     if out is None:
-        return shown_scores(work(None), reporter, looker)
+        return report_scores(work(None), reporter, looker)
     inputs = {"model": made.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one

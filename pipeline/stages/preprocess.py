@@ -16,23 +16,23 @@ from tfm.data.corpora.portions import Corpus, Portion, split_portions
 from tfm.data.corpora.preflight import check_splits, over_budget_error
 from tfm.data.corpora.remarks import collect_warnings
 from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits, with_tagged_words
-from tfm.data.corpora.splits import has_stretches, truncation_message, unused_settings_message
+from tfm.data.corpora.splits import has_contiguous_parts, truncation_message, unused_settings_message
 from tfm.data.dataset.directions import Direction, Directions, temperature_weights
 from tfm.data.dataset.duplicate_keys import KeyFile
-from tfm.data.dataset.empty_texts import EmptyTexts
+from tfm.data.dataset.empty_texts import EmptyTextCounter
 from tfm.data.dataset.examples import Chunk, PairFilter, encode_rows
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.metadata import write_metadata
-from tfm.data.dataset.split_files import write_files
+from tfm.data.dataset.split_files import write_split_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split
 from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
-from tfm.data.dataset.unwritable import Unwritable
+from tfm.data.dataset.unwritable import UnwritableCharacters
 from tfm.data.errors import DataError, format_count
 from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageWriter, load_images
-from tfm.data.table_keys import drop_unset
+from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
@@ -69,8 +69,8 @@ def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
-    left_out = {"online"} if has_stretches(splits) else {"online", "running_text"}
-    described = drop_unset(data.model_dump(mode="json", exclude=left_out))
+    left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
+    described = drop_unset_keys(data.model_dump(mode="json", exclude=left_out))
     config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
@@ -108,7 +108,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
             )
         total = None if None in sizes else sum(size or 0 for size in sizes)
-        empty = {name: EmptyTexts() for name in splits.all() if name != "train"}
+        empty = {name: EmptyTextCounter() for name in splits.all() if name != "train"}
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
                 name: _encode_split(name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name))
@@ -140,7 +140,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
         if data.images is None:
             draft.figures["padding"] = report["batches"]["padding"]
-        unknown = _unseen_names(draft.folder, [*splits.all()], tokenizers[1])
+        unknown = _unseen_labels(draft.folder, [*splits.all()], tokenizers[1])
     for remark in remarks:
         reporter.line(remark)
     for table in tables(report):
@@ -166,7 +166,7 @@ def _encode_split(
     folder: Path,
     bar: Bar,
     files: ExitStack,
-    empty: EmptyTexts | None,
+    empty: EmptyTextCounter | None,
 ) -> SplitCount:
     """Encode and write one split. Only training data and a fold of it are sieved; only the others keep their texts.
 
@@ -180,11 +180,11 @@ def _encode_split(
         for _ in range(3)
     )
     # names that are unknown have a warning of their own
-    unwritable = None if training or tokenizers[1].label_kind is not None else Unwritable(tokenizers[1])
+    unwritable = None if training or tokenizers[1].label_kind is not None else UnwritableCharacters(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     is_test = name not in ("train", "valid")
-    with write_files(
+    with write_split_files(
         folder, training=training, words=tokenizers[1].label_kind == "tags", images=data.images
     ) as written:
         for corpus in split_portions(corpora) if data.target_languages else corpora:
@@ -283,7 +283,7 @@ def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
         )
 
 
-def _unseen_names(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
+def _unseen_labels(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
     """Return warnings of names in other splits that training does not have, where targets are names."""
     others = [name for name in splits if name != "train"] if target.label_kind is not None else []
     found = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in others}

@@ -11,29 +11,29 @@ from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.remarks import collect_warnings
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_tagged_words
 from tfm.data.errors import DataError, format_count
-from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.data.lines import chunk_rows
-from tfm.data.table_keys import drop_unset
+from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (
     TEXTS_PER_BATCH,
-    SideMeasure,
+    SideStatistics,
     Texts,
     Trainer,
-    figures_of,
     measure_tokenizers,
-    show_measures,
+    show_statistics,
     show_trainers,
+    tokenizer_statistics,
 )
-from tfm.pipeline.runtime.progress import Reporter, showing_time
+from tfm.pipeline.runtime.progress import Reporter, run_with_elapsed_time
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
-from tfm.tokenizer.train import ClustersTrainer, NamesTrainer, TokenizerTrainer
+from tfm.tokenizer.train import ClustersTrainer, LabelTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_EVERY = 100
@@ -101,11 +101,11 @@ def tokenize(
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
             trainers = _make_trainers(
-                _leave_room_for_languages(config, len(data.target_languages)),
+                _reserve_language_tokens(config, len(data.target_languages)),
                 _trained_sides(config, data),
                 data.languages,
             )
-            tokenizers = _learn_tokenizers(
+            tokenizers = _train_tokenizers(
                 trainers, tokenizers, _corpus_texts(splits.train, data, config.shared), config.min_frequency, reporter
             )
         side = next(iter(tokenizers))
@@ -152,7 +152,7 @@ def tokenize_files(
             _text_lines(files, held_out=False),
             {} if taken else _make_trainers(config, _trained_sides(config)),
         )
-        tokenizers = taken or _learn_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
+        tokenizers = taken or _train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(show_trainers(trainers, reporter))
         where = f"every {HELD_OUT_EVERY}th line"
         measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
@@ -182,7 +182,7 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
         yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
 
 
-def _learn_tokenizers(
+def _train_tokenizers(
     trainers: Mapping[str, Trainer],
     taken: Mapping[str, Tokenizer],
     corpora: Iterable[Texts],
@@ -204,8 +204,10 @@ def _learn_tokenizers(
             tokenizers[side] = taken[side]
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
-            tokenizers[side] = showing_time(trainer.learn, bar)
-        new, least = ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIALS))
+            tokenizers[side] = run_with_elapsed_time(trainer.learn, bar)
+        new, least = (
+            ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIAL_TOKENS))
+        )
         if tokenizers[side].vocab_size == least:
             raise DataError(
                 f"there is nothing to learn a tokenizer from: no text, or no {new}piece of it occurs "
@@ -214,9 +216,9 @@ def _learn_tokenizers(
     return tokenizers
 
 
-def _leave_room_for_languages(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
+def _reserve_language_tokens(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
     """The config for the pieces alone, where the tokens of languages count among them."""
-    least = len(SPECIALS) + 4 + config.sentinels
+    least = len(SPECIAL_TOKENS) + 4 + config.sentinels
     return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, least)})
 
 
@@ -225,7 +227,7 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
     if config.grow is not None:
         return {}
     if config.file is not None:
-        taken = load_foreign(config)
+        taken = load_foreign_tokenizer(config)
         roles = "".join(f"; {ours} is {theirs}" for ours, theirs in taken.control_tokens.items())
         reporter.line(f"tokenizer: {config.file} is {taken.form}{roles}")
         return {"shared" if config.shared else "source": taken.tokenizer}
@@ -245,25 +247,25 @@ def _make_trainers(config: TokenizerConfig, sides: Sequence[str], languages: Seq
 
 def _make_trainer(
     config: TokenizerConfig, side: str, *, is_first: bool
-) -> TokenizerTrainer | NamesTrainer | GrowthTrainer:
+) -> TokenizerTrainer | LabelTrainer | GrowthTrainer:
     """Return the trainer of a side's tokenizer; the first one has more pieces than that of a file where it is to
     grow.
     """
     if is_first and config.file is not None and config.grow is not None:
         place = Path(config.file)
         try:
-            return GrowthTrainer(load_foreign(config).tokenizer, config.grow, config.min_frequency)
+            return GrowthTrainer(load_foreign_tokenizer(config).tokenizer, config.grow, config.min_frequency)
         except ValueError as error:
             raise DataError(str(error), file=place) from error
     if side == "target" and config.names is not None:
-        return NamesTrainer(config.names)
+        return LabelTrainer(config.names)
     return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))
 
 
 def _write_tokenizers(
     draft: Draft,
     tokenizers: Mapping[str, Tokenizer],
-    measures: Mapping[str, SideMeasure],
+    measures: Mapping[str, SideStatistics],
     where: str,
     reporter: Reporter,
 ) -> None:
@@ -272,8 +274,8 @@ def _write_tokenizers(
     save_pair(every[0], every[-1], draft.folder)
     draft.figures["held_out"] = where
     for side, tokenizer in tokenizers.items():
-        draft.figures[side] = figures_of(tokenizer, measures[side])
-    show_measures(tokenizers, measures, where, reporter)
+        draft.figures[side] = tokenizer_statistics(tokenizer, measures[side])
+    show_statistics(tokenizers, measures, where, reporter)
 
 
 def _text_lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
@@ -294,5 +296,5 @@ def _corpus_settings(corpus: Corpus) -> JSON:
     """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
         return {**asdict(corpus.part), "corpora": [_corpus_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = drop_unset(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
+    settings: dict[str, JSON] = drop_unset_keys(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

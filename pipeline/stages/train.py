@@ -9,11 +9,16 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.model_io.pretrained_vectors import VECTORS, vectors_as_inputs
+from tfm.pipeline.model_io.pretrained_vectors import VECTOR_KEYS, vector_inputs
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training.early_stopping import ValidationCallback
-from tfm.pipeline.training.init_from import check_adapts, check_fits, config_from_pretrained, keeps_statistics
+from tfm.pipeline.training.init_from import (
+    check_adapter_fits,
+    check_pretrained_fits,
+    config_from_pretrained,
+    keeps_statistics,
+)
 from tfm.pipeline.training_config import TrainingConfig, ValidationScore
 
 # Where training is done and what is shown of it does not change what is trained.
@@ -26,7 +31,7 @@ KEYS_UNUSED_IN_VALIDATION = (
     *("forbidden", "forced"),
 )
 
-LATER_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
+NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
 """Keys of [model] that models of an earlier time lack, which are made as by the defaults."""
 METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "bleu": ("bleu_tokenize", "lowercase"),
@@ -71,9 +76,9 @@ def plan(
     data = open_artifact(dataset, "preprocess")
     inputs = {"dataset": data.as_input()}
     if first is not None:
-        check_fits(first, model, data, config.lora)
+        check_pretrained_fits(first, model, data, config.lora)
         inputs["init_from"] = first.as_input()
-    inputs |= vectors_as_inputs(model)
+    inputs |= vector_inputs(model)
     parts: dict[str, Any] = {
         "training": config.model_dump(mode="json", exclude=NON_TRAINING_KEYS),
         "model": model.model_dump(mode="json", exclude=_keys_without_effect(model)),
@@ -81,10 +86,10 @@ def plan(
     if first is not None and keeps_statistics(first, data, config.image_statistics):
         parts["image_statistics"] = config.image_statistics
     abilities = ABILITIES[model.task]
-    metrics = config.scores_of(labels=abilities.labels is not None)
+    metrics = config.select_validation_scores(labels=abilities.labels is not None)
     if metrics and abilities.translates:
         parts["decoding"] = _validation_decoding(config, decoding)
-    if metrics and abilities.gives_hypotheses and (scores := _scores_of_validation(evaluation, dataset, metrics)):
+    if metrics and abilities.gives_hypotheses and (scores := _validation_score_settings(evaluation, dataset, metrics)):
         parts["evaluation"] = scores
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
 
@@ -93,8 +98,8 @@ def _keys_without_effect(model: ModelConfig) -> set[str]:
     """Return the keys of [model] that have no effect on the training: the place of vectors, keys of other tasks, and
     later keys at their default, so that models of the time before them stay fresh.
     """
-    later = {name for name in LATER_KEYS if getattr(model, name) == ModelConfig.model_fields[name].default}
-    return later | set(VECTORS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
+    later = {name for name in NEWER_MODEL_KEYS if getattr(model, name) == ModelConfig.model_fields[name].default}
+    return later | set(VECTOR_KEYS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
 
 
 def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
@@ -108,7 +113,7 @@ def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> di
     return decoding.model_dump(mode="json", exclude=unused)
 
 
-def _scores_of_validation(
+def _validation_score_settings(
     evaluation: EvaluationConfig, dataset: Path, metrics: Sequence[ValidationScore]
 ) -> dict[str, Any]:
     """Return the part of [evaluation] that validation uses, where it differs from the rule before validation used any:
@@ -170,7 +175,7 @@ def train(
     first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
     if first is not None:
         model = config_from_pretrained(first, model)
-        check_adapts(first, model, config.lora)
+        check_adapter_fits(first, model, config.lora)
     stage_plan = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
     if is_fresh(stage_plan, talk):
         return

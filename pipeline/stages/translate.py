@@ -17,7 +17,7 @@ from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
 from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
-from tfm.pipeline.inference.image_files import decoded_images
+from tfm.pipeline.inference.image_files import decode_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import (
     IMAGE_CONTENTS,
@@ -28,7 +28,7 @@ from tfm.pipeline.inference.translation_records import (
     write_translations,
 )
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import splits_scored
+from tfm.pipeline.scoring.aligned_files import scored_splits
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -138,7 +138,7 @@ def translate_tests(
     with publish(plan, command=command) as draft:
         loaded = load_model(model, device, known=plan.inputs["model"])
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=plan.inputs["dataset"])
-        for name, split in splits_scored(data, scored).items():
+        for name, split in scored_splits(data, scored).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):
                 with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:
@@ -298,7 +298,7 @@ def translate_image_files(
 
     with publish(plan, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)
-        shown = decoded_images(files, loaded.preparation())
+        shown = decode_images(files, loaded.preparation())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", len(files), "images") as bar:
 

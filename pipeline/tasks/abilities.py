@@ -26,7 +26,7 @@ CAPTIONS_ADVICE = "`tfm translate MODEL IMAGES --out DIR` writes captions, which
 
 
 @dataclass(frozen=True)
-class ByProbability:
+class ProbabilityRanking:
     """The scoring of a model by the probability that it gives to the texts of a test set.
 
     unit: the unit that is predicted. unknown: the name of unknown pieces in a signature. long_texts: the treatment of
@@ -66,7 +66,7 @@ class TaskSpec:
     hides_spans: bool = False
     of_words: bool = False
     metrics: tuple[EvaluationMetric, ...] | None = None
-    by_probability: ByProbability = ByProbability()
+    by_probability: ProbabilityRanking = ProbabilityRanking()
     instead: str | None = None
 
     @property
@@ -104,14 +104,14 @@ ABILITIES: Mapping[str, TaskSpec] = {
         figures=("perplexity", "word_perplexity", "token_accuracy", "bits_per_character"),
         writes=True,
         flat_layout=True,
-        by_probability=ByProbability(long_texts="lines-in-windows"),
+        by_probability=ProbabilityRanking(long_texts="lines-in-windows"),
         instead="use `tfm generate`",
     ),
     "masked_language_model": TaskSpec(
         reads="source",
         figures=("perplexity", "token_accuracy"),
         hides_pieces=True,
-        by_probability=ByProbability(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
+        by_probability=ProbabilityRanking(unit="chosen-token", unknown="unknown-in-text", long_texts="cut"),
         instead="use `tfm translate MODEL TEXT` with [MASK] in the text, or start another training (--init-from)",
     ),
     "span_corruption": TaskSpec(
@@ -119,7 +119,7 @@ ABILITIES: Mapping[str, TaskSpec] = {
         figures=("perplexity", "token_accuracy"),
         flat_layout=True,
         hides_spans=True,
-        by_probability=ByProbability(unit="hidden-token", unknown="unknown-in-text", long_texts="cut"),
+        by_probability=ProbabilityRanking(unit="hidden-token", unknown="unknown-in-text", long_texts="cut"),
         instead="it is for starting other trainings (--init-from)",
     ),
     "classification": TaskSpec(
@@ -137,18 +137,18 @@ ABILITIES: Mapping[str, TaskSpec] = {
         figures=("perplexity", "token_accuracy", "loss", "objective"),
         within_window=True,
         of_words=True,
-        by_probability=ByProbability(unit="word", unknown="unknown-left-out"),
+        by_probability=ProbabilityRanking(unit="word", unknown="unknown-left-out"),
         instead="use `tfm embed`",
     ),
 }
 
 
-def tasks_that(can: Callable[[TaskSpec], object]) -> tuple[str, ...]:
+def select_tasks(can: Callable[[TaskSpec], object]) -> tuple[str, ...]:
     """The names of the tasks that can do something, in the order of the table."""
     return tuple(name for name, abilities in ABILITIES.items() if can(abilities))
 
 
-def evaluation_of(task: str, asked: EvaluationConfig) -> EvaluationConfig:
+def task_evaluation_config(task: str, asked: EvaluationConfig) -> EvaluationConfig:
     """Return the evaluation of a model of this task, from the one that was asked for; the same for a task that is not
     known.
 

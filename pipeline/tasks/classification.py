@@ -8,7 +8,7 @@ from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Dataset
 from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
-from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import (
     Counts,
     Labels,
@@ -31,7 +31,7 @@ class Classification(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(context.config), context.image_tokens)
+        return cls(make_criterion(context.config), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the labels, summed."""

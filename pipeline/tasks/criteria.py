@@ -75,7 +75,7 @@ class RDrop:
         return Loss(total, nll, first.count)
 
 
-def criterion_of(config: TrainingConfig) -> Criterion:
+def make_criterion(config: TrainingConfig) -> Criterion:
     """The criterion that a recipe asks for."""
     smoothing = config.label_smoothing
     return CrossEntropy(smoothing) if config.r_drop is None else RDrop(smoothing, config.r_drop)

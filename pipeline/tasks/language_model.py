@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.batches import TextBatch, make_texts, make_windows
+from tfm.data.batching.batches import TextBatch, make_text_batch, make_window_batch
 from tfm.data.batching.buckets import split_by_budget
 from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
-from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import Counts, Epochs, Loss, PairTask, Rows, TaskContext
-from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_rows
+from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_row_mask
 
 _DRAW_WINDOWS = 3
 
@@ -31,14 +31,14 @@ class LanguageModel(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
-        settings = criterion_of(context.config), flat_rows(context)
+        settings = make_criterion(context.config), flat_rows(context)
         return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.target_lengths + 1, split.target_lengths + 1
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return make_texts(split.target, rows)
+        return make_text_batch(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """Return the loss of the tokens, summed."""
@@ -56,7 +56,7 @@ class LanguageModel(PairTask):
     def _predictions(self, model: Any, batch: TextBatch, layout: AnyLayout) -> Predictions:
         hidden, count, real = model.read(batch.tokens_in, layout), batch.num_tokens, None
         if self.flat_rows is not None:
-            real = real_rows(self.flat_rows, count, hidden)
+            real = real_row_mask(self.flat_rows, count, hidden)
         return Predictions(hidden, batch.tokens_out, count, real)
 
 
@@ -78,7 +78,7 @@ class RunningText(LanguageModel):
         self._texts: list[tuple[Split, Ids]] = []
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return make_windows(self._token_stream(split), rows, self.block)
+        return make_window_batch(self._token_stream(split), rows, self.block)
 
     def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
         """Return the batches of each epoch, by its number, and their number.
@@ -143,4 +143,4 @@ class RunningText(LanguageModel):
 
 def running_text(split: Split) -> Ids:
     """Return all targets of a split end to end, each with its end token."""
-    return make_texts(split.target, np.arange(len(split))).tokens_out.numpy().astype(np.int32)
+    return make_text_batch(split.target, np.arange(len(split))).tokens_out.numpy().astype(np.int32)

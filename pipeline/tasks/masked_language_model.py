@@ -14,17 +14,17 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch
-from tfm.data.batching.example_keys import keys_as_uniform, row_keys, text_keys, token_keys, token_places
+from tfm.data.batching.example_keys import keys_to_uniform, row_keys, text_keys, token_keys, token_positions
 from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
-from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, TaskContext, total
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.tokenizer.sampled import Keys
-from tfm.tokenizer.special import PAD_ID, SPECIALS
+from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
-HIDDEN_ID = PAD_ID
+MASKED_TOKEN_ID = PAD_ID
 """The token that replaces a hidden one: the token of an empty place, which no text has."""
 _CHOICE, _FATE, _PIECE = 0, 1, 2
 
@@ -41,7 +41,7 @@ class MaskedLanguageModel(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(context.config))
+        return cls(make_criterion(context.config))
 
     def predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of tokens of each text that may be chosen: those before its end token."""
@@ -53,7 +53,7 @@ class MaskedLanguageModel(PairTask):
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """The sum over the chosen tokens, which follow from (seed, step, row)."""
         keys = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
-        chosen = chosen_at_random(batch.source_lengths.numpy(), keys)
+        chosen = draw_masked_positions(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
             hidden, wanted = _masked_predictions(model, batch, chosen, keys)
@@ -65,7 +65,7 @@ class MaskedLanguageModel(PairTask):
         """-log p and accuracy of all tokens; which of them are hidden together follows from their text."""
         lengths = batch.source_lengths.numpy()
         keys = text_keys(batch.source.cpu().numpy(), lengths)
-        passes = deal_positions(lengths, keys, self.num_draws)
+        passes = partition_positions(lengths, keys, self.num_draws)
         return total(
             [
                 _masked_prediction_counts(model, batch, chosen, keys)
@@ -90,21 +90,21 @@ def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) 
     return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 
-def chosen_at_random(lengths: Ints, keys: Keys) -> Ints:
+def draw_masked_positions(lengths: Ints, keys: Keys) -> Ints:
     """The places (n,) of 15 % of the tokens, and of one at least of each text that has one.
 
     Args:
         lengths: (B,) the tokens of each text with its end token, which is never chosen.
         keys: (B,) those of the texts.
     """
-    draws = keys_as_uniform(token_keys(keys, lengths, _CHOICE))
+    draws = keys_to_uniform(token_keys(keys, lengths, _CHOICE))
     draws[np.cumsum(lengths) - 1] = 1.0
     least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
     found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, CHOSEN), lengths)) & (draws < 1))
     return found
 
 
-def deal_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
+def partition_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
     """The places that each of some passes chooses: of each text about as many, so that each token is chosen once.
 
     Args:
@@ -116,7 +116,7 @@ def deal_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
     is_end = np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
     turn = np.empty(len(text), np.int64)
-    turn[np.lexsort((draws, is_end, text))] = token_places(lengths) % num_passes
+    turn[np.lexsort((draws, is_end, text))] = token_positions(lengths) % num_passes
     return [np.flatnonzero((turn == number) & ~is_end) for number in range(num_passes)]
 
 
@@ -129,8 +129,8 @@ def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tu
         vocab: number of pieces.
         keys: (B,), of the draws of each text.
     """
-    fate = keys_as_uniform(token_keys(keys, lengths, _FATE))[chosen]
-    first = min(len(SPECIALS), vocab - 1)
+    fate = keys_to_uniform(token_keys(keys, lengths, _FATE))[chosen]
+    first = min(len(SPECIAL_TOKENS), vocab - 1)
     pieces = first + (token_keys(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
     changed = fate < HIDDEN + RANDOM
-    return chosen[changed], np.where(fate < HIDDEN, HIDDEN_ID, pieces)[changed]
+    return chosen[changed], np.where(fate < HIDDEN, MASKED_TOKEN_ID, pieces)[changed]

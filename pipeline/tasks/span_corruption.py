@@ -19,12 +19,12 @@ import torch
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.batches import PairBatch, TextBatch, make_texts
+from tfm.data.batching.batches import PairBatch, TextBatch, make_text_batch
 from tfm.data.batching.example_keys import row_keys, text_keys
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
-from tfm.pipeline.tasks.criteria import Criterion, criterion_of
+from tfm.pipeline.tasks.criteria import Criterion, make_criterion
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
 from tfm.pipeline.tasks.translation import Translation, flat_rows
 from tfm.tokenizer.sampled import Keys, hash_numbers
@@ -60,19 +60,19 @@ class SpanCorruption(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        settings = criterion_of(context.config), flat_rows(context)
+        settings = make_criterion(context.config), flat_rows(context)
         return cls(context.model.span_corruption, context.target.sentinels, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
-        hidden, spans = num_hidden(split.target_lengths, self.spans)
+        hidden, spans = num_noise_tokens(split.target_lengths, self.spans)
         return split.target_lengths - hidden + spans + 1, hidden + spans + 1
 
     def predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of hidden tokens of each text."""
-        return num_hidden(split.target_lengths, self.spans)[0]
+        return num_noise_tokens(split.target_lengths, self.spans)[0]
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return make_texts(split.target, rows)
+        return make_text_batch(split.target, rows)
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """Return the loss of the targets, summed; the hidden spans of a text follow from (seed, step, row)."""
@@ -116,7 +116,7 @@ class SpanCorruption(PairTask):
         return PairBatch(source_ids, source_lengths, target_in, target_out, target_lengths, batch.rows)
 
 
-def num_hidden(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]:
+def num_noise_tokens(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]:
     """Return the number of hidden tokens of texts of these lengths (rows,), end tokens not counted, and the number of
     spans.
 
@@ -129,7 +129,7 @@ def num_hidden(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]
 
 def num_spans(length: int, config: SpanCorruptionConfig) -> int:
     """Return the number of spans of the hidden tokens of a text of this length, its end token not counted."""
-    return int(num_hidden(np.array([length]), config)[1][0])
+    return int(num_noise_tokens(np.array([length]), config)[1][0])
 
 
 def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tuple[Ints, Ints, Ints, Ints]:
@@ -144,14 +144,14 @@ def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tupl
         The places of all sources end to end, those of all targets, and the lengths of each source and of each target
         (B,).
     """
-    hidden, spans = num_hidden(lengths - 1, config)
+    hidden, spans = num_noise_tokens(lengths - 1, config)
     # gaps and spans in turn, gap first and last: these two may be empty, and the last has the end token
     parts = np.repeat(np.arange(len(lengths)), 2 * spans + 1)
     part = np.arange(len(parts)) - np.searchsorted(parts, parts)
     is_span = part % 2 == 1
     sizes = np.empty(len(parts), np.int64)
-    sizes[is_span] = compositions(hidden, spans, hash_numbers(keys, _SPANS))
-    sizes[~is_span] = compositions(lengths - 1 - hidden + 2, spans + 1, hash_numbers(keys, _GAPS))
+    sizes[is_span] = draw_compositions(hidden, spans, hash_numbers(keys, _SPANS))
+    sizes[~is_span] = draw_compositions(lengths - 1 - hidden + 2, spans + 1, hash_numbers(keys, _GAPS))
     sizes -= part == 0
     text, within = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
     is_hidden, is_end = is_span[within], np.zeros(len(text), np.bool_)
@@ -164,7 +164,7 @@ def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tupl
     return source, target, np.bincount(text[shown], minlength=len(lengths)), hidden + spans + 1
 
 
-def compositions(totals: Ints, parts: Ints, keys: Keys) -> NDArray[np.int64]:
+def draw_compositions(totals: Ints, parts: Ints, keys: Keys) -> NDArray[np.int64]:
     """Return each total as a sum of parts of 1 or more, end to end: all ways are equally likely, as keys say.
 
     A total is cut at the parts - 1 of its total - 1 places whose hashes are lowest.

@@ -17,7 +17,7 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
-from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import (
     Counts,
     Labels,
@@ -53,7 +53,7 @@ class Tagging(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(context.config), context.source.begins_word)
+        return cls(make_criterion(context.config), context.source.begins_word)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the tags, summed."""

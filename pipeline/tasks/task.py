@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.batches import make_pairs
+from tfm.data.batching.batches import make_pair_batch
 from tfm.data.batching.buckets import make_batches, ordered_batches
-from tfm.data.batching.padding_cost import epoch_sizes
+from tfm.data.batching.padding_cost import batches_per_epoch
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError, format_count, format_share
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
@@ -74,16 +74,16 @@ class Labels:
 
 def best_label(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability and id (n,) of the likeliest label of each row (n, V); control tokens are none."""
-    log_probs, labels = logits.log_softmax(-1)[:, len(SPECIALS) :].max(-1)
-    return log_probs, labels + len(SPECIALS)
+    log_probs, labels = logits.log_softmax(-1)[:, len(SPECIAL_TOKENS) :].max(-1)
+    return log_probs, labels + len(SPECIAL_TOKENS)
 
 
 def best_labels(logits: Tensor, count: int) -> list[list[Labels]]:
     """The `count` likeliest labels, or all where there are fewer, of each row of logits (n, V)."""
-    log_probs = logits.log_softmax(-1)[:, len(SPECIALS) :]
+    log_probs = logits.log_softmax(-1)[:, len(SPECIAL_TOKENS) :]
     order = log_probs.sort(dim=-1, descending=True, stable=True)
     pairs = zip(order.indices[:, :count].tolist(), order.values[:, :count].tolist(), strict=True)
-    return [[Labels([label + len(SPECIALS)], p) for label, p in zip(*each, strict=True)] for each in pairs]
+    return [[Labels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*each, strict=True)] for each in pairs]
 
 
 def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
@@ -136,7 +136,7 @@ class TaskContext:
     image_tokens: int = 1
 
 
-def nothing_in(epoch: int) -> DataError:
+def empty_epoch_error(epoch: int) -> DataError:
     """Return the error about an epoch, counted from 0, in which no example comes up."""
     return DataError(
         f"no example is used in epoch {epoch + 1}: raise the weights of the training corpora, or use one "
@@ -189,7 +189,7 @@ class PairTask:
 
     def batch(self, split: Split, rows: Rows) -> Any:
         """The examples at these row numbers as one batch."""
-        return make_pairs(split, rows)
+        return make_pair_batch(split, rows)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         """Return (rows,) the tokens a side that a batch holds of each example, end tokens counted."""
@@ -215,15 +215,15 @@ class PairTask:
         def epoch(number: int) -> Sequence[Rows]:
             found = make_batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
             if not found:
-                raise nothing_in(number)
+                raise empty_epoch_error(number)
             return found
 
-        size = epoch_sizes(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_of)
+        size = batches_per_epoch(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_of)
 
         def num_batches(number: int) -> int:
             found = size(number)
             if not found:
-                raise nothing_in(number)
+                raise empty_epoch_error(number)
             return found
 
         return Epochs(epoch, num_batches)

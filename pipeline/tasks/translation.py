@@ -10,7 +10,7 @@ from tfm.data.batching.batches import PairBatch
 from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
-from tfm.pipeline.tasks.criteria import Criterion, Predictions, criterion_of
+from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext, check_sources
 
 TOKENS_MULTIPLE = 128
@@ -32,7 +32,7 @@ class Translation(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(criterion_of(context.config), flat_rows(context), context.image_tokens)
+        return cls(make_criterion(context.config), flat_rows(context), context.image_tokens)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the target tokens, summed."""
@@ -52,7 +52,7 @@ class Translation(PairTask):
     def _predictions(self, model: Any, batch: PairBatch) -> Predictions:
         hidden, count, real = _hidden_states(model, batch, self.flat_rows), batch.num_target_tokens, None
         if self.flat_rows is not None:
-            real = real_rows(self.flat_rows, count, hidden)
+            real = real_row_mask(self.flat_rows, count, hidden)
         return Predictions(hidden, batch.target_out, count, real)
 
 
@@ -65,7 +65,7 @@ def flat_rows(context: TaskContext) -> int | None:
     )
 
 
-def real_rows(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:
+def real_row_mask(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:
     """Return (N,) 1 for each of the tokens, then 0 for filler; found without waiting for the device.
 
     Args:

@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tfm.data.batching.example_keys import keys_as_uniform
+from tfm.data.batching.example_keys import keys_to_uniform
 from tfm.pipeline.tasks.losses import CHUNK_ROWS, linear_cross_entropy
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss
 from tfm.pipeline.tasks.translation import counts_of
 from tfm.tokenizer.sampled import Keys, hash_numbers
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
-KeysOf = Callable[[], Keys]
+MakeKeys = Callable[[], Keys]
 """Keys that are computed where they are needed: a GPU would have to be waited for."""
 
 
@@ -28,7 +28,7 @@ class Objective(Protocol):
     has_perplexity: bool
     num_draws: int
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Loss:
         """Return the loss, summed.
 
         Args:
@@ -38,7 +38,7 @@ class Objective(Protocol):
             keys: () -> (n,), the keys of the draws for each prediction.
         """
 
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Counts:
         """Return the counts of an evaluation.
 
         Args:
@@ -57,7 +57,7 @@ class Softmax:
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Loss:
         """Return the label-smoothed cross-entropy, summed.
 
         Args:
@@ -72,7 +72,7 @@ class Softmax:
         )
         return Loss(total, nll, len(targets))
 
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Counts:
         """Return -log p, and how often the target is the likeliest word of all.
 
         Args:
@@ -98,7 +98,7 @@ class NegativeSampling:
     def __init__(self, negatives: int) -> None:
         self.negatives = negatives
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Loss:
         """Return -log s(v'_o . h) - sum_i log s(-v'_i . h), summed.
 
         Args:
@@ -107,10 +107,10 @@ class NegativeSampling:
             targets: (n,), the words to predict.
             keys: () -> (n,), the keys of the draws for each prediction.
         """
-        total = losses_of(*self._noise_scores(model, hidden, targets, keys)).sum()
+        total = negative_sampling_losses(*self._noise_scores(model, hidden, targets, keys)).sum()
         return Loss(total, total.detach(), len(targets))
 
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Counts:
         """Return the loss, and how often the target scores higher than each of its noise words.
 
         Args:
@@ -120,23 +120,23 @@ class NegativeSampling:
             keys: () -> (n,), the keys of the draws for each prediction.
         """
         true, false = self._noise_scores(model, hidden, targets, keys)
-        return Counts(losses_of(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
+        return Counts(negative_sampling_losses(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
 
-    def _noise_scores(self, model: Any, hidden: Tensor, targets: Tensor, keys: KeysOf) -> tuple[Tensor, Tensor]:
-        noise = noise_words(model.frequencies, targets, self.negatives, keys()).to(targets.device)
+    def _noise_scores(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> tuple[Tensor, Tensor]:
+        noise = draw_noise_words(model.frequencies, targets, self.negatives, keys()).to(targets.device)
         weight = model.output.weight
         true = (hidden * F.embedding(targets, weight)).sum(1)
         return true, torch.einsum("nd,nkd->nk", hidden, F.embedding(noise, weight))
 
 
-def losses_of(true: Tensor, false: Tensor) -> Tensor:
+def negative_sampling_losses(true: Tensor, false: Tensor) -> Tensor:
     """Return the losses (n,) from the scores of the right word (n,) and of its noise words (n, k): Mikolov et al.
     2013b, eq. 4, negated.
     """
     return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
 
 
-def noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) -> Tensor:
+def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) -> Tensor:
     """Draw words with probability ~ frequency^(3/4), none of them the target, on the CPU.
 
     The distribution is that of drawing again until another word comes: the target's stretch of the line from which
@@ -153,7 +153,7 @@ def noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) ->
     """
     ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
     begin, end = (each[targets.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
-    drawn = torch.from_numpy(keys_as_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
+    drawn = torch.from_numpy(keys_to_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
         ends[-1] - (end - begin)
     )
     drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))

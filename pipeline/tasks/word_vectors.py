@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.batches import TextBatch, make_texts
-from tfm.data.batching.example_keys import keys_as_uniform, row_keys, text_keys, token_keys
+from tfm.data.batching.batches import TextBatch, make_text_batch
+from tfm.data.batching.example_keys import keys_to_uniform, row_keys, text_keys, token_keys
 from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext, total
-from tfm.pipeline.tasks.word_vector_objectives import KeysOf, NegativeSampling, Objective, Softmax
+from tfm.pipeline.tasks.word_vector_objectives import MakeKeys, NegativeSampling, Objective, Softmax
 from tfm.tokenizer.sampled import Keys, hash_numbers
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 
 ROWS_AT_ONCE = 1 << 15
 
@@ -54,7 +54,7 @@ class WordVectorTask(PairTask):
         return split.target_lengths + 1, split.target_lengths + 1
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
-        return make_texts(split.target, rows)
+        return make_text_batch(split.target, rows)
 
     def predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of words of each text that have neighbors."""
@@ -67,10 +67,10 @@ class WordVectorTask(PairTask):
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
-            draws = torch.from_numpy(keys_as_uniform(token_keys(keys, lengths, _KEPT)))
+            draws = torch.from_numpy(keys_to_uniform(token_keys(keys, lengths, _KEPT)))
             drawn = kept & (draws < chance.cpu()).to(kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
-            kept = drawn if self._predicts(batch, drawn) else kept
+            kept = drawn if self._has_predictions(batch, drawn) else kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
             drawn_reach = 1 + (token_keys(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
@@ -97,8 +97,8 @@ class WordVectorTask(PairTask):
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is no noise word to tell a word from."""
         super().check(data, model)
-        known = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in some_at_a_time(data.train)))
-        if isinstance(self.objective, NegativeSampling) and len(known - set(range(len(SPECIALS)))) < 2:
+        known = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
+        if isinstance(self.objective, NegativeSampling) and len(known - set(range(len(SPECIAL_TOKENS)))) < 2:
             raise DataError(
                 "the training data has one word alone, and negative sampling tells a word from others: give more text, "
                 "or leave word_vectors.negatives out"
@@ -106,7 +106,7 @@ class WordVectorTask(PairTask):
 
     def _predictions(
         self, model: Any, batch: TextBatch, kept: Tensor, reach: Tensor, keys: Keys
-    ) -> tuple[Tensor, Tensor, KeysOf]:
+    ) -> tuple[Tensor, Tensor, MakeKeys]:
         """The predictions of the words that are kept (N,), each with a window of its own.
 
         Args:
@@ -132,7 +132,7 @@ class WordVectorTask(PairTask):
 
         return hidden, words[said], keys_of_predictions
 
-    def _predicts(self, batch: TextBatch, kept: Tensor) -> bool:
+    def _has_predictions(self, batch: TextBatch, kept: Tensor) -> bool:
         """Return whether two words of a text are kept."""
         sentence = _sentence_ids(batch)[kept]
         return bool((sentence[1:] == sentence[:-1]).any())
@@ -148,9 +148,9 @@ def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:
 def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
     """Return (V,) the share of each word among all words of an epoch; of control tokens 0."""
     found = np.zeros(vocab)
-    for rows, ids, lengths in some_at_a_time(split):
+    for rows, ids, lengths in iterate_chunks(split):
         found += np.bincount(ids, weights=np.repeat(split.weights[rows], lengths), minlength=vocab)
-    found[: len(SPECIALS)] = 0
+    found[: len(SPECIAL_TOKENS)] = 0
     shares: NDArray[np.float64] = found / found.sum()
     return shares
 
@@ -158,13 +158,13 @@ def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
 def num_words(split: Split) -> Ints:
     """Return (rows,) the number of words of each text; unknown pieces are none."""
     found = np.zeros(len(split), np.int64)
-    for rows, ids, lengths in some_at_a_time(split):
+    for rows, ids, lengths in iterate_chunks(split):
         text = np.repeat(np.arange(len(rows)), lengths)
-        found[rows] = np.bincount(text[ids >= len(SPECIALS)], minlength=len(rows))
+        found[rows] = np.bincount(text[ids >= len(SPECIAL_TOKENS)], minlength=len(rows))
     return found
 
 
-def some_at_a_time(split: Split) -> Iterator[tuple[Rows, Ids, Ints]]:
+def iterate_chunks(split: Split) -> Iterator[tuple[Rows, Ids, Ints]]:
     """Yield rows of a split, the ids of their targets and the length of each, so few that their size is no matter."""
     for begin in range(0, len(split), ROWS_AT_ONCE):
         rows = np.arange(begin, min(begin + ROWS_AT_ONCE, len(split)))
@@ -173,7 +173,7 @@ def some_at_a_time(split: Split) -> Iterator[tuple[Rows, Ids, Ints]]:
 
 def is_word(tokens: Tensor) -> Tensor:
     """Return (N,) whether a token is a word, and no control token."""
-    return tokens >= len(SPECIALS)
+    return tokens >= len(SPECIAL_TOKENS)
 
 
 def _sentence_ids(batch: TextBatch) -> Tensor:

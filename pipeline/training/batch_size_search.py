@@ -24,7 +24,7 @@ STATE_COPIES = 3
 """Copies of the weights that an optimizer and an average may keep."""
 
 
-def largest_budget(
+def find_largest_budget(
     model: nn.Module,
     make_task: Callable[[int], Task],
     split: Split,
@@ -63,7 +63,7 @@ def largest_budget(
     def holds_all(budget: int) -> bool:
         return len(make_task(budget).ordered(split, budget)) == 1
 
-    with _preserving_state(model):
+    with _preserve_state(model):
         found: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_all)))
     reporter.line(f"training: batches of {found:,} tokens fit")
     return found
@@ -117,7 +117,7 @@ def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
 
 
 @contextmanager
-def _preserving_state(model: nn.Module) -> Iterator[None]:
+def _preserve_state(model: nn.Module) -> Iterator[None]:
     """Put the model in training mode while the body runs, and restore its mode and buffers afterwards."""
     was, before = model.training, {name: each.clone() for name, each in model.named_buffers()}
     model.train()

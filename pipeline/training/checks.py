@@ -57,9 +57,9 @@ def check_sources(image: ImageShape | None, vision: VisionConfig | None, config:
     return num_tokens(vision, image)
 
 
-def check_adaptive(has_tails: bool, config: TrainingConfig) -> None:
+def check_adaptive(has_adaptive_tails: bool, config: TrainingConfig) -> None:
     """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
-    if has_tails and (reason := config.adaptive_problem()) is not None:
+    if has_adaptive_tails and (reason := config.adaptive_problem()) is not None:
         raise RecipeError(reason)
 
 
@@ -124,7 +124,7 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
         raise RecipeError(f"{told}: say which languages each corpus has, by source_language and target_language")
 
 
-def check_room(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:
+def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:
     """Raise CannotWrite where the disk has no room for the checkpoints and the model.
 
     Args:

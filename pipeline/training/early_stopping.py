@@ -59,21 +59,21 @@ class Validation(ValidationMetrics):
     epoch: int
     directions: dict[str, ValidationMetrics] = Field(default_factory=dict)
 
-    def badness(self, metric: Metric) -> float:
+    def minimized_value(self, metric: Metric) -> float:
         """The metric turned so that lower is better; a figure that is missing or not a number is worst."""
         value = self.value(metric)
         if value is None or math.isnan(value):
             return math.inf
         return float(value) if metric in LOWER_IS_BETTER else -value
 
-    def as_line(self) -> dict[str, Any]:
+    def as_log_entry(self) -> dict[str, Any]:
         """Return the figures of metrics.jsonl; the loss of a direction is "eng-deu/loss"."""
         of_directions = {
             f"{name}/{figure}": value
             for name, each in self.directions.items()
-            for figure, value in _finite_figures(each).items()
+            for figure, value in _finite_metrics(each).items()
         }
-        return {"step": self.step, "epoch": self.epoch, **_finite_figures(self), **of_directions}
+        return {"step": self.step, "epoch": self.epoch, **_finite_metrics(self), **of_directions}
 
     def lines(self, *, is_best: bool) -> list[str]:
         """The figures as a person reads them, those of each direction on a line of its own."""
@@ -83,7 +83,7 @@ class Validation(ValidationMetrics):
         return [f"step {self.step:,}: validation {self.describe()}{of}{best}", *parts]
 
 
-def _finite_figures(figures: ValidationMetrics) -> dict[str, Any]:
+def _finite_metrics(figures: ValidationMetrics) -> dict[str, Any]:
     scores = {name: each.score for name, each in figures.scores.items()}
     return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"}) | scores
 
@@ -94,10 +94,10 @@ ValidationCallback: TypeAlias = Callable[[Validation, bool], None]
 
 def best_first(history: Sequence[Validation], metric: Metric) -> list[Validation]:
     """The validations from best to worst; of equal ones the earlier first."""
-    return sorted(history, key=lambda validation: (validation.badness(metric), validation.step))
+    return sorted(history, key=lambda validation: (validation.minimized_value(metric), validation.step))
 
 
-def since_best(history: Sequence[Validation], metric: Metric) -> int:
+def validations_since_best(history: Sequence[Validation], metric: Metric) -> int:
     """Return the number of validations that have passed since the best one."""
     if not history:
         return 0
@@ -105,7 +105,7 @@ def since_best(history: Sequence[Validation], metric: Metric) -> int:
     return sum(validation.step > best.step for validation in history)
 
 
-def is_exhausted(history: Sequence[Validation], metric: Metric, patience: int | None) -> bool:
+def is_patience_exhausted(history: Sequence[Validation], metric: Metric, patience: int | None) -> bool:
     """Return whether the metric has not become better for `patience` validations.
 
     Args:
@@ -113,7 +113,7 @@ def is_exhausted(history: Sequence[Validation], metric: Metric, patience: int | 
         metric: the metric of early stopping.
         patience: number of validations; None: never exhausted.
     """
-    return patience is not None and since_best(history, metric) >= patience
+    return patience is not None and validations_since_best(history, metric) >= patience
 
 
 class Validator(Protocol):

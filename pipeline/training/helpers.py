@@ -153,7 +153,7 @@ class GradientWorkers:
             problem = problem or failed
         return problem
 
-    def add_to(self, parameters: Sequence[nn.Parameter]) -> None:
+    def add_gradients_to(self, parameters: Sequence[nn.Parameter]) -> None:
         """Add up their gradients, always in the same order."""
         for gradients in self._gradients:
             for parameter, gradient in zip(parameters, gradients, strict=True):
@@ -161,7 +161,7 @@ class GradientWorkers:
                 parameter.grad = gradient.clone() if parameter.grad is None else parameter.grad.add_(gradient)
 
     @contextmanager
-    def using_all_threads(self) -> Iterator[None]:
+    def use_all_threads(self) -> Iterator[None]:
         """Give this process the threads of all while the body runs, in which no helper is asked."""
         threads = torch.get_num_threads()
         torch.set_num_threads(threads + len(self))
@@ -172,7 +172,7 @@ class GradientWorkers:
 
 
 @contextmanager
-def gradient_workers(gradients: GradientSource, count: int) -> Iterator[GradientWorkers]:
+def start_gradient_workers(gradients: GradientSource, count: int) -> Iterator[GradientWorkers]:
     """Start `count` processes that help to compute these gradients; each process has one thread while the body runs.
 
     The parameters of `gradients` move to memory that is shared.

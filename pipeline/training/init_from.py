@@ -33,7 +33,7 @@ def loads_all_weights(given: ModelConfig, model: ModelConfig) -> bool:
     return given.architecture == model.architecture and given.only_stack == model.only_stack != "encoder"
 
 
-def encoder_of(given: ModelConfig) -> ModelConfig:
+def encoder_config(given: ModelConfig) -> ModelConfig:
     """The config of an encoder-decoder Transformer's encoder, as that of a model with an encoder alone."""
     without = {name: ModelConfig.model_fields[name].default for name in ("tie", "languages")}
     return given.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
@@ -44,12 +44,12 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
 
     Raises RecipeError where the recipe names another shape, or no task where the other model learned another.
     """
-    given = config_of(first)
+    given = read_model_config(first)
     if given.task != model.task and "task" not in model.model_fields_set:
         raise RecipeError(f"{first.path} learned {given.task}: set model.task, to that or to what it is to learn now")
     own = {*RECIPE_KEYS, *(TASK_KEYS if given.task != model.task else ())}
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
-        given, own = encoder_of(given), {*own, "decoder", "tie"}
+        given, own = encoder_config(given), {*own, "decoder", "tie"}
     may_differ = {*own, *TASK_KEYS, *(() if given.positions == "learned" else ("max_length",))}
     there = dict(flatten_keys(given.model_dump()))
     for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
@@ -66,7 +66,9 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
         raise RecipeError(f"with the shape of {first.path}: {error.errors()[0]['msg']}") from error
 
 
-def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: LoraConfig | None = None) -> None:
+def check_pretrained_fits(
+    first: Manifest, model: ModelConfig, dataset: Manifest, lora: LoraConfig | None = None
+) -> None:
     """Check that a model to start from reads by the dataset's tokenizer, or that the dataset's is the model's own with
     more pieces.
 
@@ -82,7 +84,7 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
         DataError: the tokenizers differ.
         RecipeError: the tokenizer has more pieces, and the model cannot have more.
     """
-    given = config_of(first)
+    given = read_model_config(first)
     whole = loads_all_weights(given, model)
     check_image_shape(first, dataset)
     if not whole and model.vision is not None:
@@ -95,7 +97,7 @@ def check_fits(first: Manifest, model: ModelConfig, dataset: Manifest, lora: Lor
     except DataError:
         if not has_extended_vocab(first, dataset, whole=whole):
             raise
-        if given.has_tails:
+        if given.has_adaptive_tails:
             raise RecipeError(
                 f"{first.path} has an adaptive softmax, whose clusters go by the order of its pieces: it gets no more "
                 "of them (tokenizer.grow)"
@@ -142,7 +144,7 @@ def has_extended_vocab(first: Manifest, dataset: Manifest, *, whole: bool) -> bo
     return all(is_extension(new, old) or new.document == old.document for old, new in sides)
 
 
-def check_adapts(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
+def check_adapter_fits(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
     """Raise RecipeError where adapters alone would be trained, and a head beside them would stay random.
 
     Args:
@@ -150,14 +152,14 @@ def check_adapts(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -
         model: the [model] part of a recipe.
         lora: the [training.lora] part of a recipe; None for none.
     """
-    if lora is not None and not loads_all_weights(config_of(first), model):
+    if lora is not None and not loads_all_weights(read_model_config(first), model):
         raise RecipeError(
             f"training.lora trains adapters alone, and {first.path} lacks weights of a model for {model.task}: "
             "train all weights for it first"
         )
 
 
-def config_of(first: Manifest) -> ModelConfig:
+def read_model_config(first: Manifest) -> ModelConfig:
     """The config of a model that was verified. Raises DataError where it is none."""
     place = first.path / "config.json"
     try:

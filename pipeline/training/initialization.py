@@ -13,13 +13,13 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
 from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, remove_ties
-from tfm.pipeline.model_io.pretrained_vectors import find_vectors, places_of
+from tfm.pipeline.model_io.pretrained_vectors import find_vectors, vector_paths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.checkpoints.train_state import TrainState
 from tfm.pipeline.training.init_from import loads_all_weights
 from tfm.tokenizer.growth.extension import old_segmentations
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 ENCODER = ("embedding", "encoder", "encoder_norm")
@@ -39,7 +39,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         DataError: the word vectors do not fit.
     """
     task.begin(state.model, data)
-    for side, place in places_of(context.model).items():
+    for side, place in vector_paths(context.model).items():
         tokenizer = context.source if side == "source" else context.target
         table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
@@ -48,8 +48,8 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
-        kept = ", without training" if side in context.model.frozen_sides else ""
-        num_pieces = tokenizer.vocab_size - len(SPECIALS)
+        kept = ", without training" if side in context.model.frozen_vector_sides else ""
+        num_pieces = tokenizer.vocab_size - len(SPECIAL_TOKENS)
         start = format_share(num_found, num_pieces, f"{side} piece", "starts", "start")
         reporter.line(f"training: {start} from {place}{kept}")
     if state.ema is not None:
@@ -142,7 +142,7 @@ def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def word_pieces(tokenizer: Tokenizer) -> set[str]:
     """Return the spellings of a vocabulary's pieces, without the space before a word."""
-    return {tokenizer.surface(number).strip() for number in range(len(SPECIALS), tokenizer.vocab_size)}
+    return {tokenizer.surface(number).strip() for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size)}
 
 
 @torch.no_grad()
@@ -158,7 +158,7 @@ def load_word_vectors(table: nn.Embedding, tokenizer: Tokenizer, vectors: Any) -
         The number of rows set.
     """
     num_found = 0
-    for number in range(len(SPECIALS), tokenizer.vocab_size):
+    for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size):
         vector = vectors.get(tokenizer.surface(number).strip())
         if vector is not None:
             table.weight[number] = torch.from_numpy(vector)

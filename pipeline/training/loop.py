@@ -9,7 +9,7 @@ from typing import Any
 from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
-from tfm.pipeline.runtime.stop_signal import Stop
+from tfm.pipeline.runtime.stop_signal import StopRequest
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, recovery_hint
 from tfm.pipeline.training.checkpoints.train_state import RunningSums, TrainState
@@ -24,7 +24,7 @@ from tfm.pipeline.training_config import TrainingConfig
 MAX_NON_FINITE = 5
 ASYNC_DEVICES = ("cuda",)
 """Devices that compute while the program goes on: the result of an update is read while they compute the next."""
-SECONDS_BETWEEN_NOTES = 0.5
+PROGRESS_INTERVAL_SECONDS = 0.5
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Trainer:
     total_steps: int
     width: int
     world: World = field(default_factory=World)
-    stop: Stop = field(default_factory=Stop)
+    stop: StopRequest = field(default_factory=StopRequest)
     redraw: Callable[[], None] = lambda: None
     on_update: Callable[[], None] = lambda: None
     on_validation: ValidationCallback = lambda validation, is_last: None
@@ -120,12 +120,12 @@ class Trainer:
         self._all_stop |= update.stop
         seconds, self._clock = time.perf_counter() - self._clock, time.perf_counter()
         self.log_update(update, begun, seconds)
-        begun.bar.advance(1, self.progress_note(update, begun, seconds))
+        begun.bar.advance(1, self.progress_message(update, begun, seconds))
 
     def next_batches(self) -> Sequence[Rows]:
         """The batches of the next update, of all processes; fewer at the end of an epoch."""
         progress = self.state.progress
-        size = self.config.accumulate_at(progress.step + 1) * self.world.size
+        size = self.config.accumulation_steps_at(progress.step + 1) * self.world.size
         return self.epoch_batches()[progress.batch : progress.batch + size]
 
     def epoch_batches(self) -> Sequence[Rows]:
@@ -188,7 +188,7 @@ class Trainer:
             self.write({**where, **line.means(), **rest})
             progress.line = RunningSums()
 
-    def progress_note(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
+    def progress_message(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
         """Return the text beside the progress bar, at most twice a second; else an empty one.
 
         Args:
@@ -196,7 +196,7 @@ class Trainer:
             begun: the update as it was begun.
             seconds: its duration.
         """
-        if (now := time.monotonic()) - self._noted < SECONDS_BETWEEN_NOTES:
+        if (now := time.monotonic()) - self._noted < PROGRESS_INTERVAL_SECONDS:
             return ""
         self._noted = now
         loss, speed = update.loss / update.tokens, update.tokens / seconds
@@ -237,9 +237,9 @@ class Trainer:
             self.log.sync()
             progress = self.state.progress
             self.checkpoints.write(progress.step, self.state.tensors(), progress.model_dump())
-            self.prune()
+            self.prune_checkpoints()
 
-    def prune(self) -> None:
+    def prune_checkpoints(self) -> None:
         """Keep the last and best checkpoints, and the newest, from which a run is resumed.
 
         A validation at the end alone displaces none of the best checkpoints, which a later end may need.
@@ -260,18 +260,18 @@ class Trainer:
         repeated.
         """
         progress, began = self.state.progress, time.perf_counter()
-        with self.state.use_averaged_weights(), self.gradients.helpers.using_all_threads():
+        with self.state.use_averaged_weights(), self.gradients.helpers.use_all_threads():
             figures = self.validator.figures(self.state.model, self.world, self.check_interrupt)
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
         progress.validations.append(found)
-        self.write({"event": "valid", **found.as_line(), "seconds": seconds})
+        self.write({"event": "valid", **found.as_log_entry(), "seconds": seconds})
         best = best_first(progress.validations, self.config.early_stopping.metric)[0] is found
         for line in found.lines(is_best=best):
             self.reporter.line(line)
         if self.world.is_main_process:
-            self.prune()
+            self.prune_checkpoints()
             self.redraw()
             self.on_validation(found, self._timetable.is_finished())
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.files import naming_path, raise_cannot_write, replace_text
-from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
+from tfm.pipeline.artifacts.files import add_path_to_errors, raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.training_curves import draw_curves
@@ -49,8 +49,8 @@ class MetricsLog:
                 except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the rest of a line that a crash cut
         with raise_cannot_write(self.file.parent):
-            make_below(self.run, self.file.parent)
-            replace_text(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
+            make_folder_below(self.run, self.file.parent)
+            write_text_atomically(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 
     def append(self, line: Figures) -> None:
         """Add a line."""
@@ -58,7 +58,7 @@ class MetricsLog:
             key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
         }
         self.lines.append(line)
-        with naming_path(self.file), self._open_log() as stream:
+        with add_path_to_errors(self.file), self._open_log() as stream:
             stream.write(json.dumps(line) + "\n")
         for mirror in self.mirrors:
             mirror.append(line)
@@ -69,14 +69,14 @@ class MetricsLog:
 
     def sync(self) -> None:
         """Make sure that all lines are on the disk: before the checkpoint that counts on them."""
-        with naming_path(self.file), self._open_log() as stream:
+        with add_path_to_errors(self.file), self._open_log() as stream:
             os.fsync(stream.fileno())
 
     def _open_log(self) -> IO[str]:
-        return open_below(self.run, self.file, "a", encoding="utf-8")
+        return open_file_below(self.run, self.file, "a", encoding="utf-8")
 
 
-class TensorBoard:
+class TensorBoardSink:
     """Sink that writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
 
     def __init__(self, folder: Path, *, step: int) -> None:
@@ -87,7 +87,7 @@ class TensorBoard:
                 f"training.tensorboard needs a package that is not installed: {install_command('tensorboard')}"
             ) from error
         with raise_cannot_write(folder):
-            make_below(folder.parent.parent, folder)
+            make_folder_below(folder.parent.parent, folder)
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 
     def append(self, line: Figures) -> None:
@@ -98,7 +98,7 @@ class TensorBoard:
         self._writer.flush()  # a thread writes them, and it dies with the process
 
 
-class Curves:
+class CurvesSink:
     """Callback that draws curves.svg anew, but not so often that it costs time."""
 
     def __init__(self, log: MetricsLog, file: Path) -> None:

@@ -174,5 +174,5 @@ SCHEDULES: dict[str, Schedule] = {
     "plateau": plateau,
 }
 
-NEEDS_TOTAL_STEPS = frozenset({"cosine", "linear", "warmup_stable_decay"})
+TOTAL_STEPS_SCHEDULES = frozenset({"cosine", "linear", "warmup_stable_decay"})
 """Schedules that decay towards the last update: with more updates, each but the warm-up's has another rate."""

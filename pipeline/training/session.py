@@ -14,20 +14,20 @@ from tfm.data.artifact_tokenizers import load_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
 from tfm.data.image_config import IMAGES_FILE
-from tfm.data.images.preparation import read_preparation
+from tfm.data.images.preparation import read_image_transform
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
-from tfm.pipeline.artifacts.files import raise_cannot_write, replace_bytes
-from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, remove_below
+from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomically
+from tfm.pipeline.artifacts.no_symlinks import check_tree, make_folder_below, remove_path_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
 from tfm.pipeline.reports.training_curves import draw_curves
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.distributed import World, init_world
-from tfm.pipeline.runtime.out_of_memory import oom_as_data_error
+from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 from tfm.pipeline.training.assembly.assemble import assemble
@@ -37,7 +37,7 @@ from tfm.pipeline.training.checkpoints.resume import find_resume_step
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
 from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first
-from tfm.pipeline.training.helpers import gradient_workers
+from tfm.pipeline.training.helpers import start_gradient_workers
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.recipe_warnings import divergence_problem
 from tfm.pipeline.training_config import TrainingConfig
@@ -84,14 +84,14 @@ def make_model(
         session = replace(session, data=keep_image_statistics(session))
         world.run_on_rank_zero(lambda: keep_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
-        with oom_as_data_error(
+        with raise_oom_as_data_error(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
         ):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
             catch_stop_signals(echo=echo, talk=world.is_main_process) as stop,
-            gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as helpers,
+            start_gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as helpers,
         ):
             trainer.stop, trainer.gradients.helpers = stop, helpers
             trainer.run()
@@ -114,7 +114,7 @@ def keep_image_statistics(session: Session) -> Dataset:
         return session.data
     folder = Path(str(session.config.init_from))
     known = session.todo.inputs["init_from"]
-    preparation = read_artifact(folder, lambda made: read_preparation(made.folder, made.path), must_match=known)
+    preparation = read_artifact(folder, lambda made: read_image_transform(made.folder, made.path), must_match=known)
     if session.data.preparation == preparation:
         return session.data
     session.reporter.line(
@@ -136,16 +136,16 @@ def keep_tokenizer(session: Session, dataset: Path) -> None:
             wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
             wanted = images if name == IMAGES_FILE else wanted
             if wanted is None:
-                remove_below(session.run, kept / name)
+                remove_path_below(session.run, kept / name)
             elif wanted != there:
-                replace_bytes(kept / name, wanted, root=session.run)
+                write_bytes_atomically(kept / name, wanted, root=session.run)
 
     with raise_cannot_write(session.folder):
-        make_below(session.run, kept)
+        make_folder_below(session.run, kept)
     read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 
 
-def save_trained(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:
+def save_trained_model(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:
     """Write the model; its adapters, if it has some, merged into it or in files of their own.
 
     Args:
@@ -196,14 +196,14 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             found = trainer.validator.figures(trainer.state.model, World(device=session.world.device), lambda: None)
             figures = {**figures, **found}
             worse = Validation.model_validate({**best[0].model_dump(), **found})
-            if worse.badness(metric) > best[0].badness(metric):
+            if worse.minimized_value(metric) > best[0].minimized_value(metric):
                 session.reporter.warn(
                     f"averaging the kept checkpoints made validation worse ({worse.describe()}) than step "
                     f"{best[0].step:,} alone ({best[0].describe()}). "
                     'Set training.keep.average = "none", or save checkpoints closer together (training.validation, '
                     "save_every)"
                 )
-        num_adapters = save_trained(draft.folder, session, weights)
+        num_adapters = save_trained_model(draft.folder, session, weights)
         draft.figures.update(
             steps=steps,
             validation={key: figures[key] for key in kept},

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tfm.pipeline.training.checkpoints.train_state import TrainState
-from tfm.pipeline.training.early_stopping import is_exhausted
+from tfm.pipeline.training.early_stopping import is_patience_exhausted
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -24,7 +24,9 @@ class Timetable:
     def is_finished(self) -> bool:
         """Return whether all is done, or nothing becomes better any more."""
         stopping = self.config.early_stopping
-        return self.is_over() or is_exhausted(self.state.progress.validations, stopping.metric, stopping.patience)
+        return self.is_over() or is_patience_exhausted(
+            self.state.progress.validations, stopping.metric, stopping.patience
+        )
 
     def should_validate(self) -> bool:
         """Return whether the clock says so (or this is the end), and it has not been done."""

@@ -17,7 +17,7 @@ from tfm.data.batching.example_keys import count_occurrences
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large_message
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.training.helpers import BatchShard, GradientWorkers, shard
@@ -158,14 +158,14 @@ class Gradients:
         device = self.world.device
         # loss, -log p, tokens, stop, failures: added up on the device
         sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
-        problem = self._add_up(group, step, sums)
+        problem = self._accumulate_gradients(group, step, sums)
         if problem is not None and self.world.size == 1:
             raise DataError(problem)
         for parameter in self.parameters:  # of a part that all batches left out (model.dropout.depth)
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         sums[3], sums[4] = float(stop), float(problem is not None)
         self.world.all_reduce_sum(sums)
-        self.world.add_gradients(self.parameters)
+        self.world.all_reduce_gradients(self.parameters)
         norm = self._normalize_and_clip(sums[2])
         sums = torch.cat([sums, norm.to(sums)[None]])
         reading = ASYNC_READERS.get(device.type)
@@ -176,7 +176,7 @@ class Gradients:
         try:
             with self.model.dropout_rng.no_layer_drop():
                 for rows in batches:
-                    self._backward_share(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
+                    self._backward_shard(BatchShard(0, rows), 1, torch.zeros(5, device=self.world.device))
         finally:
             self.zero_grad()
 
@@ -185,7 +185,7 @@ class Gradients:
         for parameter in self.parameters:
             parameter.grad = None
 
-    def _add_up(self, group: Sequence[Rows], step: int, sums: Tensor) -> str | None:
+    def _accumulate_gradients(self, group: Sequence[Rows], step: int, sums: Tensor) -> str | None:
         """Add the gradients and losses of this process's share; return the message about a batch that did not fit in
         memory.
 
@@ -195,7 +195,7 @@ class Gradients:
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):
-            self.helpers.add_to(self.parameters)
+            self.helpers.add_gradients_to(self.parameters)
         return problems[0] or problems[1]
 
     def accumulate_shards(self, shares: Sequence[BatchShard], step: int, sums: Tensor) -> str | None:
@@ -211,20 +211,20 @@ class Gradients:
         """
         for share in shares:
             try:
-                self._backward_share(share, step, sums)
+                self._backward_shard(share, step, sums)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                return too_large(self.task.what(self.split, share.rows), f"step {step}")
+                return too_large_message(self.task.what(self.split, share.rows), f"step {step}")
         return None
 
-    def _backward_share(self, share: BatchShard, step: int, sums: Tensor) -> None:
+    def _backward_shard(self, share: BatchShard, step: int, sums: Tensor) -> None:
         """Add the gradient of one batch, or of a share of it, and its loss to the sums.
 
         Dropout is drawn by the batch's place in the update, whichever process has it, and draws for single examples by
         the update and the example, whatever its batch.
         """
-        for number, batch in enumerate(self._share_batches(share, step)):
+        for number, batch in enumerate(self._iterate_shard_batches(share, step)):
             self.model.dropout_rng.begin(self.seed, step, share.place, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
@@ -232,7 +232,7 @@ class Gradients:
             sums[1] += loss.nll
             sums[2] += loss.count
 
-    def _share_batches(self, share: BatchShard, step: int) -> Iterator[Any]:
+    def _iterate_shard_batches(self, share: BatchShard, step: int) -> Iterator[Any]:
         """The batch of a share's rows at an update; the parts of it where other pieces make it too large."""
         split, rows, repeats = self.at_step(self.split, step), share.rows, share.repeats
         if self.resegmentation is None:

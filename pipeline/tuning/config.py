@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from tfm.pipeline.config import STRICT
+from tfm.pipeline.config import STRICT_CONFIG
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import recipe_error
@@ -17,7 +17,7 @@ from tfm.pipeline.training_config import Metric
 
 Value: TypeAlias = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 Method = Literal["grid", "random", "window", "evolution", "tpe", "gp"]
 Pruner = Literal["none", "median", "hyperband"]
 
@@ -25,19 +25,19 @@ Pruner = Literal["none", "median", "hyperband"]
 class ParameterConfig(BaseModel):
     """The values of one key of a recipe: one of `values` or `choices`, or between `low` and `high`."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     values: tuple[Value, ...] | None = Field(None, min_length=1, description="in order: neighbours are alike")
     choices: tuple[Value, ...] | None = Field(None, min_length=1, description="without order")
-    low: Finite | None = None
-    high: Finite | None = None
-    step: Finite | None = Field(None, gt=0, description="low, low + step, ...; none: any number in between")
-    factor: Finite | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
+    step: FiniteFloat | None = Field(None, gt=0, description="low, low + step, ...; none: any number in between")
+    factor: FiniteFloat | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
     log: bool = Field(False, description="draw by the logarithm: as many between 1 and 10 as between 10 and 100")
     only_if: dict[str, Value] = Field({}, description="other keys of the space, and what they must be")
 
     @model_validator(mode="after")
-    def _one_kind(self) -> "ParameterConfig":
+    def _check_one_kind(self) -> "ParameterConfig":
         kinds = [self.values is not None, self.choices is not None, self.low is not None or self.high is not None]
         if sum(kinds) != 1:
             raise ValueError("give one of values, choices, or low and high")
@@ -65,7 +65,7 @@ class ParameterConfig(BaseModel):
 class WindowConfig(BaseModel):
     """Settings of method = "window": rounds of random trials, after each of which the windows move."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     size: int = Field(3, ge=1, description="values in the window of a key with steps")
     share: float = Field(
@@ -77,14 +77,14 @@ class WindowConfig(BaseModel):
 class EvolutionConfig(BaseModel):
     """Settings of method = "evolution"."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     population: int = Field(12, ge=2, description="configurations of a generation")
     survivors: int = Field(4, ge=2, description="the fittest, from which the next generation comes")
     mutation: float = Field(0.2, ge=0, le=1, description="probability that a key of a child changes")
 
     @model_validator(mode="after")
-    def _some_die(self) -> "EvolutionConfig":
+    def _check_survivors(self) -> "EvolutionConfig":
         if self.survivors >= self.population:
             raise ValueError(f"survivors ({self.survivors}) must be fewer than the population ({self.population})")
         return self
@@ -93,7 +93,7 @@ class EvolutionConfig(BaseModel):
 class SearchConfig(BaseModel):
     """A search over the settings of a recipe. Used by `tfm search`."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
     name: Name = Field(description="the search is in runs/NAME; default: the file's name without .toml")
     base: str = Field(description="the recipe that is varied, relative to this file")

@@ -16,9 +16,9 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 
 from tfm.data.json_documents import parse_json
-from tfm.data.safe_files import open_regular
+from tfm.data.safe_files import open_regular_file
 from tfm.pipeline.artifacts.files import raise_cannot_write
-from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_below
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below
 from tfm.pipeline.errors import DataError, TfmError
 
 MAX_BYTES = 2**30
@@ -31,13 +31,13 @@ REMEDY = "move that folder away, or remove what is wrong there"
 
 
 @contextmanager
-def waiting_for(file: Path) -> Iterator[None]:
+def wait_for_lock(file: Path) -> Iterator[None]:
     """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
     behind.
     """
     with raise_cannot_write(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        stream = open_below(file.parent, file, "a")
+        stream = open_file_below(file.parent, file, "a")
     with stream:
         fcntl.flock(stream.fileno(), fcntl.LOCK_EX)
         yield
@@ -55,7 +55,7 @@ class JournalFile(BaseJournalBackend):
         assert log_number_from == self.line, "a storage reads each line once"
         check_no_symlinks(self.file.parent, self.file)
         try:
-            stream = open_regular(self.file, follow_symlinks=False)
+            stream = open_regular_file(self.file, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):  # whoever writes makes it, or says why not
             return
         with stream:
@@ -101,10 +101,10 @@ class JournalFile(BaseJournalBackend):
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write operations behind the last whole line: the writer of a line without its end died, or had no room."""
         text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in logs)
-        with waiting_for(self.file.with_name(".trials.lock")):
-            with raise_cannot_write(self.file.parent), open_below(self.file.parent, self.file, "ab"):
+        with wait_for_lock(self.file.with_name(".trials.lock")):
+            with raise_cannot_write(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
-            with open_below(self.file.parent, self.file, "r+b") as stream:
+            with open_file_below(self.file.parent, self.file, "r+b") as stream:
                 _cut_torn_line(stream)
                 stream.write(text.encode())
                 stream.flush()

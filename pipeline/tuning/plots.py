@@ -34,7 +34,7 @@ def _render_svg(draw: Callable[["Figure"], None], width: float, height: float) -
     return text[text.index("<svg") :]
 
 
-def best_so_far(results: Results) -> str:
+def optimization_history_plot(results: Results) -> str:
     """The figure of each finished trial, and the best up to it, over trials and over seconds of work."""
     better = min if results.metric in LOWER_IS_BETTER else max
 

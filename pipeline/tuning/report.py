@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tfm.data.errors import format_count
-from tfm.pipeline.page_frame import as_html, frame_page
+from tfm.pipeline.page_frame import escape_html, frame_page
 from tfm.pipeline.tuning import plots
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.results import Results, TrialResult, comparable_trials
@@ -20,7 +20,7 @@ METHODS = {
     "tpe": "the tree-structured Parzen estimator (Bergstra et al. 2011)",
     "gp": "Bayesian optimisation with a Gaussian process",
 }
-PRUNINGS = {
+PRUNER_DESCRIPTIONS = {
     "none": "",
     "median": "; trials worse than the median of earlier finished ones at the same validation were ended",
     "hyperband": "; trials were ended early by Hyperband (Li et al. 2018)",
@@ -49,9 +49,9 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     hours = sum(each.seconds for each in results.trials) / 3600
     updates = sum(each.updates for each in results.trials)
     text = (
-        f"Hyperparameters were chosen by {method}{PRUNINGS[config.pruning]}, by the {_evaluation_words(config)} "
-        f"(seed {config.seed}). The space was: {space}. {_counts_sentence(results, seeds)}; they took "
-        f"{format_count(updates, 'update')} and {hours:.2f} hours in all."
+        f"Hyperparameters were chosen by {method}{PRUNER_DESCRIPTIONS[config.pruning]}, by the "
+        f"{_describe_evaluation(config)} (seed {config.seed}). The space was: {space}. "
+        f"{_counts_sentence(results, seeds)}; they took {format_count(updates, 'update')} and {hours:.2f} hours in all."
     )
     if results.best is None:
         return text + " No trial has finished."
@@ -95,7 +95,7 @@ def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialRe
     return f"the other {'one is' if len(others) == 1 else f'{len(others)} are'} worse than it"
 
 
-def _evaluation_words(config: SearchConfig) -> str:
+def _describe_evaluation(config: SearchConfig) -> str:
     if config.folds is None:
         return f"{config.metric} of the validation set"
     return f"mean {config.metric} of {config.folds}-fold cross-validation on the training data"
@@ -115,10 +115,10 @@ def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: 
         parameters: the space of the search.
         results: the results of the search.
     """
-    parts = [f"<p>{as_html(methods_paragraph(config, parameters, results))}</p>"]
+    parts = [f"<p>{escape_html(methods_paragraph(config, parameters, results))}</p>"]
     if results.ranked:
         pictures = {
-            "The best so far": plots.best_so_far(results),
+            "The best so far": plots.optimization_history_plot(results),
             "Every trial through its settings": plots.parallel_coordinates(results, parameters),
             "Each key by itself": plots.slice_plot(results, parameters),
         }
@@ -132,7 +132,7 @@ def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: 
 def _trials_table(parameters: Sequence[Parameter], results: Results) -> str:
     keys = [each.key for each in parameters]
     heads = ["trial", results.metric, *keys, "updates", "seconds", "ended"]
-    head = "".join(f'<th scope="col">{as_html(each)}</th>' for each in heads)
+    head = "".join(f'<th scope="col">{escape_html(each)}</th>' for each in heads)
     rest = [each for each in results.trials if each.value is None]
     rows = "".join(f"<tr>{_trial_cells(each, keys)}</tr>" for each in (*results.ranked, *rest))
     return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
@@ -144,4 +144,6 @@ def _trial_cells(trial: TrialResult, keys: Sequence[str]) -> str:
     shown = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in settings]
     ended = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
     numbers = [str(trial.number), value, *shown, f"{trial.updates:,}", f"{trial.seconds:,.0f}"]
-    return "".join(f'<td class="number">{as_html(each)}</td>' for each in numbers) + f"<td>{as_html(ended)}</td>"
+    return (
+        "".join(f'<td class="number">{escape_html(each)}</td>' for each in numbers) + f"<td>{escape_html(ended)}</td>"
+    )

@@ -137,8 +137,8 @@ def _p_value(best: Sequence[float], other: Sequence[float], metric: str, folds: 
     if largest > MAX_SQUARED:  # the perplexity of a training that diverges
         best, other = ([each / largest for each in values] for values in (best, other))
     if folds is None:
-        return worse_p(best, other, metric)
-    return worse_on_folds_p(fold_means(best, folds), fold_means(other, folds), metric)
+        return worse_p_value(best, other, metric)
+    return worse_on_folds_p_value(fold_means(best, folds), fold_means(other, folds), metric)
 
 
 def fold_means(values: Sequence[float], folds: int) -> list[float]:
@@ -147,7 +147,7 @@ def fold_means(values: Sequence[float], folds: int) -> list[float]:
     return [math.fsum(values[start : start + repeats]) / repeats for start in range(0, len(values), repeats)]
 
 
-def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
+def worse_on_folds_p_value(best: Sequence[float], other: Sequence[float], metric: str) -> float:
     """Return p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each
     fold.
 
@@ -171,7 +171,7 @@ def worse_on_folds_p(best: Sequence[float], other: Sequence[float], metric: str)
     return float(t.sf(mean / math.sqrt(squared * (1 / k + 1 / (k - 1))), k - 1))
 
 
-def worse_p(best: Sequence[float], other: Sequence[float], metric: str) -> float:
+def worse_p_value(best: Sequence[float], other: Sequence[float], metric: str) -> float:
     """Return p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without
     spread.
 

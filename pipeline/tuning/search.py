@@ -13,25 +13,25 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.artifacts.files import raise_cannot_write
-from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_below
+from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_path_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
-from tfm.pipeline.recipes.final_evaluation import check_unused, score_tests_once
+from tfm.pipeline.recipes.final_evaluation import check_tests_unused, score_tests_once
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.recipes.recipe_batch import plan_of
+from tfm.pipeline.recipes.recipe_batch import plan_stage
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
 from tfm.pipeline.tuning.checks.inputs import check_inputs
 from tfm.pipeline.tuning.checks.keys import check_key
 from tfm.pipeline.tuning.config import SearchConfig, load_search
-from tfm.pipeline.tuning.journal import waiting_for
+from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import Results, summarize_trials
 from tfm.pipeline.tuning.samplers.registry import check_method
-from tfm.pipeline.tuning.space import parameters_of
+from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import Trials, open_trials
-from tfm.pipeline.tuning.trial import recipe_of
+from tfm.pipeline.tuning.trial import make_trial_recipe
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def open_search(
     if config.metric == "bleu" and not recipe.training.validation.bleu:
         raise RecipeError(f'{file}: search.metric = "bleu" needs training.validation.bleu = true in {base}')
     load_recipe(base, sets, {"training.early_stopping.metric": config.metric})  # its task may not have such a figure
-    parameters = parameters_of(config.space)
+    parameters = make_parameters(config.space)
     for each in parameters:
         check_key(each, config, file, recipe)
     check_method(config, parameters)
@@ -139,13 +139,13 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         inputs={"recipe": Input.from_file(search.base)},
         seed=search.config.seed,
     )
-    with waiting_for(search.folder / ".publish.lock"):  # workers that end together
+    with wait_for_lock(search.folder / ".publish.lock"):  # workers that end together
         found = summarize_trials(search.trials)
         with publish(plan, command=command) as draft:
             text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
             (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
             (draft.folder / "report.html").write_text(
-                search_page(search.config, parameters_of(search.config.space), found), encoding="utf-8"
+                search_page(search.config, make_parameters(search.config.space), found), encoding="utf-8"
             )
             draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
@@ -157,11 +157,11 @@ def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
-def _is_other(recipe: Recipe, run: chain.RunPaths) -> bool:
+def _is_run_of_other_recipe(recipe: Recipe, run: chain.RunPaths) -> bool:
     """Return whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
-        shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_of(recipe, stage, run)) is not None]
+        shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_stage(recipe, stage, run)) is not None]
         settings = recipe.training, recipe.model, recipe.decoding
         plan = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
     except DataError:
@@ -199,7 +199,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
-    recipe = recipe_of(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
+    recipe = make_trial_recipe(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     check_inputs(search.trials, recipe, best.configuration)
     made = search.trials.place(best.number)
     first = made.with_name(f"{made.name}-{recipe.seed}") if search.config.repeats > 1 else made
@@ -208,11 +208,13 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         draft = target.with_name(f".{target.name}.draft")
         check_tree(first)
         with raise_cannot_write(target):
-            remove_below(draft.parent, draft)
+            remove_path_below(draft.parent, draft)
             shutil.copytree(first, draft)
             draft.rename(target)
-    if not again and _is_other(recipe, chain.RunPaths(target)):
-        check_unused(chain.RunPaths(target), again=False)  # before its model, whose scores were looked at, makes room
+    if not again and _is_run_of_other_recipe(recipe, chain.RunPaths(target)):
+        check_tests_unused(
+            chain.RunPaths(target), again=False
+        )  # before its model, whose scores were looked at, makes room
     chain.run(recipe, root=target.parent, command=command, reporter=reporter)
     score_tests_once(
         [target],

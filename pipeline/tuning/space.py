@@ -84,7 +84,7 @@ def _format_value(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parameters_of(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]:
+def make_parameters(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ...]:
     """The keys of a space in the order in which it was written, with their values listed.
 
     Raises RecipeError naming a key that never has a value, or that has too many.
@@ -158,7 +158,7 @@ def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Co
     return found
 
 
-def every_configuration(parameters: Sequence[Parameter]) -> list[Configuration]:
+def list_configurations(parameters: Sequence[Parameter]) -> list[Configuration]:
     """Return all configurations of a finite space, each once, the last key changing fastest.
 
     Raises RecipeError naming a key that has infinitely many values.

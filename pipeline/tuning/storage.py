@@ -18,7 +18,7 @@ RACE_MESSAGES = ("already exists", "is locked", "duplicate", "unique constraint"
 """The words, in small letters, in which databases refuse one of several workers that make the tables at one time."""
 
 
-def storage_at(folder: Path, url: str | None, *, create: bool = True) -> BaseStorage | None:
+def open_storage(folder: Path, url: str | None, *, create: bool = True) -> BaseStorage | None:
     """Return the storage of the trials: the database at a URL, or a journal in the folder of the search.
 
     Args:

@@ -21,14 +21,14 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from tfm.data.errors import format_count, format_names
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
-from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.journal import REMEDY, waiting_for
+from tfm.pipeline.tuning.journal import REMEDY, wait_for_lock
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
-from tfm.pipeline.tuning.space import Configuration, Parameter, every_configuration, in_draw_order
-from tfm.pipeline.tuning.storage import hide_password, raise_storage_errors, storage_at
+from tfm.pipeline.tuning.space import Configuration, Parameter, in_draw_order, list_configurations
+from tfm.pipeline.tuning.storage import hide_password, open_storage, raise_storage_errors
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF, attributes_of, check_trials
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -114,7 +114,7 @@ class Trials:
         No other worker takes the trial while the body runs.
         """
         with ExitStack() as held:
-            with waiting_for(self.folder / ".claim.lock"):
+            with wait_for_lock(self.folder / ".claim.lock"):
                 found = self._resume_abandoned(held) or self._claim_new_trial(held)
             yield found
 
@@ -165,14 +165,14 @@ class Trials:
         if self.stop_reason() is not None:
             return None
         with raise_cannot_write(self.folder):
-            make_below(self.folder, self.folder / "trials")
+            make_folder_below(self.folder, self.folder / "trials")
         self._use_samplers_of(len(self.all()))
         trial = self.study.ask()
         place = self.place(trial.number)
         check_no_symlinks(self.folder, place)
         if not _try_lock(place, stack):
             raise CannotWrite(f"{place}: another search writes there; give this one another name")
-        make_below(self.folder, place)
+        make_folder_below(self.folder, place)
         trial.set_user_attr("began", time.time())
         return ClaimedTrial(trial, place, {})
 
@@ -212,8 +212,8 @@ def open_trials(
     check_folder(folder)
     source = str(folder / "trials.journal") if url is None else hide_password(url, url)
     with raise_storage_errors(source):
-        storage = storage_at(folder, url, create=create)
-        study = None if storage is None else _study_in(storage, config, url)
+        storage = open_storage(folder, url, create=create)
+        study = None if storage is None else _find_study(storage, config, url)
         before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
     said, parameters = json.loads(json.dumps(about)), in_draw_order(parameters)
     if isinstance(said.get("space"), dict):
@@ -222,7 +222,7 @@ def open_trials(
         empty = optuna.create_study(direction=_study_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
     if study is None or before is NEW_TRIAL:
-        with waiting_for(folder / ".claim.lock"), raise_storage_errors(source):
+        with wait_for_lock(folder / ".claim.lock"), raise_storage_errors(source):
             study, before = _open_or_create(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
         raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
@@ -235,13 +235,13 @@ def open_trials(
             "name, or move that folder away",
             file=folder,
         )
-    parameters = _in_order_of(before.get("space"), parameters)
+    parameters = _order_parameters(before.get("space"), parameters)
     trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
     trials.all()
     return trials
 
 
-def _in_order_of(space: object, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+def _order_parameters(space: object, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """The keys in the order in which a study began with them, of which its samplers' draws are a function."""
     places = {key: place for place, key in enumerate(space)} if isinstance(space, Mapping) else {}
     return tuple(sorted(parameters, key=lambda each: places.get(each.key, 0)))
@@ -259,7 +259,7 @@ def _study_direction(config: SearchConfig) -> StudyDirection:
     return StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
 
 
-def _study_in(storage: BaseStorage, config: SearchConfig, url: str | None) -> Study | None:
+def _find_study(storage: BaseStorage, config: SearchConfig, url: str | None) -> Study | None:
     """The study that a storage has of this search; a journal's has any name, as a folder may have been renamed."""
     names = optuna.get_all_study_names(storage)
     names = names[:1] if url is None else [name for name in names if name == config.name]
@@ -270,7 +270,7 @@ def _open_or_create(
     storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], said: Any, url: str | None
 ) -> tuple[Study, Any]:
     """The study that another worker has begun meanwhile, or a new one; with what it searches."""
-    study = _study_in(storage, config, url)
+    study = _find_study(storage, config, url)
     if study is None:
         # a worker on another machine may begin it meanwhile, in a database that both share
         shared = url is not None
@@ -281,13 +281,13 @@ def _open_or_create(
         return study, study.user_attrs[SEARCH_ATTR]
     if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
         raise ValueError("has trials, and does not say of which search")
-    for configuration in every_configuration(parameters) if config.method == "grid" else ():
-        study.enqueue_trial(_drawn_as(configuration, parameters), skip_if_exists=True)
+    for configuration in list_configurations(parameters) if config.method == "grid" else ():
+        study.enqueue_trial(_to_drawn_values(configuration, parameters), skip_if_exists=True)
     study.set_user_attr(SEARCH_ATTR, said)
     return study, said
 
 
-def _drawn_as(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+def _to_drawn_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     """A configuration as Optuna keeps it: values with an order as their place."""
     return {
         each.key: (each.values or ()).index(configuration[each.key]) if each.ordered else configuration[each.key]

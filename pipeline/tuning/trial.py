@@ -16,17 +16,17 @@ from optuna.trial import TrialState
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import raise_cannot_write
-from tfm.pipeline.artifacts.no_symlinks import make_below, remove_below
+from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage
 from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
-from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_of
+from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_stage
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tuning.checks.inputs import check_base, check_inputs
-from tfm.pipeline.tuning.journal import waiting_for
+from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, same_as
 from tfm.pipeline.tuning.trial_progress import TrialLog, TrialProgress, TrialPruned
@@ -85,7 +85,7 @@ def run_trial(
     return outcome
 
 
-def recipe_of(
+def make_trial_recipe(
     trials: Trials, base: Path, sets: Sequence[str], configuration: Configuration, name: str, seed: int | None = None
 ) -> Recipe:
     """Return the base recipe with the settings of a configuration.
@@ -122,7 +122,7 @@ def _run_configuration(
     if SEARCH_ATTR in trials.study.user_attrs:
         check_base(trials, base, sets)
     try:
-        recipe = recipe_of(trials, base, sets, configuration, claimed.folder.name)
+        recipe = make_trial_recipe(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
         reason = str(error).splitlines()[0].removeprefix("flags: ")  # the configuration is given as those are
         return Outcome(IMPOSSIBLE, reason, None)
@@ -131,7 +131,7 @@ def _run_configuration(
     account = TrialProgress(trials, claimed)
     values: list[float] = []
     signatures: dict[str, str] = {}
-    for number, one in enumerate(runs_of(recipe, trials.config.folds, trials.config.repeats)):
+    for number, one in enumerate(make_run_recipes(recipe, trials.config.folds, trials.config.repeats)):
         try:
             _prepare_dataset(trials, one, command, log)
         except DataError as error:
@@ -162,7 +162,7 @@ def signature_definition(signature: str) -> str:
     return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS)
 
 
-def runs_of(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
+def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
     """Return the recipes with which a configuration is trained: fold after fold, each with seed after seed.
 
     Args:
@@ -184,10 +184,10 @@ def _prepare_dataset(trials: Trials, recipe: Recipe, command: Sequence[str], rep
     root = trials.folder / "trials"
     place = RunPaths(run_folder(recipe, root))
     with raise_cannot_write(place.folder):
-        make_below(trials.folder, place.folder)
+        make_folder_below(trials.folder, place.folder)
     for stage in ("tokenize", "preprocess"):
-        with waiting_for(trials.folder / ".share.lock"):
-            plan = plan_of(recipe, stage, place)
+        with wait_for_lock(trials.folder / ".share.lock"):
+            plan = plan_stage(recipe, stage, place)
             assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
             others = sorted(each for each in folders if each != place.folder)
@@ -244,11 +244,11 @@ BULKY_FOLDERS = ("tokenizer", "dataset", "model", "training/checkpoints", "train
 
 def prune_artifacts(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
-    with waiting_for(trials.folder / ".share.lock"):
+    with wait_for_lock(trials.folder / ".share.lock"):
         trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
         for each in trials.all():
             if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
                 place = trials.place(each.number)
                 for folder in (place, *place.parent.glob(f"{place.name}-*")):
                     for name in BULKY_FOLDERS:
-                        remove_below(trials.folder, folder / name)
+                        remove_path_below(trials.folder, folder / name)

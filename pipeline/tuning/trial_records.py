@@ -8,14 +8,14 @@ from optuna.trial import FrozenTrial, TrialState
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfm.data.errors import format_count, printable
-from tfm.pipeline.tuning.config import Finite, Value
+from tfm.pipeline.tuning.config import FiniteFloat, Value
 from tfm.pipeline.tuning.space import Configuration, Parameter
 
 CONFIGURATION = "configuration"
 """The attribute of a trial that has all its settings, written when all are drawn."""
 DUPLICATE_OF = "same_as"
 """The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
-READ_BY_OPTUNA = ("fixed_params", "constraints", "completed_rung_")
+OPTUNA_ATTRIBUTES = ("fixed_params", "constraints", "completed_rung_")
 """Attributes of Optuna's own that its samplers and pruners read, by how they begin."""
 MAX_STEP = 10**6
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
@@ -35,7 +35,7 @@ class TrialAttributes(BaseModel):
     began: Seconds | None = None
     ended: Literal["finished", "pruned", "impossible", "failed"] | None = None
     reason: Annotated[str, Field(max_length=100_000)] = ""
-    values: list[Finite] = []
+    values: list[FiniteFloat] = []
     updates: Count = 0
     seconds: Seconds = 0.0
     updates_of: dict[str, Count] = {}
@@ -69,7 +69,7 @@ def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter],
             raise ValueError(f"trial {trial.number!r:.20} stands at place {place}")
         try:
             _check_attributes(trial, parameters, num_runs)
-            _check_figures(trial)
+            _check_trial_values(trial)
             _check_parameters(trial, parameters)
         except ValueError as error:
             raise ValueError(f"trial {place}: {error}") from None
@@ -98,7 +98,7 @@ def configuration_problem(configuration: Configuration, parameters: Sequence[Par
     return None
 
 
-def _check_figures(trial: FrozenTrial) -> None:
+def _check_trial_values(trial: FrozenTrial) -> None:
     values = trial.values
     if values is not None and (not isinstance(values, list) or len(values) != 1 or not _is_finite(values[0])):
         raise ValueError(f"value: {values!r:.60} is not one finite number")
@@ -117,11 +117,11 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
         if not known[key].is_drawn_value(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():
-        if key.startswith(READ_BY_OPTUNA) and not _is_of_optuna(key, value, known):
+        if key.startswith(OPTUNA_ATTRIBUTES) and not _is_optuna_attribute(key, value, known):
             raise ValueError(f"{key:.80}: {value!r:.60} is nothing that Optuna keeps there in a search")
 
 
-def _is_of_optuna(key: str, value: Any, parameters: Mapping[str, Parameter]) -> bool:
+def _is_optuna_attribute(key: str, value: Any, parameters: Mapping[str, Parameter]) -> bool:
     """Return whether an attribute is one that a search lets Optuna write: a grid's settings, or a rung of
     Hyperband's.
     """

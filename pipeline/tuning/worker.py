@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tfm.pipeline.artifacts.files import raise_cannot_write
-from tfm.pipeline.artifacts.no_symlinks import make_below, open_below
+from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.space import Configuration
@@ -49,7 +49,7 @@ def run_worker(of: WorkerJob) -> None:
                     return
                 outcome = _run_trial(of, claimed)
                 of.reporter.line(describe_outcome(of.trials, claimed, outcome))
-            bar.advance(1, best_in_words(of.trials))
+            bar.advance(1, describe_best_trial(of.trials))
 
 
 def num_trials(limit: int | None, done: int) -> int | None:
@@ -62,8 +62,8 @@ def num_trials(limit: int | None, done: int) -> int | None:
 def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
     place = claimed.folder
     with raise_cannot_write(place):
-        make_below(of.trials.folder, place)
-        with open_below(of.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
+        make_folder_below(of.trials.folder, place)
+        with open_file_below(of.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
 
 
@@ -76,7 +76,7 @@ def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) ->
         outcome: its end.
     """
     found = next(each for each in trials.all() if each.number == claimed.number)
-    settings = settings_in_words(found.user_attrs.get("configuration", {}))
+    settings = describe_configuration(found.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
     best = trials.finished_trials()[:1]
     mark = " (best so far)" if best and best[0].number == claimed.number else ""
@@ -84,13 +84,13 @@ def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) ->
     return f"trial {claimed.number}: {outcome.ended}{why}{figure}{mark}: {settings}"
 
 
-def settings_in_words(configuration: Configuration) -> str:
+def describe_configuration(configuration: Configuration) -> str:
     """Return the settings as text: key = value, ..."""
     shown = {key: f"{each:.4g}" if isinstance(each, float) else each for key, each in configuration.items()}
     return ", ".join(f"{key} = {each}" for key, each in shown.items())
 
 
-def best_in_words(trials: Trials) -> str:
+def describe_best_trial(trials: Trials) -> str:
     """Return as text the best figure so far and the number of running trials."""
     done = trials.finished_trials()
     running = sum(each.state.name == "RUNNING" for each in trials.all())
@@ -123,7 +123,7 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
             time.sleep(SECONDS_BETWEEN_LOOKS)
             now = sum(each.state.is_finished() for each in of.trials.all())
             if now > done:
-                bar.advance(now - done, best_in_words(of.trials))
+                bar.advance(now - done, describe_best_trial(of.trials))
                 done = now
     codes = [each.returncode for each in all_of_them]
     if Stopped.exit_code in codes:
@@ -150,7 +150,7 @@ def _start_processes(
     try:
         for _ in range(number):
             started.append(subprocess.Popen(command, env=environment, process_group=0, **pipes))
-            listeners.append(threading.Thread(target=_pass_on, args=(started[-1].stderr, reporter), daemon=True))
+            listeners.append(threading.Thread(target=_forward_output, args=(started[-1].stderr, reporter), daemon=True))
             listeners[-1].start()
         yield started
     except BaseException:
@@ -175,7 +175,7 @@ def _wait_for_processes(processes: Sequence["subprocess.Popen[str]"], listeners:
         each()
 
 
-def _pass_on(stream: IO[str], reporter: Reporter) -> None:
+def _forward_output(stream: IO[str], reporter: Reporter) -> None:
     """Show the lines of a worker, but for those of its bar, which counts the same as ours."""
     with stream:
         for line in stream:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.user import RECIPE, Result, tfm, write_lines
 from tfm.pipeline.recipes import final_evaluation
-from tfm.pipeline.scoring.ledger import read_looks
+from tfm.pipeline.scoring.ledger import read_ledger
 
 FINAL = '\n[evaluation]\ntests = "final"\nmetrics = ["bleu", "chrf", "perplexity"]\n'
 
@@ -51,7 +51,7 @@ def test_a_run_scores_its_validation_split_and_touches_no_test(here: Path, corpo
     assert (run / "translations-valid" / "valid.reference.txt").read_bytes() == (corpora / "valid.en").read_bytes()
     content = json.loads((run / "scores-valid" / "scores.json").read_text("utf-8"))
     assert (content["split"], content["others"], content["num_segments"]) == ("valid", {}, 20)
-    assert read_looks(here) == []
+    assert read_ledger(here) == []
     inspected = tfm("inspect", run)
     assert "another" not in inspected.out
     again = run_of("tiny.toml", "training.max_steps=1", "name=short")
@@ -83,7 +83,7 @@ def test_the_one_that_validation_chose_is_scored_once(here: Path) -> None:
     assert content == json.loads((here / "long" / "scores" / "scores.json").read_text("utf-8"))
     assert (content["split"], content["num_segments"]) == ("main", 12)
     assert not (here / "short" / "scores").exists()
-    (look,) = read_looks(here)
+    (look,) = read_ledger(here)
     assert look.run == "long"
     assert look.chosen.startswith("final: perplexity ↓ ")
     assert look.chosen.endswith(", the best of 2 runs")
@@ -93,7 +93,7 @@ def test_the_one_that_validation_chose_is_scored_once(here: Path) -> None:
     always = ("training.max_steps=30", "name=long", "training.schedule.warmup_steps=5", "evaluation.tests=always")
     assert run_of("tiny.toml", *always).err.count("nothing to do") == 5
     assert run_of("tiny.toml", *always[:3]).err.count("nothing to do") == 5
-    assert len(read_looks(here)) == 1
+    assert len(read_ledger(here)) == 1
 
 
 def test_a_second_look_has_to_be_asked_for(here: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_second_look_has_to_be_asked_for(here: Path) -> None:
     assert "main: this test set was scored 2 times, by 2 models of this folder" in third.err
     # by now both have been scored: what is there is shown
     assert tfm("evaluate", "--final", "runs/short").code == 0
-    assert len(read_looks(here)) == 2
+    assert len(read_ledger(here)) == 2
 
 
 def test_a_recipe_is_validated_first(here: Path) -> None:
@@ -131,7 +131,7 @@ def test_without_scores_of_validation_there_is_no_choice(here: Path) -> None:
     none = tfm("evaluate", "--final", "runs/long", "--by", "meteor")
     assert none.code == 2
     assert "runs/long has no meteor of its validation split; it has bleu, chrf, perplexity, " in none.err
-    assert read_looks(here) == []
+    assert read_ledger(here) == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_makes_no_sense_is_a_usage_error(here: Path, words: Sequence[str], 
     refused = tfm("evaluate", *words)
     assert refused.code == 2
     assert hint in " ".join(refused.err.replace("│", " ").split())
-    assert read_looks(here) == []
+    assert read_ledger(here) == []
 
 
 def test_a_language_model_keeps_its_tests_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,12 +180,12 @@ tests = "final"
     valid = json.loads(Path("runs/lm/scores-valid/scores.json").read_text("utf-8"))
     assert valid["split"] == "valid"
     assert not Path("runs/lm/scores").exists()
-    assert read_looks(Path("runs")) == []
+    assert read_ledger(Path("runs")) == []
     done = tfm("evaluate", "--final", "runs/lm")
     assert done.code == 0, done.err
     assert "runs/lm: chosen by perplexity ↓ " in done.err
     assert json.loads(Path("runs/lm/scores/scores.json").read_text("utf-8"))["split"] == "main"
-    assert [look.test for look in read_looks(Path("runs"))] == ["main"]
+    assert [look.test for look in read_ledger(Path("runs"))] == ["main"]
 
 
 @pytest.mark.slow
@@ -214,7 +214,7 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
     assert summary["values"] == of_each
     assert summary["mean"] == pytest.approx(fmean(of_each))
     assert summary["deviation"] == pytest.approx(stdev(of_each))
-    (look,) = read_looks(here)  # one look, though the first scoring was stopped between two seeds
+    (look,) = read_ledger(here)  # one look, though the first scoring was stopped between two seeds
     assert (look.run, look.chosen) == ("base-1, base-2", f"final: {chosen}")
     assert not (here / "short" / "scores").exists()
     compared = tfm("compare", "runs/base-1", "runs/base-2", "runs/short")
@@ -223,5 +223,5 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
 
     table = tfm(*words[:-1])
     assert "runs/base, main: mean ± standard deviation of 2 seeds" in table.out
-    assert len(read_looks(here)) == 1
+    assert len(read_ledger(here)) == 1
     assert tfm("evaluate", "--final", "runs/short").code == 2

@@ -204,7 +204,7 @@ def test_an_ensemble_writes(models: dict[str, Path]) -> None:
 
 def test_a_terminal_sees_the_text_as_it_is_written(models: dict[str, Path]) -> None:
     ours, theirs = os.openpty()
-    words = ("generate", models["running"], "--device", "cpu", "--prompt", "the owl", "--max-tokens", "30")
+    words = ("generate", models["running"], "--device", "cpu", "--prompt", "the owl", "--max-tokens", "600")
     with start(*words, folder=models["running"], stdout=theirs) as process:
         os.close(theirs)
         parts = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import RECIPE, tfm
-from tfm.pipeline.scoring.ledger import read_looks
+from tfm.pipeline.scoring.ledger import read_ledger
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Pa
     texts = ("--source", corpora / "test.de", "--reference", corpora / "test.en")
     assert "nothing to do" in tfm("run", "tiny.toml").err
     fresh = tfm("evaluate", "--recipe", "tiny.toml")
-    assert [(look.run, look.chosen, look.test) for look in read_looks(here)] == [("tiny", "recipe", "main")]
+    assert [(look.run, look.chosen, look.test) for look in read_ledger(here)] == [("tiny", "recipe", "main")]
     assert "scored once, by 1 model of this folder" in fresh.err
 
     ways: tuple[tuple[str | Path, ...], ...] = (
@@ -48,7 +48,7 @@ def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Pa
         done = tfm("evaluate", *words)
         assert done.code == 0, done.err
         assert f"scored {number} times, by 1 model of this folder" in done.err
-    found = read_looks(here)
+    found = read_ledger(here)
     assert [look.chosen for look in found] == ["recipe", "recipe", "files", "files", "files", "files"]
     assert len({(look.texts, look.model) for look in found}) == 1
     assert "scored 4 times, by 1 model of this folder" in Path("elsewhere/report.html").read_text("utf-8")
@@ -65,7 +65,7 @@ def test_a_contrast_set_of_the_references_is_the_same_test_set(here: Path, corpo
     questions = [{"context": row["source"], "choices": [row["right"], row["wrong"]], "answer": 0} for row in rows]
     Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
     assert "scored once" in tfm("evaluate", "--model", "runs/tiny", "--choices", "questions.jsonl").err
-    assert [look.test for look in read_looks(here)] == ["main", "contrast.jsonl", "contrast.jsonl", "questions.jsonl"]
+    assert [look.test for look in read_ledger(here)] == ["main", "contrast.jsonl", "contrast.jsonl", "questions.jsonl"]
 
 
 def test_scores_made_again_show_nothing_new_and_are_the_same(here: Path) -> None:
@@ -75,7 +75,7 @@ def test_scores_made_again_show_nothing_new_and_are_the_same(here: Path) -> None
     done = tfm("evaluate", "--recipe", "tiny.toml")
     assert "scored once, by 1 model of this folder" in done.err
     assert json.loads((scores / "manifest.json").read_text("utf-8"))["fingerprint"] == before
-    assert len(read_looks(here)) == 2
+    assert len(read_ledger(here)) == 2
 
 
 def test_files_of_nobody_are_no_look(here: Path, corpora: Path) -> None:
@@ -84,7 +84,7 @@ def test_files_of_nobody_are_no_look(here: Path, corpora: Path) -> None:
         done = tfm("evaluate", *words, "--reference", corpora / "test.en")
         assert done.code == 0, done.err
         assert "looked at" not in done.err
-    assert len(read_looks(here)) == 1
+    assert len(read_ledger(here)) == 1
 
 
 def test_a_received_manifest_does_not_say_where_a_look_is_entered(here: Path, corpora: Path) -> None:

@@ -17,7 +17,7 @@ from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.promise("place")
 WORK = (
-    (tokenize, "_learn_tokenizers"),
+    (tokenize, "_train_tokenizers"),
     (preprocess, "load_pair"),
     (Trainer, "run"),
     (loaded_model, "load_model"),
@@ -223,6 +223,6 @@ def test_the_room_of_a_training_is_that_of_its_checkpoints(
     largest = 5 * one + weights  # two last ones, a best one, the newest, one being written; and the model
     asked.append(int(largest * 0.7))
     with pytest.raises(CannotWrite):
-        checks.check_room(run / "elsewhere", weights // 4, keep, ema=False)
+        checks.check_disk_space(run / "elsewhere", weights // 4, keep, ema=False)
     asked.append(int(largest * 1.3))
-    checks.check_room(run / "elsewhere", weights // 4, keep, ema=False)
+    checks.check_disk_space(run / "elsewhere", weights // 4, keep, ema=False)

@@ -74,7 +74,7 @@ def test_they_are_the_translations_of_the_model(
     text = "".join(f"{line}\n" for line in LINES)
     few = tfm("translate", stages.folder, *words, "--jsonl", stdin=text)
     asked: list[Path] = []
-    monkeypatch.setattr(numpy_translation, "small_model", lambda folder, *_: asked.append(folder))
+    monkeypatch.setattr(numpy_translation, "load_small_model", lambda folder, *_: asked.append(folder))
     model = tfm("translate", stages.folder, *words, "--jsonl", stdin=text)
     assert asked
     assert few.code == model.code == 0, few.err + model.err
@@ -115,7 +115,7 @@ def test_sources_that_are_cut_are_counted_among_all_lines(
     assert done.code == 0
     said = f"1 of {num_short + 1} sources was longer than the 1023 pieces that the model reads, and was cut"
     assert said in " ".join(done.err.split())
-    monkeypatch.setattr(numpy_translation, "small_model", lambda *_: None)
+    monkeypatch.setattr(numpy_translation, "load_small_model", lambda *_: None)
     assert tfm("translate", stages.folder, file, "--beam", "1", "--max-length", "3").out == done.out
 
 
@@ -131,9 +131,9 @@ def published(stages: Stages, folder: Path, change: Callable[[Path], object]) ->
 
 def test_a_model_with_more_than_weights_and_tokenizers_is_left_to_torch(stages: Stages, tmp_path: Path) -> None:
     """Such as an adapter, without which the weights are another model's."""
-    assert numpy_translation.small_model(stages.folder / "model", DecodingConfig()) is not None
+    assert numpy_translation.load_small_model(stages.folder / "model", DecodingConfig()) is not None
     other = published(stages, tmp_path / "model", lambda folder: (folder / "adapter.json").write_text("{}"))
-    assert numpy_translation.small_model(other, DecodingConfig()) is None
+    assert numpy_translation.load_small_model(other, DecodingConfig()) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -143,7 +143,7 @@ def test_weights_of_another_type_are_left_to_torch(stages: Stages, tmp_path: Pat
         file.write_bytes(save({name: each.to(dtype) for name, each in load_file(file).items()}))
 
     other = published(stages, tmp_path / "model", change)
-    assert numpy_translation.small_model(other, DecodingConfig()) is None
+    assert numpy_translation.load_small_model(other, DecodingConfig()) is None
     done = tfm("translate", other, "eins zwei")
     assert done.code == 0, done.err
 
@@ -184,8 +184,8 @@ def test_lines_that_wait_together_are_decoded_together(
     )
     left = iter(["eins zwei"] * count)
     told = iter([True] * (numpy_translation.MAX_LINES) + [False] * 99)
-    found = numpy_translation.translate_as_they_come(
-        lambda: numpy_translation.small_model(stages.folder / "model", DecodingConfig()),
+    found = numpy_translation.translate_stream(
+        lambda: numpy_translation.load_small_model(stages.folder / "model", DecodingConfig()),
         lambda: load_model(stages.folder / "model", "cpu"),
         left,
         DecodingConfig(),

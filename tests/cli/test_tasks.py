@@ -13,7 +13,7 @@ from tests.cli.user import Result, tfm
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller
-from tfm.pipeline.inference.numpy_translation import small_model
+from tfm.pipeline.inference.numpy_translation import load_small_model
 
 ANIMALS, TOOLS = "cat dog horse owl bee".split(), "saw drill hammer file rasp".split()
 RECIPE = """
@@ -91,7 +91,7 @@ def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: 
     assert "[5/5] evaluate" in done.err
     said = tfm("translate", "runs/labels", "--device", "cpu", stdin="the drill is old\n\n")
     assert said.out == line + "\n"
-    assert isinstance(small_model(Path("runs/labels/model"), DecodingConfig()), NumpyLabeller)
+    assert isinstance(load_small_model(Path("runs/labels/model"), DecodingConfig()), NumpyLabeller)
     texts, model = ["the drill is old", ""], tfm_in_python.load("runs/labels", device="cpu")
     if target == "kind":
         assert model.classify(texts) == said.out.split("\n")[:2]

@@ -29,7 +29,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.dataset.store import load_split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.external_metric import ExternalMetric
-from tfm.pipeline.model_io.pretrained_vectors import vectors_as_inputs
+from tfm.pipeline.model_io.pretrained_vectors import vector_inputs
 from tfm.pipeline.scoring.metrics.external import scores as external
 from tfm.pipeline.scoring.metrics.wordnet import fingerprint, open_wordnet
 
@@ -196,7 +196,7 @@ def corpus_in(folder: Path, about: dict[str, Any]) -> CorpusConfig:
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_corpus_is_its_contents(name: str, in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfm.data.safe_files.SETTLING_NS", -(10**18))  # as if all files were old
+    monkeypatch.setattr("tfm.data.safe_files.MIN_FILE_AGE_NS", -(10**18))  # as if all files were old
     write, about = CORPORA[name]
     for word in WORDS:
         write(tmp_path / word, word)
@@ -237,7 +237,7 @@ def test_word_vectors_a_wordnet_and_the_files_of_commands_are_their_contents(tmp
 
     def fingerprints() -> list[str]:
         model = ModelConfig.model_construct(source_vectors=str(place / "vectors.txt"), target_vectors=None)
-        inputs = [*vectors_as_inputs(model).values(), *external.inputs_of([metric]).values()]
+        inputs = [*vector_inputs(model).values(), *external.inputs_of([metric]).values()]
         return [*(each.fingerprint for each in inputs), fingerprint(place / "wordnet")]
 
     before = fingerprints()

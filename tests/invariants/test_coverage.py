@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.invariants.test_significance import SEGMENTS, over_seeds, percent, tags
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.alternative_scores import share_interval
+from tfm.pipeline.scoring.alternative_scores import proportion_interval
 from tfm.pipeline.significance.intervals import MIN_APART, MIN_SEGMENTS, difference_interval, score_interval
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.resampling import bootstrap_scores
@@ -111,7 +111,7 @@ def test_a_difference_in_few_segments_has_no_interval() -> None:
 @pytest.mark.parametrize("count", [1, 2, 4, *range(5, 13), 20, 50, 51, 100, 1000])
 def test_the_interval_of_a_share_holds_it(count: int) -> None:
     """By all outcomes there are: 93 to 97 % on average over shares, and 88 % at each; of fewer than 5 95 % at each."""
-    limits = np.array([share_interval(right, count) for right in range(count + 1)])
+    limits = np.array([proportion_interval(right, count) for right in range(count + 1)])
     shares = np.linspace(0.0005, 0.9995, 2000)
     inside = (limits[:, :1] <= shares) & (shares <= limits[:, 1:])
     coverage = (stats.binom.pmf(np.arange(count + 1)[:, None], count, shares) * inside).sum(0)
@@ -127,7 +127,7 @@ def test_shares_at_the_ends_have_intervals_of_some_width(right: int) -> None:
         config = EvaluationConfig(labels="line")
         (system,) = segment_statistics(metric, [said], [lines], config)
         (found,) = compare_systems([system], resamples=50)
-        assert (found.low, found.high) == pytest.approx([100 * each for each in share_interval(right, 20)])
+        assert (found.low, found.high) == pytest.approx([100 * each for each in proportion_interval(right, 20)])
         assert found.low is not None
         assert found.high is not None
         assert found.high - found.low > 10

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from tfm.data.corpora.sources import read_pairs, with_tagged_words
 from tfm.data.corpus_config import CorpusConfig
-from tfm.pipeline.scoring.metrics.entities.schemes import entities_of
+from tfm.pipeline.scoring.metrics.entities.schemes import extract_entities
 from tfm.tokenizer.labels import WORD_SPACE
 
 Pairs: TypeAlias = list[tuple[str, str]]
@@ -233,7 +233,7 @@ def conll_files(draw: Draw) -> Case:
     for _ in range(draw(st.integers(1, 3))):
         found = spans(draw)
         tags = tags_of(found, scheme)
-        assert [*map(tuple, entities_of(tags, scheme))] == seqeval(tags, scheme), tags
+        assert [*map(tuple, extract_entities(tags, scheme))] == seqeval(tags, scheme), tags
         parts = st.lists(words_of(WORD_SPACE), min_size=1, max_size=2 if is_tabbed else 1)
         words = [draw(parts) for _ in tags]
         more = [draw(words_of()) for _ in tags]

@@ -38,8 +38,8 @@ from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
     MAX_WIDTH,
     MIN_TOKENS,
-    gradient_workers,
     shard,
+    start_gradient_workers,
     workers_pay_off,
     workers_unsupported_reason,
 )
@@ -159,7 +159,7 @@ def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str,
         if step == 1:
             assert not all(map(torch.equal, of_shares[0], of_shares[1]))
     loss = 0.0
-    with gradient_workers(of_update, 2) as of_update.helpers:
+    with start_gradient_workers(of_update, 2) as of_update.helpers:
         for step, expected in enumerate(parts, 1):
             update = of_update.compute(group, step, stop=False)
             loss += update.loss
@@ -194,7 +194,7 @@ def test_what_fails_in_one_of_them_is_raised_here(
 ) -> None:
     """Where memory has run out, no gradient is added up, which would take more of it."""
     of_update = gradients_of(dataset, FailsIn(where, error))
-    with gradient_workers(of_update, 2) as of_update.helpers, pytest.raises(raised, match=text):
+    with start_gradient_workers(of_update, 2) as of_update.helpers, pytest.raises(raised, match=text):
         of_update.compute([np.arange(12)], 1, stop=False)
     if where == "leader":
         assert all(each.grad is None for each in of_update.parameters)
@@ -203,7 +203,7 @@ def test_what_fails_in_one_of_them_is_raised_here(
 
 def test_a_killed_helper_is_told(dataset: Path) -> None:
     of_update = gradients_of(dataset)
-    with gradient_workers(of_update, 2) as of_update.helpers:
+    with start_gradient_workers(of_update, 2) as of_update.helpers:
         of_update.compute([np.arange(12)], 1, stop=False)
         child = multiprocessing.active_children()[0]
         child.kill()
@@ -216,13 +216,13 @@ def test_a_killed_helper_is_told(dataset: Path) -> None:
 def test_threads_are_one_while_they_help_and_all_while_they_rest(dataset: Path) -> None:
     torch.set_num_threads(3)
     of_update = gradients_of(dataset)
-    with gradient_workers(of_update, 2) as helpers:
+    with start_gradient_workers(of_update, 2) as helpers:
         assert torch.get_num_threads() == 1
-        with helpers.using_all_threads():
+        with helpers.use_all_threads():
             assert torch.get_num_threads() == 3
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 3
-    with gradient_workers(of_update, 0) as helpers, helpers.using_all_threads():
+    with start_gradient_workers(of_update, 0) as helpers, helpers.use_all_threads():
         assert torch.get_num_threads() == 3
 
 

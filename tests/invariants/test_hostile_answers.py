@@ -96,7 +96,7 @@ def log_of(campaign: Campaign, file: Path) -> list[dict[str, Any]]:
     document = json.loads(file.read_text("utf-8"))
     entries = []
     for row in document["answers"][:2]:
-        item = campaign.by_id[row["item"]]
+        item = campaign.items_by_id[row["item"]]
         entries.append(
             {
                 "user_id": document["judge"],

@@ -19,7 +19,7 @@ from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import equally_good_trials, summarize_trials
-from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
+from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
 from tfm.pipeline.tuning.study import Trials, open_trials
 
 pytestmark = pytest.mark.promise("hostile")
@@ -37,7 +37,7 @@ def opened(folder: Path, url: str | None = None, method: str = "tpe") -> Trials:
     config = SearchConfig.model_validate(
         {"name": "s", "base": "b", "method": method, "trials": 9, "pruning": "hyperband", "space": SPACE}
     )
-    return open_trials(config, {"seed": config.seed}, parameters_of(config.space), folder, url)
+    return open_trials(config, {"seed": config.seed}, make_parameters(config.space), folder, url)
 
 
 def searched(folder: Path, url: str | None = None) -> Trials:

@@ -14,7 +14,7 @@ from tests.foreign_tokenizers import KINDS, document_of, write
 from tests.hostile_tokenizers import ABOUT, FILES, MANY_WAYS, damaged
 from tests.peak_memory import peak_of
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
 
 pytestmark = pytest.mark.promise("hostile")
@@ -89,7 +89,7 @@ def test_damage_is_an_error_of_ours_or_a_tokenizer_that_works(tmp_path: Path, re
         file.write_bytes(data)
         pattern = "gpt2" if name.endswith(".tiktoken") and file.read_bytes()[4:6] == b"= " else None
         try:
-            ours = load_foreign(TokenizerConfig(file=str(file), pattern=pattern)).tokenizer
+            ours = load_foreign_tokenizer(TokenizerConfig(file=str(file), pattern=pattern)).tokenizer
             ids = ours.encode("the cat ab </s>")
             assert all(0 <= number < ours.vocab_size for number in ids)
             ours.decode(ids)

@@ -23,7 +23,7 @@ from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.assembly.num_updates import last_step
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS, SCHEDULES, ScheduleContext
+from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import Update
 from tfm.pipeline.training_config import ScheduleConfig, TrainingConfig
 
@@ -110,7 +110,7 @@ def test_what_is_announced_is_done_and_ends_at_the_schedules_last_rate(
     announced, rates = trained(config, Translation(CrossEntropy(0.1)), split, budget, size)
     assert len(rates) == announced
     assert rates[-1] == SCHEDULES[schedule.name](len(rates), schedule, ScheduleContext(len(rates), 16, []))
-    if schedule.name in NEEDS_TOTAL_STEPS and schedule.warmup_steps < len(rates):
+    if schedule.name in TOTAL_STEPS_SCHEDULES and schedule.warmup_steps < len(rates):
         assert rates[-1] == pytest.approx(schedule.final, abs=1e-12)
 
 

@@ -16,7 +16,7 @@ from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.reports.run_summary import read_run
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.checkpoints import checkpoint
-from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS, SCHEDULES
+from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES
 
 pytestmark = [pytest.mark.promise("resume"), pytest.mark.usefixtures("no_curves")]
 WITHOUT_BLEU = {"every_steps": 5, "bleu": False}
@@ -35,7 +35,7 @@ def everything(folder: Path) -> dict[str, bytes]:
     "name",
     [
         pytest.param(name, marks=() if name in ("inverse_sqrt", "plateau") else pytest.mark.slow)
-        for name in sorted(set(SCHEDULES) - NEEDS_TOTAL_STEPS)
+        for name in sorted(set(SCHEDULES) - TOTAL_STEPS_SCHEDULES)
     ],
 )
 def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dataset: Path, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dat
     assert not read_run(tmp_path / "straight", "x").notes
 
 
-@pytest.mark.parametrize("name", sorted(NEEDS_TOTAL_STEPS))
+@pytest.mark.parametrize("name", sorted(TOTAL_STEPS_SCHEDULES))
 @pytest.mark.parametrize("steps", [8, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_schedule_with_an_end_is_not_given_another(name: str, steps: int, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(Stopped):

@@ -28,7 +28,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import alternatives
-from tfm.pipeline.scoring.alternative_files import AlternativeSet, Kind, item_of
+from tfm.pipeline.scoring.alternative_files import AlternativeSet, Kind, parse_item
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -194,7 +194,7 @@ def asked(kind: Kind) -> AlternativeSet:
         row = {"context": first, "choices": others, "answer": 0}
         if kind == "contrast":
             row = {"source": "", "right": others[0], "wrong": others[1:]}
-        items.append(item_of(row, line, kind))
+        items.append(parse_item(row, line, kind))
     return AlternativeSet("some", (*items, items[3], items[3]))
 
 

@@ -10,7 +10,7 @@ from tfm.pipeline.api.model import Model
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import forbidden_pieces, forced_pieces
-from tfm.pipeline.decoding.constraints.spellings import is_of_word
+from tfm.pipeline.decoding.constraints.spellings import is_word_character
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
@@ -81,8 +81,8 @@ def stands_in(text, phrase):
     """Whether a text has a phrase, as whole words where it is of words with spaces around them."""
     for found in re.finditer(f"(?={re.escape(phrase)})", text):
         before, behind = text[: found.start()][-1:], text[found.start() + len(phrase) :][:1]
-        goes_on = [is_of_word(phrase[0]) and before and is_of_word(before)]
-        goes_on += [is_of_word(phrase[-1]) and behind and is_of_word(behind)]
+        goes_on = [is_word_character(phrase[0]) and before and is_word_character(before)]
+        goes_on += [is_word_character(phrase[-1]) and behind and is_word_character(behind)]
         if not any(goes_on):
             return True
     return False

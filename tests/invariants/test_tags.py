@@ -27,7 +27,7 @@ from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
 from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import NamesTrainer, train
+from tfm.tokenizer.train import LabelTrainer, train
 
 STRANGE = (
     "´",
@@ -61,7 +61,7 @@ TEXTS = ["the cat sees a Dog", "dogs see the cat .", "cat-dog soft hyphen"] * 3
 
 def tagger(kind: Kind, form: Normalization, *, lowercase: bool = False, max_length: int = 400) -> LoadedModel:
     text = TokenizerConfig(kind=kind, normalization=form, lowercase=lowercase, vocab_size=300, min_frequency=1)
-    source, names = train(TEXTS, text), NamesTrainer("tags")
+    source, names = train(TEXTS, text), LabelTrainer("tags")
     names.add("X Y")
     canine = CanineConfig(hashes=2, buckets=40, window=3, rate=2) if kind == "codepoint" else None
     target, config = names.learn(), CONFIG.model_copy(update={"max_length": max_length, "canine": canine})

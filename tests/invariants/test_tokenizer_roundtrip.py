@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
@@ -147,10 +147,10 @@ def test_encoding_word_by_word_is_encoding_whole(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("special", SPECIALS)
+@pytest.mark.parametrize("special", SPECIAL_TOKENS)
 def test_a_control_token_in_text_is_text(kind: Kind, special: str) -> None:
     text = f"{special} a {special}{special} b{special}c"
     tokenizer = train([text] * 3, TokenizerConfig(kind=kind, vocab_size=300))
     ids = tokenizer.encode(text)
-    assert min(ids) >= len(SPECIALS)
+    assert min(ids) >= len(SPECIAL_TOKENS)
     assert tokenizer.decode(ids) == text

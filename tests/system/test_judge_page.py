@@ -184,7 +184,7 @@ def test_hostile_text_is_text_and_nothing_runs(browser: Browser, tmp_path: Path,
     of = fifty(kind, HOSTILE, seed=4, show_reference=True)
     page = opened(browser, of, tmp_path)
     for name in of.judges[0].items:
-        item = of.by_id[name]
+        item = of.items_by_id[name]
         texts = [item.source, item.references[0], *(each.text for each in item.shown)]
         found = page.value(
             "[...document.querySelectorAll('.text')].map(e => [...e.childNodes]"

@@ -76,7 +76,7 @@ def losses(model: ModelConfig, dataset: Path, out: Path) -> tuple[float, float]:
     """-log p of a piece at the first of 100 updates, and at the last five."""
     schedule: dict[str, Any] = {"name": "inverse_sqrt", "peak": 0.01, "warmup_steps": 10}
     more: dict[str, Any] = {"validation": {"every_steps": 100, "bleu": False}}
-    if model.has_tails:
+    if model.has_adaptive_tails:
         more["label_smoothing"] = 0.0
     run(dataset, out, training(max_steps=100, log_every=1, schedule=schedule, **more), model=model)
     lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()

@@ -30,7 +30,7 @@ class LanguageVocabulary:
     term: float
 
 
-VocabularyBySize = Callable[[int], LanguageVocabulary]
+VocabularyFactory = Callable[[int], LanguageVocabulary]
 """The vocabulary of a language after so many steps."""
 
 
@@ -50,7 +50,7 @@ def term(share: float, alp: float) -> float:
     return float(share**SAMPLING_EXPONENT * alp)
 
 
-def allocate_vocabularies(languages: Mapping[str, VocabularyBySize], size: int) -> dict[str, LanguageVocabulary]:
+def allocate_vocabularies(languages: Mapping[str, VocabularyFactory], size: int) -> dict[str, LanguageVocabulary]:
     """The vocabulary of each language, as large as it gets; together they have `size` pieces, or somewhat more.
 
     Fewer where no language has more pieces. Among equal gains the first language takes the step.

@@ -10,7 +10,7 @@ ROBERTA_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("<unk>", "</s>", "<pad>", "<s>"
 END_OF_TEXT = "<|endoftext|>"
 
 
-def byte_level_document(
+def build_byte_level_json(
     vocab: Mapping[str, int], lines: Sequence[str], about: Mapping[str, Any], control: Mapping[str, Any]
 ) -> dict[str, Any]:
     """tokenizer.json of a vocabulary and its merges.
@@ -37,7 +37,7 @@ def byte_level_steps(about: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def byte_letters() -> list[str]:
+def byte_level_alphabet() -> list[str]:
     """The letter that stands for each byte in a piece (Radford et al. 2019): printable ones for themselves, the others
     for those from U+0100 on, in their order."""
     plain = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}

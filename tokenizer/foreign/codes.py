@@ -74,7 +74,7 @@ def read_vocabulary(lines: Iterable[str]) -> list[str]:
     return [*found]
 
 
-def codes_document(codes: Sequence[Code], vocabulary: Sequence[str] | None) -> dict[str, Any]:
+def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None) -> dict[str, Any]:
     """tokenizer.json of codes. vocabulary: its pieces, by their ids; none: all letters that codes have, as the first
     and inner ones of a word and as its last, then the pieces that they make.
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIALS, UNK, UNK_ID
+from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIAL_TOKENS, UNK, UNK_ID
 
 WHOLE_WORD_MODELS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
@@ -42,18 +42,18 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
         raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
     if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
         raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
-    names = {number: pieces.get(number, unused_name(number)) for number in range(size)}
-    if [names.get(number) for number in range(4)] == [*SPECIALS] and _has_our_roles(roles, size):
+    names = {number: pieces.get(number, unused_token_name(number)) for number in range(size)}
+    if [names.get(number) for number in range(4)] == [*SPECIAL_TOKENS] and _has_default_role_ids(roles, size):
         return RenumberedTokenizer({**document, "post_processor": None}, list(range(size)), [])
     kept: dict[str, int] = {}
     for role in ROLE_PRECEDENCE:
         if roles.get(role) is not None and roles[role] not in kept.values():
             kept[role] = roles[role]
     eos_id = roles.get(EOS, 0)
-    rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIALS]
+    rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIAL_TOKENS]
     rest = [number for number in range(size) if number not in kept.values()]
-    new_names = [*SPECIALS, *(_free_name(names[number], number) for number in rest)]
-    unmapped_ids = [number for number, role in enumerate(SPECIALS) if role not in kept]
+    new_names = [*SPECIAL_TOKENS, *(_make_unique_name(names[number], number) for number in rest)]
+    unmapped_ids = [number for number, role in enumerate(SPECIAL_TOKENS) if role not in kept]
     rows += rest
     return RenumberedTokenizer(_renumber_document(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
 
@@ -65,7 +65,7 @@ def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
         raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
 
 
-def unused_name(number: int) -> str:
+def unused_token_name(number: int) -> str:
     """The name of a row that no piece of the tokenizer has."""
     return f"<unused:{number}>"
 
@@ -94,15 +94,15 @@ def _check_name(content: object) -> str:
     return content
 
 
-def _has_our_roles(roles: Mapping[str, int], size: int) -> bool:
+def _has_default_role_ids(roles: Mapping[str, int], size: int) -> bool:
     """Whether ids have the roles that we give them; what begins a text may have no row, as in a Marian of ours."""
     begins = roles.get(BOS, BOS_ID)
     return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
 
 
-def _free_name(name: str, number: int) -> str:
+def _make_unique_name(name: str, number: int) -> str:
     """The name of a piece that is none of our control tokens, even if it is called so there."""
-    return f"{name}:{number}" if name in SPECIALS else name
+    return f"{name}:{number}" if name in SPECIAL_TOKENS else name
 
 
 def _renumber_document(
@@ -111,14 +111,14 @@ def _renumber_document(
     """tokenizer.json with pieces called so, in this order."""
     model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
     in_model = _model_ids(model)
-    last = max([len(SPECIALS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
+    last = max([len(SPECIAL_TOKENS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
     of_model = range(last + 1)  # what is added has the ids behind these
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
         known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
         model["vocab"] = [[new_names[new], known.get(new, low)] for new in of_model]
-        model["unk_id"] = SPECIALS.index(UNK)
+        model["unk_id"] = SPECIAL_TOKENS.index(UNK)
     else:
         model["vocab"] = {new_names[new]: new for new in of_model}
     if "unk_token" in model:
@@ -126,14 +126,14 @@ def _renumber_document(
     tokens = [
         _make_token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
-        if new < len(SPECIALS) or rows[new] in added or new > last
+        if new < len(SPECIAL_TOKENS) or rows[new] in added or new > last
     ]
     needs_split = model["type"] in WHOLE_WORD_MODELS or model.get("ignore_merges")
     before = document.get("pre_tokenizer")
     if needs_split:
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = cut_control_tokens(
-            before, {*SPECIALS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
+        before = remove_control_tokens(
+            before, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
         )
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
@@ -146,12 +146,12 @@ def _model_ids(model: Mapping[str, Any]) -> set[int]:
 
 
 def _make_token(number: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
-    is_special = old_token is None or number < len(SPECIALS) or old_token["special"]
+    is_special = old_token is None or number < len(SPECIAL_TOKENS) or old_token["special"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return {**plain, **(old_token or {}), "id": number, "content": name, "special": is_special}
 
 
-def cut_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
+def remove_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """The pre-tokenizer that also splits behind the first character of a text that spells a control token."""
     spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
     cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}

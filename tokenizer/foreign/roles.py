@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfm.tokenizer.foreign.renumbered import document_pieces
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 
 KEYS_BY_ROLE = {
     PAD: ("pad_token",),
@@ -40,7 +40,7 @@ def find_roles(document: Mapping[str, Any], about: Mapping[str, str], given: Map
     before, after = template_ids(document)
     ends = {BOS: before[-1:], EOS: after[:1]}
     found: dict[str, int] = {}
-    for role in SPECIALS:
+    for role in SPECIAL_TOKENS:
         tokens = [
             given.get(role),
             *_unk_token_candidates(document, role),

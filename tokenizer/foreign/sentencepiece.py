@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, unused_name
-from tfm.tokenizer.foreign.unnumbered import append_unnumbered
+from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, unused_token_name
+from tfm.tokenizer.foreign.unnumbered import append_unnumbered_pieces
 from tfm.tokenizer.languages import is_language_token
 from tfm.tokenizer.special import UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -100,7 +100,7 @@ def build_tokenizer_json(
         unknown: the piece that stands for what is unknown.
     """
     unused = range(len(pieces), size)
-    pieces = [*pieces, *map(unused_name, unused)]
+    pieces = [*pieces, *map(unused_token_name, unused)]
     codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_language_token(piece)}
     codes -= model.scores.keys()
     in_bytes = {piece for piece in pieces if model.types.get(piece) == BYTE}
@@ -145,7 +145,7 @@ def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any
     that a user defined."""
     if model.extra_spaces:
         space = {**space, "prepend_scheme": "never"}
-    step = {**space, "split": not _cross_spaces(model)}
+    step = {**space, "split": not _has_pieces_across_spaces(model)}
     symbols = sorted((piece for piece in model.scores if model.types.get(piece) == USER_DEFINED), key=len, reverse=True)
     steps = [_split_step("|".join(map(re.escape, symbols)))] if symbols else []
     if model.byte_fallback and model.kind == UNIGRAM:
@@ -158,13 +158,13 @@ def _decoder_steps(model: SentencePiece, space: dict[str, Any]) -> list[dict[str
     steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": FILLER_PREFIX}, "content": ""}]
     if model.byte_fallback:
         steps.append({"type": "ByteFallback"})
-    if not _cross_spaces(model):
+    if not _has_pieces_across_spaces(model):
         return [*steps, {**space, "split": True}]
     steps += [{"type": "Replace", "pattern": {"String": SPACE}, "content": " "}, {"type": "Fuse"}]
     return [*steps, {"type": "Strip", "content": " ", "start": 1, "stop": 0}] if model.dummy_prefix else steps
 
 
-def _cross_spaces(model: SentencePiece) -> bool:
+def _has_pieces_across_spaces(model: SentencePiece) -> bool:
     """Whether pieces have a space that does not begin them."""
     return any(SPACE in piece[1:] for piece in model.scores)
 
@@ -216,7 +216,7 @@ def _merges(model: SentencePiece, names: Set[str]) -> list[tuple[str, str]]:
     return merges
 
 
-def model_document(model: SentencePiece) -> dict[str, Any]:
+def build_model_json(model: SentencePiece) -> dict[str, Any]:
     """tokenizer.json of a model under its own numbers. Raises ValueError where nothing stands for what is unknown."""
     unknown = [piece for piece, of_type in model.types.items() if of_type == UNKNOWN]
     if len(unknown) != 1:
@@ -234,7 +234,7 @@ def embed_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any
     """
     numbered = {*document_pieces(document).values()}
     scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
-    return append_unnumbered(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
+    return append_unnumbered_pieces(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 
 def have_same_ids(one: Tokenizer, other: Tokenizer) -> bool:

@@ -9,10 +9,18 @@ from typing import Any
 
 import tokenizers
 
-MAX_GROWTH = 10_000
+MAX_EXPANSION_FACTOR = 10_000
 """The maximum of characters that all steps make of one; published tokenizers have up to 1,000 (NFKD: 18)."""
 INNER_STEP_KEYS = ("normalizers", "decoders", "pretokenizers")
-MAX_GROWTH_BY_STEP = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "Lowercase": 3, "BertNormalizer": 4, "ByteLevel": 4}
+MAX_EXPANSION_BY_STEP = {
+    "NFKD": 18,
+    "NFKC": 18,
+    "NFD": 4,
+    "NFC": 3,
+    "Lowercase": 3,
+    "BertNormalizer": 4,
+    "ByteLevel": 4,
+}
 MAX_COUNTED_REPEATS = 16
 """A part of a pattern that may be repeated more often counts as one without a bound."""
 _PATTERN_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
@@ -21,31 +29,31 @@ _PATTERN_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", 
 def check_steps(backend: tokenizers.Tokenizer) -> None:
     """Raise ValueError for a tokenizer that makes far more of a text than any published one, or takes far longer."""
     steps = [json.loads(step.__getstate__()) for step in (backend.normalizer, backend.decoder) if step is not None]
-    if max_growth(steps) > MAX_GROWTH:
+    if total_expansion_factor(steps) > MAX_EXPANSION_FACTOR:
         raise ValueError("its normalizer or decoder makes a text too long: steps replace a character by many")
     if backend.pre_tokenizer is not None:
         steps.append(json.loads(backend.pre_tokenizer.__getstate__()))
     for pattern in (pattern for step in steps for pattern in step_patterns(step)):
-        if repeats_inside_repetition(pattern):
+        if has_nested_quantifier(pattern):
             raise ValueError(f"its pattern {pattern!r:.60} repeats what repeats, which may take forever")
 
 
-def max_growth(steps: Sequence[Mapping[str, Any]]) -> float:
+def total_expansion_factor(steps: Sequence[Mapping[str, Any]]) -> float:
     """How many characters at most all steps make of one: the product over them.
 
     A Unicode form counts once, however often it is applied: what it has made it leaves as it is.
     """
-    simple = list(_simple_steps(steps))
-    forms = {str(step.get("type")) for step in simple} & MAX_GROWTH_BY_STEP.keys()
+    simple = list(_flatten_steps(steps))
+    forms = {str(step.get("type")) for step in simple} & MAX_EXPANSION_BY_STEP.keys()
     return float(
-        prod(MAX_GROWTH_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in simple)
+        prod(MAX_EXPANSION_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in simple)
     )
 
 
-def _simple_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _flatten_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for step in steps:
         inner = _inner_steps(step)
-        yield from [step] if inner is None else _simple_steps(inner)
+        yield from [step] if inner is None else _flatten_steps(inner)
 
 
 def _max_expansion_factor(step: Mapping[str, Any]) -> float:
@@ -68,7 +76,7 @@ def step_patterns(step: Mapping[str, Any]) -> Iterator[str]:
         yield pattern["Regex"]
 
 
-def repeats_inside_repetition(pattern: str) -> bool:
+def has_nested_quantifier(pattern: str) -> bool:
     """Whether a group that repeats, chooses or refers to another is itself repeated without a bound, as `(a+)+` is.
 
     Such a pattern may try every way to divide a text, whose number doubles with each character.
@@ -80,7 +88,7 @@ def repeats_inside_repetition(pattern: str) -> bool:
         if text.startswith(("\\g", "\\k")):
             return True
         if text == "[":
-            place, before = _end_of_class(pattern, place), False
+            place, before = _character_class_end(pattern, place), False
         elif text == "(":
             varies.append(False)
         elif text == ")" and len(varies) > 1:
@@ -89,7 +97,7 @@ def repeats_inside_repetition(pattern: str) -> bool:
             continue
         elif text == "|":
             varies[-1] |= len(varies) > 1
-        elif text in "*+" or (text[0] == "{" and _has_no_bound(part)):
+        elif text in "*+" or (text[0] == "{" and _is_unbounded(part)):
             if before:
                 return True
             varies[-1] = True
@@ -97,12 +105,12 @@ def repeats_inside_repetition(pattern: str) -> bool:
     return False
 
 
-def _has_no_bound(repetition: re.Match[str]) -> bool:
+def _is_unbounded(repetition: re.Match[str]) -> bool:
     low, comma, high = repetition.groups()
     return int(high or (0 if comma else low) or 0) > MAX_COUNTED_REPEATS or bool(comma and not high)
 
 
-def _end_of_class(pattern: str, place: int) -> int:
+def _character_class_end(pattern: str, place: int) -> int:
     """The index at which a class of characters ends, which may hold others."""
     depth = 1
     while depth and place < len(pattern):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfm.tokenizer.foreign.byte_level import byte_letters
+from tfm.tokenizer.foreign.byte_level import byte_level_alphabet
 
 RANK_LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
 MAX_BYTES, MAX_MERGES = 8 * 2**20, 1_000_000
@@ -21,9 +21,9 @@ MAX_PIECE_BYTES = 500
 _GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _O200K = (
-    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENDING}|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENDING}"
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _LLAMA3 = rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|{_WORDS}|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -95,9 +95,9 @@ def choose_pattern(num_ranks: int, given: str | None) -> str:
     return PATTERNS.get(name, name)
 
 
-def ranks_document(ranks: Mapping[bytes, int], pattern: str) -> dict[str, Any]:
+def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, Any]:
     """tokenizer.json of a rank file. Raises ValueError where there are too many ways to make a piece of others."""
-    spelled = byte_letters()
+    spelled = byte_level_alphabet()
     names = {piece: "".join(spelled[byte] for byte in piece) for piece in ranks}
     merges: list[list[str]] = []
     for piece in sorted(ranks, key=ranks.__getitem__):

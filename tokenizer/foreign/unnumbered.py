@@ -16,7 +16,7 @@ from tfm.tokenizer.special import UNK_ID
 UNNUMBERED_PREFIX = FILLER_PREFIX + "<unnumbered>"
 
 
-def append_unnumbered(
+def append_unnumbered_pieces(
     document: Mapping[str, Any], scores: Mapping[str, float], merges: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """tokenizer.json with more pieces that cut texts and read as <unk>.
@@ -49,11 +49,11 @@ def num_ids(backend: tokenizers.Tokenizer) -> int:
     return min(marks, default=backend.get_vocab_size())
 
 
-def has_unnumbered(document: Mapping[str, Any]) -> bool:
+def has_unnumbered_pieces(document: Mapping[str, Any]) -> bool:
     """Whether a tokenizer.json has pieces without a number."""
     return any(each["content"] == UNNUMBERED_PREFIX and each["special"] for each in document["added_tokens"])
 
 
-def replace_unnumbered(ids: Collection[int], size: int) -> list[int]:
+def replace_unnumbered_ids(ids: Collection[int], size: int) -> list[int]:
     """The ids with <unk> in place of each that is no id of a model with `size` pieces."""
     return [number if number < size else UNK_ID for number in ids]

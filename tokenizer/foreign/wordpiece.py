@@ -8,7 +8,7 @@ BERT_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("[UNK]", "[SEP]", "[PAD]", "[CLS]"
 """Default names of control tokens."""
 
 
-def wordpiece_document(lines: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
+def build_wordpiece_json(lines: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
     """tokenizer.json of the lines of a vocab.txt. about: see `bert_steps`, and names of control tokens."""
     vocab = {piece: number for number, piece in enumerate(lines)}
     unknown = about.get("unk_token", BERT_CONTROL_TOKENS["unk_token"])

@@ -100,13 +100,13 @@ def old_segmentations(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
         if piece in control:  # a language: the others; or what it is to the old tokenizer, a text
             found.append([*old.languages.values()] or old.encode(piece))
         elif isinstance(whole.model, WordPiece):
-            found.append(_segment_longest(piece, document["model"]["vocab"]))
+            found.append(_segment_longest_match(piece, document["model"]["vocab"]))
         else:  # beneath what is done to texts, for a piece need not begin one
             found.append([token.id for token in whole.model.tokenize(piece)])
     return [ids or [UNK_ID] for ids in found]
 
 
-def _segment_longest(piece: str, vocab: Mapping[str, int]) -> list[int]:
+def _segment_longest_match(piece: str, vocab: Mapping[str, int]) -> list[int]:
     """The longest pieces, from the left, that spell a piece of WordPiece, which may continue a word; none, if a letter
     of it is unknown."""
     mark = CONTINUATION_PREFIX if piece.startswith(CONTINUATION_PREFIX) else ""

@@ -15,7 +15,7 @@ import tokenizers
 
 from tfm.tokenizer.foreign.renumbered import document_pieces
 from tfm.tokenizer.growth.extension import TokenizerJson, append_pieces
-from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, most_frequent_names, unigram_pieces
+from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, learn_unigram_pieces, most_frequent_names
 from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges, merged_piece
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
 
@@ -28,7 +28,7 @@ def grow_bpe(document: TokenizerJson, words: WordCounts, count: int, min_frequen
 
     Each makes a new piece: none makes an old one in another way, and no two make the same.
     """
-    letters = _new_letters(document, words, min_frequency)[:count]
+    letters = _new_characters(document, words, min_frequency)[:count]
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
     if document["pre_tokenizer"] is None and not document["model"]["merges"]:
         return lettered  # one piece a character
@@ -40,7 +40,7 @@ def grow_wordpiece(document: TokenizerJson, words: WordCounts, count: int, min_f
     """WordPiece with further pieces: a letter begins a word and continues one."""
     known = {*document_pieces(document).values()}
     letters: list[str] = []
-    for letter in _new_letters(document, words, min_frequency):
+    for letter in _new_characters(document, words, min_frequency):
         lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known]
         letters += lacked if len(letters) + len(lacked) <= count else []
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
@@ -54,7 +54,7 @@ def grow_unigram(document: TokenizerJson, words: WordCounts, count: int, min_fre
     They keep their log probabilities. One that is less probable than its parts here would never be used.
     """
     known = {*document_pieces(document).values()}
-    learned = unigram_pieces(words, len(known) + count, min_frequency)
+    learned = learn_unigram_pieces(words, len(known) + count, min_frequency)
     whole, scores = _load_tokenizer(document), [score for _, score in document["model"]["vocab"]]
     unknown = document["model"]["unk_id"]
 
@@ -88,7 +88,7 @@ def _load_tokenizer(document: TokenizerJson) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
-def _new_letters(document: TokenizerJson, words: WordCounts, min_frequency: int) -> list[str]:
+def _new_characters(document: TokenizerJson, words: WordCounts, min_frequency: int) -> list[str]:
     """The letters that are no pieces, the most frequent first."""
     known, seen = {*document_pieces(document).values()}, Counter[str]()
     for word, times in words.items():
@@ -104,7 +104,7 @@ def _best_merges(
 ) -> Iterator[Pair]:
     """The most frequent pair of neighbours that makes a new piece, again and again; `count` at most."""
     known = {*document_pieces(document).values()}
-    counts = PieceCounts(_count_runs(document, words), union)
+    counts = PieceCounts(_count_piece_sequences(document, words), union)
 
     def score(pair: Pair) -> float:
         return 0 if union(*pair) in known else counts.pairs[pair]
@@ -117,7 +117,7 @@ def _best_merges(
         yield pair
 
 
-def _count_runs(document: TokenizerJson, words: WordCounts) -> Counter[tuple[str, ...]]:
+def _count_piece_sequences(document: TokenizerJson, words: WordCounts) -> Counter[tuple[str, ...]]:
     """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD pieces at most."""
     whole, runs = _load_tokenizer(document), Counter[tuple[str, ...]]()
 

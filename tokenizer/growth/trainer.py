@@ -7,7 +7,7 @@ from collections import Counter
 import tokenizers
 
 from tfm.tokenizer.code_points import CodePoints
-from tfm.tokenizer.foreign.unnumbered import has_unnumbered
+from tfm.tokenizer.foreign.unnumbered import has_unnumbered_pieces
 from tfm.tokenizer.growth.extension import TokenizerJson, exposed_control_token
 from tfm.tokenizer.growth.new_pieces import GROWERS
 from tfm.tokenizer.normalization import replace_surrogates
@@ -66,7 +66,7 @@ def growth_problem(old: Tokenizer) -> str | None:
         return "its pieces are names of labels"
     document: TokenizerJson = old.document
     model = document["model"]
-    if has_unnumbered(document):
+    if has_unnumbered_pieces(document):
         return "it cuts texts by pieces that have no number of their own, which new ones would stand behind"
     if model["type"] not in GROWERS:
         return f"its model is of another type ({model['type']})"

@@ -27,21 +27,21 @@ def ratio(counts: PieceCounts, pair: Pair) -> float:
 def likelihood_gain(counts: PieceCounts, pair: Pair) -> float:
     """Return the gain of the text's log L by a join, in nats: the exact difference of log L after and before it."""
     left, right = pair
-    union, places = counts.union(left, right), counts.num_joins(pair)
+    union, places = counts.union(left, right), counts.num_merges(pair)
     falls = {left: 2 * places} if left == right else {left: places, right: places}
     rise = places - falls.pop(union, 0)  # "##" and "##a" make "##a", which also continues words: it stays as frequent
-    gains = [_fall(counts.pieces.get(union, 0) + rise, rise)] if rise else []
-    losses = [_fall(counts.pieces[piece], fall) for piece, fall in falls.items()]
-    return fsum([*gains, *(-loss for loss in losses), _fall(counts.num_pieces, places)])
+    gains = [_log_likelihood_drop(counts.pieces.get(union, 0) + rise, rise)] if rise else []
+    losses = [_log_likelihood_drop(counts.pieces[piece], fall) for piece, fall in falls.items()]
+    return fsum([*gains, *(-loss for loss in losses), _log_likelihood_drop(counts.num_pieces, places)])
 
 
-def _fall(count: int, fall: int) -> float:
+def _log_likelihood_drop(count: int, fall: int) -> float:
     """f(count) - f(count - fall), without the loss of digits that a difference of large numbers has."""
     after = count - fall
     return fall * log(count) - after * log1p(-fall / count) if after else count * log(count)
 
 
-def best_joins_by_ratio(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
+def best_merges_by_ratio(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
     """Yield the piece made by joining the pair of the highest ratio, again and again; one may be made more than once.
 
     Ends where no pair occurs `min_frequency` times and has a ratio of at least `min_score`.
@@ -54,7 +54,7 @@ def best_joins_by_ratio(counts: PieceCounts, min_frequency: int, min_score: floa
     return _best_merges(counts, ratio, min_frequency, min_score)
 
 
-def best_joins_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: float) -> Iterator[str]:
+def best_merges_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: float) -> Iterator[str]:
     """Yield the piece made by joining the pair that raises log L most, again and again, as long as one raises it.
 
     A gain rises between joins only for pairs that a join changes: it grows with N, and N falls.

@@ -42,14 +42,14 @@ class PieceCounts:
             for left, right in zip(word, word[1:], strict=False):
                 self._add(left, right, number)
 
-    def num_joins(self, pair: Pair) -> int:
+    def num_merges(self, pair: Pair) -> int:
         """The number of places where a join makes one piece of the two: of a run of a piece, every second one."""
         left, right = pair
         if left != right or pair not in self.pairs:
             return self.pairs.get(pair, 0)
         if pair not in self._twins:
             self._twins[pair] = sum(
-                self._times[each] * _count_twins(self._words[each], left) for each in self._where[pair]
+                self._times[each] * _count_adjacent_repeats(self._words[each], left) for each in self._where[pair]
             )
         return self._twins[pair]
 
@@ -61,7 +61,7 @@ class PieceCounts:
             while left in word[place:-1]:
                 place = word.index(left, place)
                 if word[place + 1] == right:
-                    self._join_at(place, new, number)
+                    self._merge_pair_at(place, new, number)
                     self.pieces[left] -= times
                     self.pieces[right] -= times
                     self.pieces[new] += times
@@ -69,7 +69,7 @@ class PieceCounts:
                 place += 1
         return self._with[left] | self._with[right] | self._with[new] | self._makers[new]
 
-    def _join_at(self, place: int, new: str, number: int) -> None:
+    def _merge_pair_at(self, place: int, new: str, number: int) -> None:
         word = self._words[number]
         left, right = word[place : place + 2]
         self._remove(left, right, number)
@@ -101,7 +101,7 @@ class PieceCounts:
             self._makers[self.union(left, right)].discard(pair)
 
 
-def _count_twins(word: Sequence[str], piece: str) -> int:
+def _count_adjacent_repeats(word: Sequence[str], piece: str) -> int:
     """The number of joins of a piece with itself in a word, from the left."""
     return sum(len(list(run)) // 2 for each, run in groupby(word) if each == piece)
 

@@ -82,9 +82,9 @@ def make(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
     from tfm.pipeline.judging.making.folder import write_folder
-    from tfm.pipeline.judging.making.texts import image_warning, systems_of
+    from tfm.pipeline.judging.making.texts import image_warning, read_systems
 
-    systems = systems_of(runs or (), files, test=test, source=source, references=reference or ())
+    systems = read_systems(runs or (), files, test=test, source=source, references=reference or ())
     wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
     campaign = make_campaign(wanted, systems)
     write_folder(campaign, out)
@@ -106,7 +106,7 @@ def _workload_table(campaign: "Campaign") -> tuple[list[str], list[list[object]]
     """Return a table of the items of each judge."""
     rows: list[list[object]] = []
     for judge in campaign.judges:
-        items = [campaign.by_id[name] for name in judge.items]
+        items = [campaign.items_by_id[name] for name in judge.items]
         counts = [sum(item.counts for item in items), sum(item.repeat_of is not None for item in items)]
         checks = sum(item.check is not None for item in items)
         rows.append([judge.name, len(items), *counts, checks, len(judge.ties)])

@@ -47,17 +47,17 @@ def score(
     from tfm.pipeline.judging.metric_correlation import (
         METRICS,
         add_correlations,
-        references_from,
+        read_references,
         references_of,
         texts_of,
     )
-    from tfm.pipeline.judging.recorded_metrics import noted_metrics
+    from tfm.pipeline.judging.recorded_metrics import read_recorded_metrics
 
     asked = read_campaign(campaign)
-    references = references_of(asked) if reference is None else references_from(asked, reference)
+    references = references_of(asked) if reference is None else read_references(asked, reference)
     config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
     found = analyze_answers(asked, read_answers(asked, files, partial=True), without or ())
-    noted, notes = noted_metrics(run or (), texts_of(found))
+    noted, notes = read_recorded_metrics(run or (), texts_of(found))
     reporter, num = make_reporter(), len(noted) + (len(config.metrics) if references else 0)
     with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import IO_ERROR, Device, Sets, command_line, reject_flags
+from tfm.cli.options import IO_ERROR_EXIT_CODE, Device, Sets, command_line, reject_flags
 from tfm.cli.streams import print_json
 from tfm.pipeline.errors import TfmError
 
@@ -52,9 +52,9 @@ def run(
             {"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json"
         )
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.recipes.recipe_batch import load_recipes, run_recipes, seeds_of
+    from tfm.pipeline.recipes.recipe_batch import load_recipes, parse_seeds, run_recipes
 
-    several, flags = () if seeds is None else seeds_of(seeds), {"training.device": device}
+    several, flags = () if seeds is None else parse_seeds(seeds), {"training.device": device}
     if folds is not None:
         _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json)
         return
@@ -67,7 +67,7 @@ def run(
 def _raise_failures(failed: Mapping[str, Exception], number: int) -> None:
     if failed:
         error = TfmError(f"{len(failed)} of {number} recipes failed: {', '.join(failed)}")
-        error.exit_code = getattr(next(iter(failed.values())), "exit_code", IO_ERROR)
+        error.exit_code = getattr(next(iter(failed.values())), "exit_code", IO_ERROR_EXIT_CODE)
         raise error
 
 
@@ -100,7 +100,7 @@ def _cross_validate(
                     f"{each.name}: validation of {folds} folds", *folds_table(each)
                 )
         for each in found:
-            _say_definitions(each)
+            _print_definitions(each)
     _raise_failures(failed, len(every))
 
 
@@ -122,7 +122,7 @@ def folds_table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
     return ["fold", "examples", "updates", *found.figures], [*rows, ["mean", "", "", *means]]
 
 
-def _say_definitions(found: "CrossValidation") -> None:
+def _print_definitions(found: "CrossValidation") -> None:
     """The signatures of the means; and which figure has none, as its folds do not compare."""
     from tfm.cli.console import make_reporter
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.tuning.results import Results
 
 MAX_TRIALS_SHOWN = 10  # trials in the table on a terminal
-STORAGE = "TFM_STORAGE"
+STORAGE_ENV_VAR = "TFM_STORAGE"
 
 
 def search(
@@ -49,7 +49,7 @@ def search(
         typer.Option(
             "--storage",
             metavar="URL",
-            envvar=STORAGE,
+            envvar=STORAGE_ENV_VAR,
             show_envvar=False,
             help="A database for the trials; default: a file in the run. With a password: set TFM_STORAGE instead, as "
             "anybody on the machine can list the options of a process.",
@@ -83,7 +83,7 @@ def search(
             reporter.line(f"grid: {format_count(len(found.trials.all()), 'configuration')}")
         if workers > 1:
             if storage is not None:
-                os.environ[STORAGE] = storage
+                os.environ[STORAGE_ENV_VAR] = storage
             run_workers(job, workers, _worker_command(sys.argv[1:]))
         else:
             run_worker(job)
@@ -96,7 +96,7 @@ def search(
         columns, rows = trials_table(results, list(found.config.space))
         num = len(results.trials)
         reporter.table(
-            f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_order(num)}", columns, rows
+            f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_trial_order(num)}", columns, rows
         )
 
 
@@ -113,7 +113,7 @@ def _worker_command(arguments: list[str]) -> list[str]:
     return kept
 
 
-def describe_order(num_trials: int) -> str:
+def describe_trial_order(num_trials: int) -> str:
     """The words after "the best" in the table's title, which say where trials are left out."""
     return "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
 

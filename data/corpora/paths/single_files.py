@@ -39,8 +39,8 @@ def corpus_advice(path: Path, source: str | None, target: str) -> str:
     format_ = FORMATS.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     names: Sequence[str | int]
     try:
-        format_ = format_ or _format_by_content(path)
-        names, is_sure = _columns(path, format_)
+        format_ = format_ or _detect_content_format(path)
+        names, is_sure = _detect_columns(path, format_)
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_, is_sure = format_ or "text", True
         names = [0, 1] if format_ in ("csv", "tsv") else [each for each in (source, target) if each is not None]
@@ -54,11 +54,11 @@ def corpus_advice(path: Path, source: str | None, target: str) -> str:
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
     columns = _choose_columns(names, source, target)
-    said = f"{table}, {_toml_sides(*columns)} }}"
+    said = f"{table}, {_format_toml_columns(*columns)} }}"
     if is_sure:
         return said
     first, second = (None if each is None else names.index(each) for each in columns)
-    return f"{said}, or {_toml_sides(first, second or 0)} if its first row is not a header"
+    return f"{said}, or {_format_toml_columns(first, second or 0)} if its first row is not a header"
 
 
 def _choose_columns(names: Sequence[str | int], source: str | None, target: str) -> tuple[str | int | None, str | int]:
@@ -69,7 +69,7 @@ def _choose_columns(names: Sequence[str | int], source: str | None, target: str)
     return names[0], names[1]
 
 
-def _toml_sides(source: str | int | None, target: str | int) -> str:
+def _format_toml_columns(source: str | int | None, target: str | int) -> str:
     first = '"none"' if source is None else _toml_value(source)
     return f"source = {first}, target = {_toml_value(target)}"
 
@@ -78,7 +78,7 @@ def _toml_value(column: str | int) -> str:
     return str(column) if isinstance(column, int) else f'"{printable(column)[:80]}"'
 
 
-def _format_by_content(path: Path) -> str:
+def _detect_content_format(path: Path) -> str:
     with open_maybe_compressed(path) as stream:
         head = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t")
     if head.startswith(b"<") and (match := re.search(rb"<(tmx|xliff)[\s>]", head)) is not None:
@@ -104,7 +104,7 @@ def _have_classes(lines: Sequence[str]) -> bool:
     return None not in matches and 2 * len(classes) <= len(lines)
 
 
-def _columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:
+def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:
     """The names of a file's columns, or their numbers, and whether it is sure that these are names."""
     if format_ == "jsonl":
         return first_keys(path), True

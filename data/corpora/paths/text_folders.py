@@ -9,9 +9,11 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.paths.split_names import TRAIN_NAME, is_split_name, requires_both_sides
 from tfm.data.errors import DataError, format_names
 
-SIDE = re.compile(r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)")
+SIDE_EXTENSION = re.compile(
+    r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)"
+)
 """An ending that may be that of a language or side."""
-NAMED_SIDES = ("src", "source", "trg", "tgt", "target")
+SIDE_NAMES = ("src", "source", "trg", "tgt", "target")
 Pairs = Mapping[str, tuple[Path | None, Path]]
 
 
@@ -74,13 +76,13 @@ def files_hint(folder: Path, pairs: Pairs) -> str:
     endings: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
         name, _, ending = strip_compression_ending(path.name).rpartition(".")
-        if name and SIDE.fullmatch(ending) and ending not in endings.setdefault(name, []):
+        if name and SIDE_EXTENSION.fullmatch(ending) and ending not in endings.setdefault(name, []):
             endings[name].append(ending)
     found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)
     if not found:
         return ""
     name = found[0][1]
-    sides = [ending for ending in endings[name] if ending in NAMED_SIDES]
+    sides = [ending for ending in endings[name] if ending in SIDE_NAMES]
     one, other = sides if len(sides) == 2 else endings[name][:2]
     files = format_names([f"{name}.{one} and {name}.{other}"])
     return f'; it has {files}: set data.source = "{one}", data.target = "{other}"'

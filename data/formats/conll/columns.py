@@ -11,7 +11,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.formats.conll.schemes import SchemeCheck
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
-DOCUMENT = "-DOCSTART-"
+DOCUMENT_START = "-DOCSTART-"
 FIRST, LAST = "source", "target"
 """Names of columns whose number is not given: the word is in the first one, its label in the last."""
 
@@ -46,7 +46,7 @@ def read_conll(
 
     for number, line in enumerate(open_lines(path), 1):
         cells = line.split("\t") if is_tabbed else line.split()
-        if not line.strip() or cells[0] == DOCUMENT:
+        if not line.strip() or cells[0] == DOCUMENT_START:
             size = 0
             if words:
                 yield sentence()
@@ -68,7 +68,7 @@ def read_conll(
 def _sniff_shape(path: Path) -> tuple[bool, int]:
     """Whether tabs separate the columns of a file, and their number, by its first word."""
     for line in open_lines(path):
-        if line.strip() and not line.startswith(("#", DOCUMENT)):
+        if line.strip() and not line.startswith(("#", DOCUMENT_START)):
             is_tabbed = "\t" in line
             return is_tabbed, len(line.split("\t") if is_tabbed else line.split())
     return False, 1

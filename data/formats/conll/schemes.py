@@ -19,7 +19,7 @@ SENTENCE_END = "the end of the sentence"
 
 
 @dataclass
-class SchemeBreaks:
+class SchemeViolations:
     """How often a scheme is broken, and where first: the line and the two tags."""
 
     count: int = 0
@@ -32,8 +32,8 @@ class SchemeCheck:
 
     is_tagged: bool = True
     letters: set[str] = field(default_factory=set)
-    breaks: dict[str, SchemeBreaks] = field(
-        default_factory=lambda: {name: SchemeBreaks() for name in ("IOB2", "IOB1", *LETTERS_BY_SCHEME)}
+    breaks: dict[str, SchemeViolations] = field(
+        default_factory=lambda: {name: SchemeViolations() for name in ("IOB2", "IOB1", *LETTERS_BY_SCHEME)}
     )
 
     def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.translations.units import Remark, Unit, select_rows
+from tfm.data.formats.translations.units import Unit, WarningCallback, select_rows
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 KEYWORD = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-9]{1,2}\])?\s*"((?:[^"\\]|\\.)*+)"\s*')
@@ -28,7 +28,7 @@ class Entry:
     size: int = 0
 
 
-def read_po(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+def read_po(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterator[tuple[str, str]]:
     """The messages (`msgid`) of a file and their translations (`msgstr`); of one with plurals a pair for each form.
 
     Properties to filter by are `msgctxt` and flags (`fuzzy=yes`); fuzzy ones are left out unless a filter names them.

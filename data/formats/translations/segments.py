@@ -8,7 +8,7 @@ from tfm.data.errors import DataError
 from tfm.data.formats.translations.xml_events import Event, read_events
 from tfm.data.lines import MAX_LINE_BYTES
 
-CODES = ("bpt", "ept", "ph", "it", "ut")
+INLINE_ELEMENTS = ("bpt", "ept", "ph", "it", "ut")
 """Elements of TMX and XLIFF whose content is code of the original document, not text."""
 MAX_TAGS = 1 << 20
 """The most tags of a segment: reading more takes longer than anyone waits."""
@@ -60,7 +60,7 @@ class Segment:
             if self._keeps_tags or not self._num_codes:
                 self._write(event.text)
             return
-        if name in CODES:
+        if name in INLINE_ELEMENTS:
             self._num_codes += 1 if event.kind == "start" else -1
         self._size += len(name)
         self._num_tags += 1

@@ -9,14 +9,14 @@ from pathlib import Path
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.translations.segments import read_segments
-from tfm.data.formats.translations.units import Remark, Unit, select_rows
+from tfm.data.formats.translations.units import Unit, WarningCallback, select_rows
 from tfm.data.formats.translations.xml_events import Event
 
 MAX_TEXTS = 10_000
 """Texts and properties of a unit."""
 
 
-def read_tmx(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+def read_tmx(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterator[tuple[str, str]]:
     """The segments of a file in two languages, which `source` and `target` of the corpus name.
 
     Properties to filter by are the attributes of a unit (`creationid`) and its `prop` by their type.

@@ -10,7 +10,7 @@ from tfm.data.lines import join_lines
 
 MAX_LANGUAGES = 1000
 """How many names of languages are remembered for messages."""
-Remark = Callable[[Path, str], None]
+WarningCallback = Callable[[Path, str], None]
 
 
 @dataclass
@@ -25,7 +25,9 @@ class Unit:
     properties: dict[str, str]
 
 
-def select_rows(units: Iterable[Unit], path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+def select_rows(
+    units: Iterable[Unit], path: Path, corpus: CorpusConfig, remark: WarningCallback
+) -> Iterator[tuple[str, str]]:
     """The source and target of each unit that has both, and the properties that the corpus asks for.
 
     Args:
@@ -59,12 +61,12 @@ def select_rows(units: Iterable[Unit], path: Path, corpus: CorpusConfig, remark:
         problem = f'holds no text in "{wanted}"; set source and target to two of: {format_names(there)}'
         raise DataError(problem, file=path)
     if num_lacking:
-        remark(path, f"{_segments_text(num_lacking, ' without a translation')} left out")
+        remark(path, f"{_format_segment_count(num_lacking, ' without a translation')} left out")
     if num_other:
-        remark(path, f"{_segments_text(num_other)} left out by filters = {list(corpus.filters or ())}")
+        remark(path, f"{_format_segment_count(num_other)} left out by filters = {list(corpus.filters or ())}")
 
 
-def _segments_text(number: int, kind: str = "") -> str:
+def _format_segment_count(number: int, kind: str = "") -> str:
     return f"{number:,} segment{kind} is" if number == 1 else f"{number:,} segments{kind} are"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.translations.segments import read_segments
-from tfm.data.formats.translations.units import Remark, Unit, select_rows
+from tfm.data.formats.translations.units import Unit, WarningCallback, select_rows
 from tfm.data.formats.translations.xml_events import Event
 
 UNITS = ("trans-unit", "segment")
@@ -18,7 +18,7 @@ SIDES = {"source": ("source-language", "srcLang"), "target": ("target-language",
 """By side: what says its language, an attribute of `file` in 1.2 and of the first element in 2.0."""
 
 
-def read_xliff(path: Path, corpus: CorpusConfig, remark: Remark) -> Iterator[tuple[str, str]]:
+def read_xliff(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterator[tuple[str, str]]:
     """The sources and targets of a file; `source` and `target` of the corpus are these, or the codes of languages.
 
     Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,

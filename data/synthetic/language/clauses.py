@@ -18,15 +18,15 @@ from tfm.data.synthetic.language.phrases import Draw, Phrase, subject_phrase
 Tense = str | Modal  # "present", "progressive", "past", "perfect" or a modal verb
 NOTHING = Words()
 
-PRESENT: tuple[Tense, ...] = ("present",)
-PAST: tuple[Tense, ...] = ("past",)
+PRESENT_TENSES: tuple[Tense, ...] = ("present",)
+PAST_TENSES: tuple[Tense, ...] = ("past",)
 PLAIN: tuple[Tense, ...] = ("present", "present", "progressive", "past", "past", "perfect")
-MODAL: tuple[Tense, ...] = (
+MODAL_TENSES: tuple[Tense, ...] = (
     *(expressions.CAN, expressions.MUST, expressions.WILL, expressions.WANT) * 2,
     *(expressions.COULD, expressions.SHOULD, expressions.MAY, expressions.WANTED, expressions.HAD_TO),
 )
 # What may stand beside a clause of the same time.
-NOW: tuple[Tense, ...] = (
+NOW_TENSES: tuple[Tense, ...] = (
     *("present",) * 4,
     "progressive",
     "perfect",
@@ -34,7 +34,7 @@ NOW: tuple[Tense, ...] = (
     expressions.MUST,
     expressions.WANT,
 )
-THEN: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED, expressions.HAD_TO)
+THEN_TENSES: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED, expressions.HAD_TO)
 
 
 def fitting(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
@@ -198,7 +198,7 @@ def clause(
     *,
     verbs: Sequence[Verb],
     subject: Phrase | None = None,
-    subjects: phrases.Menu = phrases.SUBJECT,
+    subjects: phrases.DeterminerChoices = phrases.SUBJECT_DETERMINERS,
     negated: bool = False,
     adverbs: bool = True,
     complement: Complement | None = None,
@@ -243,7 +243,9 @@ def _add_adverbs(draw: Draw, clause: Clause) -> None:
     traits, tense = clause.verb.traits, clause.tense
     quantified = clause.subject.quantified or clause.complement.quantified
     if tense != "progressive" and not (clause.negated or quantified) and draw.chance(0.22):
-        clause.frequency = draw.one(expressions.ALREADY if tense == "perfect" else expressions.OFTEN)
+        clause.frequency = draw.one(
+            expressions.PERFECT_ADVERBS if tense == "perfect" else expressions.FREQUENCY_ADVERBS
+        )
     elif draw.chance(0.28):
         clause.time = _time(draw, tense, clause.negated)
     # "sieht den Hund nicht im Garten" would deny only the place.
@@ -251,10 +253,10 @@ def _add_adverbs(draw: Draw, clause: Clause) -> None:
         clause.place, clause.place_uses = location(draw)
     elif not (clause.negated or clause.frequency.english) and draw.chance(0.3):
         for trait in traits:
-            if trait in expressions.MANNERS:
-                clause.manner = draw.one(expressions.MANNERS[trait])
+            if trait in expressions.MANNER_ADVERBS:
+                clause.manner = draw.one(expressions.MANNER_ADVERBS[trait])
 
 
 VERBS = lexicon.VERBS + (BE,) * 6
-STATEMENT_VERBS = VERBS + lexicon.WEATHER
-EVENTS = tuple(verb for verb in lexicon.VERBS if "state" not in verb.traits)
+STATEMENT_VERBS = VERBS + lexicon.WEATHER_VERBS
+EVENT_VERBS = tuple(verb for verb in lexicon.VERBS if "state" not in verb.traits)

@@ -24,7 +24,9 @@ def _nothing(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Compleme
 
 
 def _object(draw: Draw, verb: Verb, subject: Phrase, negated: bool, case: int = ACCUSATIVE) -> Complement:
-    phrase = object_phrase(draw, verb.objects, case, phrases.NEGATED_OBJECT if negated else phrases.OBJECT, subject)
+    phrase = object_phrase(
+        draw, verb.objects, case, phrases.NEGATED_OBJECT_DETERMINERS if negated else phrases.OBJECT, subject
+    )
     early, late = (phrase.german, "") if phrase.definite else ("", phrase.german)
     return Complement(phrase.english, early, late, phrase.uses, phrase.negative, phrase.quantified)
 
@@ -35,8 +37,13 @@ def _dative(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complemen
 
 def _give(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     """Draw a person and a thing: "gives the child a ball"."""
-    recipient = object_phrase(draw, phrases.OWNING, DATIVE, phrases.DEFINITE, subject)
-    theme = noun_phrase(draw, draw.one(verb.objects), ACCUSATIVE, phrases.NEGATED_THEME if negated else phrases.THEME)
+    recipient = object_phrase(draw, phrases.OWNER_NOUNS, DATIVE, phrases.DEFINITE, subject)
+    theme = noun_phrase(
+        draw,
+        draw.one(verb.objects),
+        ACCUSATIVE,
+        phrases.NEGATED_THEME_DETERMINERS if negated else phrases.THEME_DETERMINERS,
+    )
     early, late = (f"{recipient.german} {theme.german}", "") if theme.definite else (recipient.german, theme.german)
     return Complement(
         f"{recipient.english} {theme.english}",
@@ -61,13 +68,13 @@ def _go(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     into = "inside" in noun.tags
     if "building" in noun.tags:
         into = "outside" not in verb.traits and draw.chance(0.5)
-    phrase = noun_phrase(draw, noun, ACCUSATIVE if into else DATIVE, phrases.PLACE)
+    phrase = noun_phrase(draw, noun, ACCUSATIVE if into else DATIVE, phrases.PLACE_DETERMINERS)
     english, german = ("into", "in") if into else ("to", "zu")
     return Complement(f"{english} {phrase.english}", late=contract(german, phrase.german), uses=phrase.uses)
 
 
 def _come(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    phrase = noun_phrase(draw, draw.one(verb.objects), DATIVE, phrases.PLACE)
+    phrase = noun_phrase(draw, draw.one(verb.objects), DATIVE, phrases.PLACE_DETERMINERS)
     return Complement(f"from {phrase.english}", late=f"aus {phrase.german}", uses=phrase.uses)
 
 
@@ -78,7 +85,7 @@ _BUILDINGS = lexicon.tagged("building")
 _ROOMS = lexicon.tagged("inside")
 
 
-def _spot(draw: Draw, thing: Noun | None, case: int) -> Complement:
+def _place_complement(draw: Draw, thing: Noun | None, case: int) -> Complement:
     """Draw a place in which a thing stands or lies (dative), or on which it is put (accusative)."""
     if thing is not None and "vehicle" in thing.tags:
         noun, (english, german) = draw.one(_BUILDINGS), draw.one((_BEHIND, _BEFORE, _BESIDE))
@@ -86,17 +93,17 @@ def _spot(draw: Draw, thing: Noun | None, case: int) -> Complement:
         noun, (english, german) = draw.one(_ROOMS[:6]), ("in", "in")
     else:
         noun, (english, german) = draw.one(_SURFACES), draw.one((_ON, _ON, _UNDER, _BESIDE))
-    phrase = noun_phrase(draw, noun, case, phrases.PLACE)
+    phrase = noun_phrase(draw, noun, case, phrases.PLACE_DETERMINERS)
     return Complement(f"{english} {phrase.english}", late=contract(german, phrase.german), uses=phrase.uses)
 
 
 def _stand(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    return _spot(draw, subject.noun, DATIVE)
+    return _place_complement(draw, subject.noun, DATIVE)
 
 
 def _put(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     thing = _object(draw, verb, subject, negated)
-    spot = _spot(draw, None, ACCUSATIVE)
+    spot = _place_complement(draw, None, ACCUSATIVE)
     return Complement(
         f"{thing.english} {spot.english}",
         thing.early,
@@ -148,5 +155,5 @@ def location(draw: Draw) -> tuple[Words, tuple[str, ...]]:
     else:
         english = "on" if "on-auf" in noun.tags else "at"
         german = "an" if "at-an" in noun.tags else "auf"
-    phrase = noun_phrase(draw, noun, DATIVE, phrases.PLACE)
+    phrase = noun_phrase(draw, noun, DATIVE, phrases.PLACE_DETERMINERS)
     return Words(f"{english} {phrase.english}", contract(german, phrase.german)), phrase.uses

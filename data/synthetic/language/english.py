@@ -4,7 +4,7 @@ _VOWELS = "aeiou"
 _SIBILANTS = ("s", "x", "ch", "sh", "o")
 
 
-def with_s(word: str) -> str:
+def add_s_ending(word: str) -> str:
     """The regular plural of a noun, and equally the third person singular of a verb: box, boxes."""
     if word.endswith(_SIBILANTS):
         return word + "es"
@@ -13,7 +13,7 @@ def with_s(word: str) -> str:
     return word + "s"
 
 
-def with_ed(base: str) -> str:
+def add_ed_ending(base: str) -> str:
     """The regular past: work, worked; love, loved; try, tried."""
     if base.endswith("e"):
         return base + "d"
@@ -22,7 +22,7 @@ def with_ed(base: str) -> str:
     return base + "ed"
 
 
-def with_ing(base: str) -> str:
+def add_ing_ending(base: str) -> str:
     """The present participle of a verb that doubles no letter: see, seeing; write, writing; lie, lying."""
     if base.endswith("ie"):
         return base[:-2] + "ying"

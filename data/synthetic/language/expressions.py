@@ -42,15 +42,15 @@ WANT = Modal(("want to", "wants to"), ("will", "will", "wollen"), auxiliary=Fals
 WANTED = Modal(("want to", "wanted to"), ("wollte", "wollte", "wollten"), auxiliary=False, past=True)
 HAD_TO = Modal(("have to", "had to"), ("musste", "musste", "mussten"), auxiliary=False, past=True)
 
-OFTEN = (
+FREQUENCY_ADVERBS = (
     Words("often", "oft"),
     Words("always", "immer"),
     Words("sometimes", "manchmal"),
     Words("rarely", "selten"),
     Words("never", "nie"),
 )
-ALREADY = (Words("already", "schon"), Words("already", "schon"), Words("often", "oft"), Words("never", "nie"))
-MANNERS = {
+PERFECT_ADVERBS = (Words("already", "schon"), Words("already", "schon"), Words("often", "oft"), Words("never", "nie"))
+MANNER_ADVERBS = {
     "speed": (Words("quickly", "schnell"), Words("slowly", "langsam")),
     "voice": (Words("loudly", "laut"), Words("quietly", "leise")),
     "care": (Words("carefully", "vorsichtig"),),
@@ -72,18 +72,18 @@ _DAYS = tuple(
 _ENGLISH_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
 _GERMAN_NUMBERS = "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
 NUMBERS = tuple(map(Words, _ENGLISH_NUMBERS, _GERMAN_NUMBERS))
-_CLOCK = tuple(Words(f"at {number.english} o'clock", f"um {number.german} Uhr") for number in NUMBERS)
+_CLOCK_TIMES = tuple(Words(f"at {number.english} o'clock", f"um {number.german} Uhr") for number in NUMBERS)
 _EVERY_DAY = (Words("every day", "jeden Tag"), Words("every evening", "jeden Abend"))
 _SOON = Words("soon", "bald")
 POSITIVE_TIMES = (*_EVERY_DAY, _SOON)  # "not every day" would deny only the time
 
 # Expressions of time that go with a tense.
 TIMES = {
-    "present": _EVERY_DAY * 5 + _CLOCK,
+    "present": _EVERY_DAY * 5 + _CLOCK_TIMES,
     "progressive": (TODAY, Words("now", "jetzt")),
-    "past": (Words("yesterday", "gestern"), Words("last week", "letzte Woche")) * 4 + _DAYS + _CLOCK,
+    "past": (Words("yesterday", "gestern"), Words("last week", "letzte Woche")) * 4 + _DAYS + _CLOCK_TIMES,
     "perfect": (TODAY,),
-    "coming": (TODAY, TOMORROW, _SOON, Words("next week", "nächste Woche")) * 3 + _DAYS + _CLOCK,
+    "coming": (TODAY, TOMORROW, _SOON, Words("next week", "nächste Woche")) * 3 + _DAYS + _CLOCK_TIMES,
 }
 
 _TENS = ("twenty", "zwanzig"), ("thirty", "dreißig"), ("forty", "vierzig"), ("fifty", "fünfzig"), ("sixty", "sechzig")

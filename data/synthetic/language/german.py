@@ -24,15 +24,15 @@ def _table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = 
 
 #                        masculine          feminine         neuter          plural
 DEFINITE = _table("der den dem des", "die die der der", "das das dem des", "die die den der")
-RELATIVE = _table("der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren")
+RELATIVE_PRONOUN = _table("der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren")
 
 # Endings of an adjective, by what stands before it.
-WEAK = _table("e en en en", "e e en en", "e e en en", "en en en en")  # after der, dieser, jeder, alle
+WEAK_ENDINGS = _table("e en en en", "e e en en", "e e en en", "en en en en")  # after der, dieser, jeder, alle
 MIXED = _table("er en en en", "e e en en", "es es en en", "en en en en")  # after ein, kein, mein
-STRONG = _table("er en em en", "e e er er", "es es em en", "e e en er")  # after a number, viele, nothing
+STRONG_ENDINGS = _table("er en em en", "e e er er", "es es em en", "e e en er")  # after a number, viele, nothing
 
 
-def like_dieser(stem: str) -> Table:
+def decline_like_dieser(stem: str) -> Table:
     """dieser, diese, dieses ... from "dies"; so also jeder, welcher, alle, viele."""
     return _table("er en em es", "e e er er", "es es em es", "e e en er", stem)
 
@@ -42,12 +42,12 @@ def like_ein(stem: str) -> Table:
     return _table("- en em es", "e e er er", "- - em es", "e e en er", stem)
 
 
-def unchanging(word: str) -> Table:
+def make_indeclinable_table(word: str) -> Table:
     """A determiner that is the same in every gender and case: drei, dessen, Annas."""
     return ((word,) * 4,) * 4
 
 
-def unchanging_after(table: Table, word: str) -> Table:
+def make_indeclinable_table_after(table: Table, word: str) -> Table:
     """`table` with `word` behind each of its forms: die drei, den drei."""
     return tuple((f"{a} {word}", f"{b} {word}", f"{c} {word}", f"{d} {word}") for a, b, c, d in table)
 
@@ -68,12 +68,12 @@ def noun_forms(singular: str, plural: str, gender: int, weak: bool) -> Table:
         genitive, oblique = plural, plural
     else:
         oblique = singular
-        genitive = singular if gender == FEMININE else singular + ("es" if _short(singular) else "s")
+        genitive = singular if gender == FEMININE else singular + ("es" if _is_short(singular) else "s")
     dative_plural = plural if plural.endswith(("n", "s")) else plural + "n"
     return (singular, oblique, oblique, genitive), (plural, plural, dative_plural, plural)
 
 
-def _short(noun: str) -> bool:
+def _is_short(noun: str) -> bool:
     """One syllable that ends in a consonant: Mann, Kind, Gast take -es."""
     word = noun.lower()
     vowels = sum(letter in "aeiouäöü" for letter in word)

@@ -50,7 +50,7 @@ def _rows(table: str) -> list[list[str]]:
 
 
 def _noun(row: list[str]) -> Noun:
-    singular, plural = [*row[0].split(), english.with_s(row[0])][:2]
+    singular, plural = [*row[0].split(), english.add_s_ending(row[0])][:2]
     article, german_singular, german_plural = row[1].split()
     gender, tags = _GENDERS[article], frozenset(row[2].split())
     forms = german.noun_forms(german_singular, german_plural, gender, weak="weak" in tags)
@@ -73,9 +73,9 @@ def _english_verb(row: str) -> tuple[str, str, str, str, str]:
     forms, _, particle = row.partition(" ~")
     stems, _, ing = forms.partition(" +")
     base, *irregular = stems.split()
-    past, participle = irregular or [english.with_ed(base)] * 2
-    third = {"have": "has"}.get(base) or english.with_s(base)
-    participle_ing = ing or english.with_ing(base)
+    past, participle = irregular or [english.add_ed_ending(base)] * 2
+    third = {"have": "has"}.get(base) or english.add_s_ending(base)
+    participle_ing = ing or english.add_ing_ending(base)
     first, second, third, fourth, fifth = (
         f"{word} {particle}".strip() for word in (base, third, past, participle, participle_ing)
     )
@@ -117,7 +117,7 @@ BE = Verb(
 )
 
 _ALL_VERBS = tuple(_verb(row) for row in _rows(words.VERBS))
-WEATHER = tuple(verb for verb in _ALL_VERBS if "weather" in verb.traits)
+WEATHER_VERBS = tuple(verb for verb in _ALL_VERBS if "weather" in verb.traits)
 TELLING = tuple(verb for verb in _ALL_VERBS if verb.frame in ("that", "whether"))  # with a finite clause
-STRIVING = tuple(verb for verb in _ALL_VERBS if verb.frame == "to")  # with an infinitive clause
-VERBS = tuple(verb for verb in _ALL_VERBS if verb not in {*WEATHER, *TELLING, *STRIVING})
+TO_INFINITIVE_VERBS = tuple(verb for verb in _ALL_VERBS if verb.frame == "to")  # with an infinitive clause
+VERBS = tuple(verb for verb in _ALL_VERBS if verb not in {*WEATHER_VERBS, *TELLING, *TO_INFINITIVE_VERBS})

@@ -57,24 +57,36 @@ class Determiner:
     owner: bool = False
 
 
-THE = Determiner(("the", "the"), german.DEFINITE, german.WEAK)
-THIS = Determiner(("this", "these"), german.like_dieser("dies"), german.WEAK)
-EVERY = Determiner(("every", ""), german.like_dieser("jed"), german.WEAK, quantified=True)
-ALL = Determiner(("", "all"), german.like_dieser("all"), german.WEAK, quantified=True)
-MANY_OF = Determiner(("", "many"), german.like_dieser("viel"), german.STRONG, definite=False, quantified=True)
+THE = Determiner(("the", "the"), german.DEFINITE, german.WEAK_ENDINGS)
+THIS = Determiner(("this", "these"), german.decline_like_dieser("dies"), german.WEAK_ENDINGS)
+EVERY = Determiner(("every", ""), german.decline_like_dieser("jed"), german.WEAK_ENDINGS, quantified=True)
+ALL = Determiner(("", "all"), german.decline_like_dieser("all"), german.WEAK_ENDINGS, quantified=True)
+MANY_OF = Determiner(
+    ("", "many"), german.decline_like_dieser("viel"), german.STRONG_ENDINGS, definite=False, quantified=True
+)
 A = Determiner(("a", ""), german.like_ein("ein"), german.MIXED, definite=False)
-BARE = Determiner(("", ""), german.unchanging(""), german.STRONG, definite=False)
+BARE = Determiner(("", ""), german.make_indeclinable_table(""), german.STRONG_ENDINGS, definite=False)
 NO = Determiner(("no", "no"), german.like_ein("kein"), german.MIXED, definite=False, quantified=True)
 # "does not see a dog" is "sieht keinen Hund": kein stands where English has a, or nothing.
 NOT_A = Determiner(A.english, NO.german, NO.endings, definite=False, negative=True)
-WHICH = Determiner(("which", "which"), german.like_dieser("welch"), german.WEAK)
-HOW_MANY = Determiner(("", "how many"), german.unchanging("wie viele"), german.STRONG)
+WHICH = Determiner(("which", "which"), german.decline_like_dieser("welch"), german.WEAK_ENDINGS)
+HOW_MANY = Determiner(("", "how many"), german.make_indeclinable_table("wie viele"), german.STRONG_ENDINGS)
 NUMBERS = tuple(
-    Determiner(("", number.english), german.unchanging(number.german), german.STRONG, definite=False, quantified=True)
+    Determiner(
+        ("", number.english),
+        german.make_indeclinable_table(number.german),
+        german.STRONG_ENDINGS,
+        definite=False,
+        quantified=True,
+    )
     for number in expressions.NUMBERS[1:]
 )
 THE_NUMBERS = tuple(
-    Determiner(("", f"the {number.english}"), german.unchanging_after(german.DEFINITE, number.german), german.WEAK)
+    Determiner(
+        ("", f"the {number.english}"),
+        german.make_indeclinable_table_after(german.DEFINITE, number.german),
+        german.WEAK_ENDINGS,
+    )
     for number in expressions.NUMBERS[1:6]
 )
 OWNERS = tuple(
@@ -89,13 +101,14 @@ OWNERS = tuple(
     )
 )
 POSSESSIVE_DETERMINERS = tuple(
-    Determiner((f"{name}'s",) * 2, german.unchanging(f"{name}s"), german.STRONG) for name in expressions.NAMES
+    Determiner((f"{name}'s",) * 2, german.make_indeclinable_table(f"{name}s"), german.STRONG_ENDINGS)
+    for name in expressions.NAMES
 )
 
-Menu = tuple[tuple[Determiner, bool], ...]  # (determiner, plural), each as often as it is to come up
+DeterminerChoices = tuple[tuple[Determiner, bool], ...]  # (determiner, plural), each as often as it is to come up
 
 
-def _menu(*rows: tuple[Sequence[Determiner], bool, int]) -> Menu:
+def _weighted_determiners(*rows: tuple[Sequence[Determiner], bool, int]) -> DeterminerChoices:
     """Each row: determiners of which one is as good as another, plural, weight (a multiple of their number)."""
     return tuple(
         (determiner, plural)
@@ -105,7 +118,7 @@ def _menu(*rows: tuple[Sequence[Determiner], bool, int]) -> Menu:
     )
 
 
-_COMMON = (
+_COMMON_DETERMINERS = (
     ((THE,), False, 150),
     ((THE,), True, 60),
     (OWNERS, False, 48),
@@ -113,24 +126,32 @@ _COMMON = (
     ((THIS,), False, 24),
     ((THIS,), True, 12),
 )
-_QUANTIFIED = (
+_QUANTIFIED_DETERMINERS = (
     ((EVERY,), False, 15),
     ((ALL,), True, 12),
     ((MANY_OF,), True, 12),
     (NUMBERS, True, 22),
     (THE_NUMBERS, True, 10),
 )
-DEFINITE = _menu(*_COMMON)
-POSITIVE = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 30))  # "does no man sleep?" is not asked
-SUBJECT = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 30), ((NO,), False, 8))
-OBJECT = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 100), ((BARE,), True, 30))
-NEGATED_OBJECT = _menu(*_COMMON, ((NOT_A,), False, 80), ((NOT_A,), True, 40))
+DEFINITE = _weighted_determiners(*_COMMON_DETERMINERS)
+POSITIVE = _weighted_determiners(
+    *_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 30)
+)  # "does no man sleep?" is not asked
+SUBJECT_DETERMINERS = _weighted_determiners(
+    *_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 30), ((NO,), False, 8)
+)
+OBJECT = _weighted_determiners(*_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 100), ((BARE,), True, 30))
+NEGATED_OBJECT_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, ((NOT_A,), False, 80), ((NOT_A,), True, 40))
 # What is given: "gives her apples" could be her apples, so no plural without a determiner.
-THEME = _menu(*_COMMON, *_QUANTIFIED, ((A,), False, 150))
-NEGATED_THEME = _menu(*_COMMON, ((NOT_A,), False, 80))
-HEAD = _menu(((THE,), False, 10), ((THE,), True, 4), ((A,), False, 4))  # of a relative clause
-PLACE = _menu(((THE,), False, 30), ((A,), False, 4), (OWNERS, False, 6), ((THIS,), False, 2))
-EXISTING = _menu(((A,), False, 12), (NUMBERS, True, 11), ((MANY_OF,), True, 4), ((NO,), False, 3))
+THEME_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 150))
+NEGATED_THEME_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, ((NOT_A,), False, 80))
+HEAD = _weighted_determiners(((THE,), False, 10), ((THE,), True, 4), ((A,), False, 4))  # of a relative clause
+PLACE_DETERMINERS = _weighted_determiners(
+    ((THE,), False, 30), ((A,), False, 4), (OWNERS, False, 6), ((THIS,), False, 2)
+)
+EXISTENCE_DETERMINERS = _weighted_determiners(
+    ((A,), False, 12), (NUMBERS, True, 11), ((MANY_OF,), True, 4), ((NO,), False, 3)
+)
 
 SUITING = {noun: tuple(word for word in lexicon.ADJECTIVES if word.tags & noun.tags) for noun in lexicon.NOUNS}
 
@@ -171,7 +192,7 @@ def inflect(
     )
 
 
-def noun_phrase(draw: Draw, noun: Noun, case: int, menu: Menu, adjectives: float = 0.25) -> Phrase:
+def noun_phrase(draw: Draw, noun: Noun, case: int, menu: DeterminerChoices, adjectives: float = 0.25) -> Phrase:
     """Draw a phrase about a noun with a determiner, and with an adjective that suits it or none.
 
     Args:
@@ -201,7 +222,7 @@ def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
     plural = "one" not in noun.tags and draw.chance(0.25)
     if draw.chance(0.4):
         return inflect(noun, draw.one(POSSESSIVE_DETERMINERS), case, plural)
-    owner = draw.one(OWNING)
+    owner = draw.one(OWNER_NOUNS)
     possessor = inflect(owner, THE if "other" in owner.tags or draw.chance(0.6) else draw.one(OWNERS), GENITIVE)
     adjective = draw.one(SUITING[noun]) if draw.chance(0.2) else None
     owned = inflect(noun, THE, case, plural, adjective)
@@ -212,8 +233,8 @@ def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
     )
 
 
-OWNING = lexicon.tagged("person")
-OWNABLE = frozenset(lexicon.tagged("relation pet thing vehicle"))
+OWNER_NOUNS = lexicon.tagged("person")
+OWNABLE_NOUNS = frozenset(lexicon.tagged("relation pet thing vehicle"))
 
 
 class Pronoun(NamedTuple):
@@ -232,7 +253,7 @@ PRONOUNS = (
     Pronoun("we", "us", ("wir", "uns", "uns"), MANY, ("I",)),
     Pronoun("they", "them", ("sie", "sie", "ihnen"), MANY, ("they",)),
 )
-_PRONOUNS = PRONOUNS + PRONOUNS[:1]  # the forms of ich have no other use, and so would be rare
+_WEIGHTED_PRONOUNS = PRONOUNS + PRONOUNS[:1]  # the forms of ich have no other use, and so would be rare
 IT = Phrase("it", "es")
 WHO = Phrase("who", "wer")
 
@@ -242,7 +263,7 @@ def someone(draw: Draw, case: int) -> Phrase:
     if draw.chance(0.35):
         name = draw.one(expressions.NAMES)
         return Phrase(name, name, (name,))
-    pronoun = draw.one(_PRONOUNS)
+    pronoun = draw.one(_WEIGHTED_PRONOUNS)
     word = pronoun.subject if case == NOMINATIVE else pronoun.object
     return Phrase(word, pronoun.german[case], pronoun.uses, pronoun.person)
 
@@ -251,7 +272,7 @@ def _coordinated_phrase(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
     """Two people as one subject: "Anna and the teacher"."""
     first = inflect(draw.one(nouns), THE, NOMINATIVE)
     name = draw.one(expressions.NAMES)
-    second = noun_phrase(draw, draw.one(OWNING), NOMINATIVE, DEFINITE, adjectives=0.1)
+    second = noun_phrase(draw, draw.one(OWNER_NOUNS), NOMINATIVE, DEFINITE, adjectives=0.1)
     if second.noun is first.noun or draw.chance(0.5):
         first = Phrase(name, name, (name,))
     return Phrase(
@@ -259,7 +280,7 @@ def _coordinated_phrase(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
     )
 
 
-def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> Phrase:
+def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: DeterminerChoices = SUBJECT_DETERMINERS) -> Phrase:
     """Draw a subject: one of `nouns` or, for people, also a pronoun, a name or a couple.
 
     Args:
@@ -272,13 +293,13 @@ def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: Menu = SUBJECT) -> P
         if draw.chance(0.3):
             return someone(draw, NOMINATIVE)
         if draw.chance(0.05):
-            return _coordinated_phrase(draw, OWNING)
-    if noun in OWNABLE and draw.chance(0.06):
+            return _coordinated_phrase(draw, OWNER_NOUNS)
+    if noun in OWNABLE_NOUNS and draw.chance(0.06):
         return genitive_phrase(draw, noun, NOMINATIVE)
     return noun_phrase(draw, noun, NOMINATIVE, menu)
 
 
-def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: Menu, subject: Phrase) -> Phrase:
+def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: DeterminerChoices, subject: Phrase) -> Phrase:
     """Draw an object: one of `nouns`, other than the nouns that the subject has already named.
 
     Args:
@@ -292,7 +313,7 @@ def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: Menu, subj
         noun = draw.one(nouns)
         if "person" in noun.tags and draw.chance(0.25):
             phrase = someone(draw, case)
-        elif case == ACCUSATIVE and noun in OWNABLE and draw.chance(0.06):
+        elif case == ACCUSATIVE and noun in OWNABLE_NOUNS and draw.chance(0.06):
             phrase = genitive_phrase(draw, noun, case)
         else:
             phrase = noun_phrase(draw, noun, case, menu)

@@ -6,7 +6,15 @@ from tfm.data.synthetic.language import lexicon, phrases
 from tfm.data.synthetic.language.clauses import VERBS, Clause, Tense, clause
 from tfm.data.synthetic.language.complements import Complement
 from tfm.data.synthetic.language.expressions import CAN, MUST, WANT, WILL, Words
-from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, RELATIVE, STRONG, unchanging
+from tfm.data.synthetic.language.german import (
+    ACCUSATIVE,
+    DATIVE,
+    GENITIVE,
+    NOMINATIVE,
+    RELATIVE_PRONOUN,
+    STRONG_ENDINGS,
+    make_indeclinable_table,
+)
 from tfm.data.synthetic.language.lexicon import Noun, Verb
 from tfm.data.synthetic.language.phrases import Determiner, Draw, Phrase, inflect, noun_phrase
 from tfm.data.synthetic.language.sentence import Sentence, sentence
@@ -19,11 +27,13 @@ def _verbs_by_noun(verbs: Sequence[Verb], role: Callable[[Verb], Sequence[Noun]]
     return {noun: tuple(verb for verb in verbs if noun in role(verb)) for noun in lexicon.NOUNS}
 
 
-_DOING = _verbs_by_noun(VERBS, lambda verb: verb.subjects)
-_DONE_TO = _verbs_by_noun([v for v in VERBS if v.frame in ("object", "dative")], lambda verb: verb.objects)
-_DONE_WITH = _verbs_by_noun([v for v in VERBS if v.frame == "preposition"], lambda verb: verb.objects)
-_WITH_OBJECT = tuple(verb for verb in VERBS if verb.frame in ("object", "dative"))
-_OWNED = lexicon.tagged("relation pet")
+_VERBS_BY_SUBJECT = _verbs_by_noun(VERBS, lambda verb: verb.subjects)
+_VERBS_BY_OBJECT = _verbs_by_noun([v for v in VERBS if v.frame in ("object", "dative")], lambda verb: verb.objects)
+_VERBS_BY_PREPOSITIONAL_OBJECT = _verbs_by_noun(
+    [v for v in VERBS if v.frame == "preposition"], lambda verb: verb.objects
+)
+_TRANSITIVE_VERBS = tuple(verb for verb in VERBS if verb.frame in ("object", "dative"))
+_OWNED_NOUNS = lexicon.tagged("relation pet")
 
 
 def _is_person(head: Phrase) -> bool:
@@ -31,13 +41,13 @@ def _is_person(head: Phrase) -> bool:
 
 
 def _pronoun(head: Phrase, case: int) -> str:
-    return RELATIVE[head.gender][case]
+    return RELATIVE_PRONOUN[head.gender][case]
 
 
 def _subject_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
     """Draw a relative clause: "the man who buys the book" - "der Mann, der das Buch kauft"."""
     pronoun = head._replace(english="who" if _is_person(head) else "that", german=_pronoun(head, NOMINATIVE))
-    it = clause(draw, _TENSES, verbs=_DOING[noun], subject=pronoun)
+    it = clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[noun], subject=pronoun)
     return Words(it.english(), it.german_verb_final()), ((it.uses, "subject relative"),)
 
 
@@ -53,7 +63,7 @@ def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]
 
     With a dative: "whom the woman helps" - "dem ...".
     """
-    verb = draw.one(_DONE_TO[noun])
+    verb = draw.one(_VERBS_BY_OBJECT[noun])
     it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
     english = "whom" if _is_person(head) else "that"
     german = _pronoun(head, DATIVE if verb.frame == "dative" else ACCUSATIVE)
@@ -65,7 +75,7 @@ def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]
 
 def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
     """Draw a relative clause: "the man for whom the woman waits" - "der Mann, auf den die Frau wartet"."""
-    verb = draw.one(_DONE_WITH[noun])
+    verb = draw.one(_VERBS_BY_PREPOSITIONAL_OBJECT[noun])
     assert verb.preposition is not None
     english, german, case = verb.preposition
     it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
@@ -78,23 +88,23 @@ def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words
 
 def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
     """Draw a relative clause: "the man whose dog sleeps" - "der Mann, dessen Hund schläft"."""
-    owned = draw.one(_OWNED)
+    owned = draw.one(_OWNED_NOUNS)
     while owned is noun:
-        owned = draw.one(_OWNED)
-    whose = Determiner(("whose", "whose"), unchanging(_pronoun(head, GENITIVE)), STRONG)
+        owned = draw.one(_OWNED_NOUNS)
+    whose = Determiner(("whose", "whose"), make_indeclinable_table(_pronoun(head, GENITIVE)), STRONG_ENDINGS)
     subject = inflect(owned, whose, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3))
     subject = subject._replace(uses=subject.uses + head.uses)
-    it = clause(draw, _TENSES, verbs=_DOING[owned], subject=subject)
+    it = clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[owned], subject=subject)
     return Words(it.english(), it.german_verb_final()), ((it.uses, "genitive relative"),)
 
 
 def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:
     """Draw a relative clause about `head`, without commas, and its lexemes."""
     assert head.noun is not None
-    kinds = [_subject_relative, _subject_relative] if _DOING[head.noun] else []
-    if _DONE_TO[head.noun]:
+    kinds = [_subject_relative, _subject_relative] if _VERBS_BY_SUBJECT[head.noun] else []
+    if _VERBS_BY_OBJECT[head.noun]:
         kinds += [_object_relative, _object_relative]
-    if _DONE_WITH[head.noun]:
+    if _VERBS_BY_PREPOSITIONAL_OBJECT[head.noun]:
         kinds.append(_prepositional_relative)
     if _is_person(head):
         kinds.append(_genitive_relative)
@@ -106,7 +116,7 @@ def _repeats(main: Clause, head: Phrase, uses: Uses) -> bool:
     return any(lexeme in main.uses and lexeme not in head.uses for lexemes, _ in uses for lexeme in lexemes)
 
 
-def about_subject(draw: Draw) -> Sentence:
+def relative_clause_on_subject(draw: Draw) -> Sentence:
     """Draw a sentence with a relative clause about its subject.
 
     Example: "The man who works in the garden sees the dog." - "Der Mann, der im Garten arbeitet, sieht den Hund."
@@ -117,16 +127,16 @@ def about_subject(draw: Draw) -> Sentence:
     subject = head._replace(english=f"{head.english} {inner.english}", german=f"{head.german}, {inner.german},")
     main = clause(draw, _TENSES, verbs=(verb,), subject=subject, adverbs=False)
     if _repeats(main, head, uses):
-        return about_subject(draw)
+        return relative_clause_on_subject(draw)
     return sentence(".", main.english(), main.german(), (main.uses, "statement"), *uses)
 
 
-def about_object(draw: Draw) -> Sentence:
+def relative_clause_on_object(draw: Draw) -> Sentence:
     """Draw a sentence with a relative clause about its object.
 
     Example: "The man has seen the dog that sleeps." - "Der Mann hat den Hund gesehen, der schläft."
     """
-    verb = draw.one(_WITH_OBJECT)
+    verb = draw.one(_TRANSITIVE_VERBS)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
     head = noun_phrase(draw, draw.one(verb.objects), case, phrases.HEAD, adjectives=0.15)
     inner, uses = relative(draw, head)
@@ -135,7 +145,7 @@ def about_object(draw: Draw) -> Sentence:
         draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=complement, adverbs=False
     )
     if _repeats(main, head, uses):
-        return about_object(draw)
+        return relative_clause_on_object(draw)
     return sentence(
         ".", f"{main.english()} {inner.english}", f"{main.german()}, {inner.german}", (main.uses, "statement"), *uses
     )

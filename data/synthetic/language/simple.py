@@ -2,8 +2,8 @@
 
 from tfm.data.synthetic.language import expressions, lexicon, phrases
 from tfm.data.synthetic.language.clauses import (
-    EVENTS,
-    MODAL,
+    EVENT_VERBS,
+    MODAL_TENSES,
     NOTHING,
     PLAIN,
     STATEMENT_VERBS,
@@ -18,17 +18,17 @@ from tfm.data.synthetic.language.lexicon import BE, Verb
 from tfm.data.synthetic.language.phrases import Draw, inflect, noun_phrase, subject_phrase
 from tfm.data.synthetic.language.sentence import Sentence, sentence
 
-_ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL
+_ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL_TENSES
 _OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))
-_WILLED = tuple(verb for verb in EVENTS if "accident" not in verb.traits)
-_PERSON_VERBS = tuple(verb for verb in EVENTS if any("person" in noun.tags for noun in verb.subjects))
-_PLACED = tuple(verb for verb in EVENTS if "place" in verb.traits)
-_GOING = tuple(verb for verb in EVENTS if verb.frame == "go")
+_INTENTIONAL_VERBS = tuple(verb for verb in EVENT_VERBS if "accident" not in verb.traits)
+_PERSON_VERBS = tuple(verb for verb in EVENT_VERBS if any("person" in noun.tags for noun in verb.subjects))
+_PLACE_VERBS = tuple(verb for verb in EVENT_VERBS if "place" in verb.traits)
+_GO_VERBS = tuple(verb for verb in EVENT_VERBS if verb.frame == "go")
 
 
 def statement(draw: Draw) -> Sentence:
     """Draw a statement, such as "The woman buys a book." - "Die Frau kauft ein Buch."."""
-    it = clause(draw, PLAIN, verbs=lexicon.VERBS + lexicon.WEATHER)  # without be, which is for predicate()
+    it = clause(draw, PLAIN, verbs=lexicon.VERBS + lexicon.WEATHER_VERBS)  # without be, which is for predicate()
     return sentence(".", it.english(), it.german(), (it.uses, "statement"))
 
 
@@ -43,9 +43,9 @@ def negation(draw: Draw) -> Sentence:
 
 def modal(draw: Draw) -> Sentence:
     """Draw a statement with a modal verb: "The woman wants to buy a book." - "Die Frau will ein Buch kaufen."."""
-    it = clause(draw, MODAL, verbs=_WILLED)
+    it = clause(draw, MODAL_TENSES, verbs=_INTENTIONAL_VERBS)
     while not isinstance(it.tense, Modal):
-        it = clause(draw, MODAL, verbs=_WILLED)
+        it = clause(draw, MODAL_TENSES, verbs=_INTENTIONAL_VERBS)
     return sentence(".", it.english(), it.german(), (it.uses, "modal"))
 
 
@@ -54,9 +54,9 @@ def fronted(draw: Draw) -> Sentence:
 
     Example: "Today the woman buys a book." - "Heute kauft die Frau ein Buch."
     """
-    it = clause(draw, _ANY_TENSE, verbs=EVENTS)
+    it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS)
     while not (it.time.english or it.place.english):
-        it = clause(draw, _ANY_TENSE, verbs=EVENTS)
+        it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS)
     if it.time.english:
         first, it.time = it.time, NOTHING
     else:
@@ -77,7 +77,7 @@ def who(draw: Draw) -> Sentence:
     return sentence("?", it.english(), it.german(), (it.uses, "who"))
 
 
-def _asked(draw: Draw, verb: Verb) -> tuple[Words, tuple[str, ...]]:
+def _interrogative_phrase(draw: Draw, verb: Verb) -> tuple[Words, tuple[str, ...]]:
     """The words that ask for the object of `verb`, and its lexemes: "what", "was"; "which book", "welches Buch"."""
     noun = draw.one(verb.objects)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
@@ -96,7 +96,7 @@ def what(draw: Draw) -> Sentence:
     The question word is what, whom, which or how many; was, wen, welches, wie viele.
     """
     verb = draw.one(_OBJECT_VERBS)
-    asked, lexemes = _asked(draw, verb)
+    asked, lexemes = _interrogative_phrase(draw, verb)
     it = clause(draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE)
     while it.subject.quantified or any(lexeme in lexemes for lexeme in it.subject.uses):
         it.subject = subject_phrase(draw, verb.subjects, phrases.DEFINITE)
@@ -110,10 +110,10 @@ def where(draw: Draw) -> Sentence:
     Examples: "Where does the child sleep?" - "Wo schläft das Kind?"; "Where does it go?" - "Wohin geht es?"
     """
     if draw.chance(0.3):
-        it = clause(draw, _ANY_TENSE, verbs=_GOING, complement=Complement(), subjects=phrases.POSITIVE)
+        it = clause(draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=phrases.POSITIVE)
         word = "wohin"
     else:
-        it = clause(draw, _ANY_TENSE, verbs=_PLACED, subjects=phrases.POSITIVE)
+        it = clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=phrases.POSITIVE)
         it.place, it.place_uses = NOTHING, ()
         word = "wo"
     return sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
@@ -121,7 +121,7 @@ def where(draw: Draw) -> Sentence:
 
 def when(draw: Draw) -> Sentence:
     """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
-    it = clause(draw, _ANY_TENSE, verbs=EVENTS, subjects=phrases.POSITIVE)
+    it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE)
     it.time = it.frequency = NOTHING
     return sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
 
@@ -135,9 +135,9 @@ def why(draw: Draw) -> Sentence:
 # ---- Being ------------------------------------------------------------------------------------------
 
 _ADULTS = lexicon.tagged("adult")
-_PRICED = tuple(noun for noun in lexicon.tagged("thing furniture vehicle") if "text" not in noun.tags)
+_PRICED_NOUNS = tuple(noun for noun in lexicon.tagged("thing furniture vehicle") if "text" not in noun.tags)
 _KINDS = {"person", "animal", "thing", "vehicle", "food", "building"}
-_EXISTING = lexicon.tagged("person animal")
+_EXISTENCE_NOUNS = lexicon.tagged("person animal")
 
 
 def predicate(draw: Draw) -> Sentence:
@@ -172,7 +172,7 @@ def comparison(draw: Draw) -> Sentence:
 def existence(draw: Draw) -> Sentence:
     """Draw a statement on existence: "There are three cats in the garden." - "Im Garten sind drei Katzen."."""
     place, place_uses = location(draw)
-    thing = noun_phrase(draw, draw.one(_EXISTING), NOMINATIVE, phrases.EXISTING)
+    thing = noun_phrase(draw, draw.one(_EXISTENCE_NOUNS), NOMINATIVE, phrases.EXISTENCE_DETERMINERS)
     past = draw.chance(0.4)
     verb = (("are", "were") if thing.plural else ("is", "was"))[past]
     finite = (BE.past if past else BE.present)[thing.person]
@@ -199,7 +199,7 @@ def age(draw: Draw) -> Sentence:
 def price(draw: Draw) -> Sentence:
     """Draw a sentence on a price, such as "This lamp costs thirty euros." - "Diese Lampe kostet dreißig Euro."."""
     number = draw.one(expressions.LARGE_NUMBERS)
-    thing = noun_phrase(draw, draw.one(_PRICED), NOMINATIVE, phrases.DEFINITE)
+    thing = noun_phrase(draw, draw.one(_PRICED_NOUNS), NOMINATIVE, phrases.DEFINITE)
     costs, kostet = ("cost", "kosten") if thing.plural else ("costs", "kostet")
     return sentence(
         ".",

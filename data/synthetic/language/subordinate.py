@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfm.data.synthetic.language.clauses import (
-    EVENTS,
-    MODAL,
+    EVENT_VERBS,
+    MODAL_TENSES,
     NOTHING,
-    NOW,
-    PAST,
+    NOW_TENSES,
+    PAST_TENSES,
     PLAIN,
-    PRESENT,
+    PRESENT_TENSES,
     STATEMENT_VERBS,
-    THEN,
+    THEN_TENSES,
     VERBS,
     Clause,
     Tense,
     clause,
 )
 from tfm.data.synthetic.language.expressions import WILL
-from tfm.data.synthetic.language.lexicon import STRIVING, TELLING, WEATHER, Verb
-from tfm.data.synthetic.language.phrases import OWNING, POSITIVE, Draw, Phrase, subject_phrase
+from tfm.data.synthetic.language.lexicon import TELLING, TO_INFINITIVE_VERBS, WEATHER_VERBS, Verb
+from tfm.data.synthetic.language.phrases import OWNER_NOUNS, POSITIVE, Draw, Phrase, subject_phrase
 from tfm.data.synthetic.language.sentence import Sentence, sentence
 
 
@@ -33,38 +33,38 @@ class Conjunction(NamedTuple):
 
 
 CONJUNCTIONS = (
-    Conjunction("because", "weil", NOW, NOW),
-    Conjunction("because", "weil", THEN, THEN),
-    Conjunction("although", "obwohl", NOW, NOW),
-    Conjunction("although", "obwohl", THEN, THEN),
-    Conjunction("if", "wenn", (*NOW, *(WILL,) * 4), PRESENT),
+    Conjunction("because", "weil", NOW_TENSES, NOW_TENSES),
+    Conjunction("because", "weil", THEN_TENSES, THEN_TENSES),
+    Conjunction("although", "obwohl", NOW_TENSES, NOW_TENSES),
+    Conjunction("although", "obwohl", THEN_TENSES, THEN_TENSES),
+    Conjunction("if", "wenn", (*NOW_TENSES, *(WILL,) * 4), PRESENT_TENSES),
     # when is wenn of what happens again and again, als of what happened once.
-    Conjunction("when", "wenn", PRESENT, PRESENT),
-    Conjunction("when", "als", PAST, PAST),
-    Conjunction("while", "während", PAST, PAST),
-    Conjunction("before", "bevor", PAST, PAST),
+    Conjunction("when", "wenn", PRESENT_TENSES, PRESENT_TENSES),
+    Conjunction("when", "als", PAST_TENSES, PAST_TENSES),
+    Conjunction("while", "während", PAST_TENSES, PAST_TENSES),
+    Conjunction("before", "bevor", PAST_TENSES, PAST_TENSES),
 )
-_ONCE = ("when", "while", "before")  # events, told plainly
-_LASTING = tuple(verb for verb in EVENTS if "moment" not in verb.traits) + WEATHER
-_DELIBERATE = tuple(
+_TEMPORAL_CONJUNCTIONS = ("when", "while", "before")  # events, told plainly
+_DURATIVE_VERBS = tuple(verb for verb in EVENT_VERBS if "moment" not in verb.traits) + WEATHER_VERBS
+_DELIBERATE_VERBS = tuple(
     verb
-    for verb in EVENTS
+    for verb in EVENT_VERBS
     if any("person" in noun.tags for noun in verb.subjects)
     and "moment" not in verb.traits
     and "accident" not in verb.traits
 )
-_PURPOSE_VERBS = tuple(verb for verb in _DELIBERATE if verb.frame not in ("go", "come", "none"))
-_TO_A_PLACE = tuple(verb for verb in EVENTS if verb.frame == "go")
+_PURPOSE_VERBS = tuple(verb for verb in _DELIBERATE_VERBS if verb.frame not in ("go", "come", "none"))
+_MOTION_VERBS = tuple(verb for verb in EVENT_VERBS if verb.frame == "go")
 
 
-def _two(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
+def _draw_conjoined_clauses(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
     """A conjunction, a main clause without adverbs, and a subordinate clause."""
     conjunction = draw.one(CONJUNCTIONS)
-    once = conjunction.english in _ONCE
+    once = conjunction.english in _TEMPORAL_CONJUNCTIONS
     main = clause(
         draw,
         conjunction.main,
-        verbs=EVENTS if once else VERBS,
+        verbs=EVENT_VERBS if once else VERBS,
         negated=not once and draw.chance(0.15),
         subjects=POSITIVE,
         adverbs=False,
@@ -72,17 +72,17 @@ def _two(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
     inner = clause(
         draw,
         conjunction.subordinate,
-        verbs=_LASTING if once else STATEMENT_VERBS,
+        verbs=_DURATIVE_VERBS if once else STATEMENT_VERBS,
         negated=not once and draw.chance(0.2),
         subjects=POSITIVE,
         adverbs=not once,
     )
-    return (conjunction, main, inner) if inner.verb is not main.verb else _two(draw)
+    return (conjunction, main, inner) if inner.verb is not main.verb else _draw_conjoined_clauses(draw)
 
 
 def conjunction_last(draw: Draw) -> Sentence:
     """Draw a sentence such as "The child sleeps because it rains." - "Das Kind schläft, weil es regnet."."""
-    conjunction, main, inner = _two(draw)
+    conjunction, main, inner = _draw_conjoined_clauses(draw)
     return sentence(
         ".",
         f"{main.english()} {conjunction.english} {inner.english()}",
@@ -94,7 +94,7 @@ def conjunction_last(draw: Draw) -> Sentence:
 
 def conjunction_first(draw: Draw) -> Sentence:
     """Draw a sentence such as "If it rains, the child sleeps." - "Wenn es regnet, schläft das Kind."."""
-    conjunction, main, inner = _two(draw)
+    conjunction, main, inner = _draw_conjoined_clauses(draw)
     return sentence(
         ".",
         f"{conjunction.english} {inner.english()}, {main.english()}",
@@ -110,10 +110,10 @@ def that_clause(draw: Draw) -> Sentence:
     Other verbs ask whether: "fragt, ob".
     """
     past = draw.chance(0.5)
-    main = clause(draw, PAST if past else PRESENT, verbs=TELLING, adverbs=False)
+    main = clause(draw, PAST_TENSES if past else PRESENT_TENSES, verbs=TELLING, adverbs=False)
     inner = clause(
         draw,
-        THEN if past else (*NOW, WILL, WILL, "past"),
+        THEN_TENSES if past else (*NOW_TENSES, WILL, WILL, "past"),
         verbs=STATEMENT_VERBS,
         negated=draw.chance(0.2),
         subjects=POSITIVE,
@@ -130,15 +130,15 @@ def that_clause(draw: Draw) -> Sentence:
 
 def _infinitive(draw: Draw, subject: Phrase, verbs: Sequence[Verb], negated: bool) -> Clause:
     """A clause to be said as an infinitive: its time is that of the main clause."""
-    it = clause(draw, PRESENT, verbs=verbs, subject=subject, negated=negated)
+    it = clause(draw, PRESENT_TENSES, verbs=verbs, subject=subject, negated=negated)
     it.time = it.frequency = NOTHING
     return it
 
 
 def to_infinitive(draw: Draw) -> Sentence:
     """Draw an infinitive: "The woman tries to call the man." - "Die Frau versucht, den Mann anzurufen."."""
-    main = clause(draw, PLAIN, verbs=STRIVING, negated=draw.chance(0.1), adverbs=False)
-    inner = _infinitive(draw, main.subject, _DELIBERATE, negated=not main.negated and draw.chance(0.1))
+    main = clause(draw, PLAIN, verbs=TO_INFINITIVE_VERBS, negated=draw.chance(0.1), adverbs=False)
+    inner = _infinitive(draw, main.subject, _DELIBERATE_VERBS, negated=not main.negated and draw.chance(0.1))
     english, german = inner.infinitive()
     comma = "" if inner.is_bare_infinitive() else ","
     return sentence(
@@ -155,8 +155,8 @@ def purpose(draw: Draw) -> Sentence:
 
     Example: "The man goes to the market in order to buy eggs." - "Der Mann geht zum Markt, um Eier zu kaufen."
     """
-    someone = subject_phrase(draw, OWNING)
-    main = clause(draw, PLAIN + MODAL[:4], verbs=_TO_A_PLACE, subject=someone, adverbs=False)
+    someone = subject_phrase(draw, OWNER_NOUNS)
+    main = clause(draw, PLAIN + MODAL_TENSES[:4], verbs=_MOTION_VERBS, subject=someone, adverbs=False)
     inner = _infinitive(draw, main.subject, _PURPOSE_VERBS, negated=False)
     inner.place, inner.place_uses = NOTHING, ()
     english, german = inner.infinitive()
@@ -171,7 +171,7 @@ def purpose(draw: Draw) -> Sentence:
 
 def coordination(draw: Draw) -> Sentence:
     """Draw two main clauses: "Anna sings, but Peter does not dance." - "Anna singt, aber Peter tanzt nicht."."""
-    tenses = PRESENT if draw.chance(0.5) else PAST
+    tenses = PRESENT_TENSES if draw.chance(0.5) else PAST_TENSES
     first = clause(draw, tenses, verbs=VERBS, adverbs=False)
     but = draw.chance(0.5)
     second = clause(draw, tenses, verbs=VERBS, adverbs=False, negated=but and draw.chance(0.5))

@@ -18,24 +18,24 @@ LINES = {True: ("left", "right", "on the"), False: ("top", "bottom", "at the")}
 
 def captions(scene: Scene) -> list[str]:
     """Every caption of a scene that the grammar has: three of one thing, six of two or of three."""
-    of: tuple[Callable[..., list[str]], ...] = (_of_one, _of_two, _of_three)
+    of: tuple[Callable[..., list[str]], ...] = (_caption_one_thing, _caption_two_things, _caption_three_things)
     return of[len(scene.things) - 1](*scene.things)
 
 
-def _named(thing: Thing) -> str:
+def _describe_thing(thing: Thing) -> str:
     return f"a {thing.size} {thing.colour} {thing.shape}"
 
 
-def _of_one(thing: Thing) -> list[str]:
+def _caption_one_thing(thing: Thing) -> list[str]:
     corner = " and ".join(dict.fromkeys((ROWS[thing.row], COLUMNS[thing.column])))
-    name = _named(thing)
+    name = _describe_thing(thing)
     return [f"{name} {corner}", f"there is {name} {corner}", f"{corner} there is {name}"]
 
 
-def _of_two(one: Thing, other: Thing) -> list[str]:
+def _caption_two_things(one: Thing, other: Thing) -> list[str]:
     found = []
     for first, second in ((one, other), (other, one)):
-        what, of, where = _named(first), _named(second), _relation(first, second)
+        what, of, where = _describe_thing(first), _describe_thing(second), _relation(first, second)
         found += [f"{what} is {where} {of}", f"{what} {where} {of}", f"{where} {of} there is {what}"]
     return found
 
@@ -51,10 +51,10 @@ def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def _of_three(first: Thing, middle: Thing, last: Thing) -> list[str]:
+def _caption_three_things(first: Thing, middle: Thing, last: Thing) -> list[str]:
     """Captions of three things in a row from left to right, or in a column from top to bottom."""
     begin, end, at = LINES[first.row == last.row]
-    one, between, other = map(_named, (first, middle, last))
+    one, between, other = map(_describe_thing, (first, middle, last))
     found = [f"from {begin} to {end}: {one}, {between}, {other}", f"from {end} to {begin}: {other}, {between}, {one}"]
     for a, side, b, opposite in ((one, begin, other, end), (other, end, one, begin)):
         ends = f"{a} {at} {side} and {b} {at} {opposite}"

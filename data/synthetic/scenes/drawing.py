@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from tfm.data.synthetic.scenes.scene import GRID, Scene, Thing
 
-CELL = 16  # pixels
-PIXELS = GRID * CELL  # of a side of the image
-UNIT = 8  # steps of a pixel; it is looked at in 4 x 4 of them
+CELL_SIZE = 16  # pixels
+IMAGE_SIZE = GRID * CELL_SIZE  # of a side of the image
+UNITS_PER_PIXEL = 8  # steps of a pixel; it is looked at in 4 x 4 of them
 RADIUS = {"small": 28, "big": 52}
 SAMPLES = 16
 Ints = NDArray[np.int64]
@@ -15,22 +15,25 @@ Ints = NDArray[np.int64]
 
 def drawn(scene: Scene) -> NDArray[np.uint8]:
     """The image of a scene: (48, 48, 3); edges are smooth, since a pixel is covered in sixteenths."""
-    image = np.full((PIXELS, PIXELS, 3), scene.background, np.int64)
+    image = np.full((IMAGE_SIZE, IMAGE_SIZE, 3), scene.background, np.int64)
     for thing in scene.things:
-        cell = image[thing.row * CELL : (thing.row + 1) * CELL, thing.column * CELL : (thing.column + 1) * CELL]
-        covered = _covered(thing)[:, :, None]
+        cell = image[
+            thing.row * CELL_SIZE : (thing.row + 1) * CELL_SIZE,
+            thing.column * CELL_SIZE : (thing.column + 1) * CELL_SIZE,
+        ]
+        covered = _pixel_coverage(thing)[:, :, None]
         cell[:] = (cell * (SAMPLES - covered) + np.array(thing.paint) * covered + SAMPLES // 2) // SAMPLES
     return image.astype(np.uint8)
 
 
-def _covered(thing: Thing) -> Ints:
+def _pixel_coverage(thing: Thing) -> Ints:
     """The number of each pixel's 16 samples that the thing covers in its cell (16, 16)."""
-    samples = 2 * np.arange(CELL * UNIT // 2) + 1 - CELL * UNIT // 2
-    inside = _inside(thing.shape, samples - thing.right, (samples - thing.down)[:, None], RADIUS[thing.size])
-    return np.asarray(inside.reshape(CELL, 4, CELL, 4).sum(axis=(1, 3)), np.int64)
+    samples = 2 * np.arange(CELL_SIZE * UNITS_PER_PIXEL // 2) + 1 - CELL_SIZE * UNITS_PER_PIXEL // 2
+    inside = _is_inside_shape(thing.shape, samples - thing.right, (samples - thing.down)[:, None], RADIUS[thing.size])
+    return np.asarray(inside.reshape(CELL_SIZE, 4, CELL_SIZE, 4).sum(axis=(1, 3)), np.int64)
 
 
-def _inside(shape: str, x: Ints, y: Ints, radius: int) -> NDArray[np.bool_]:
+def _is_inside_shape(shape: str, x: Ints, y: Ints, radius: int) -> NDArray[np.bool_]:
     """Mask of the points in a shape around the origin, y counted downwards."""
     if shape == "circle":
         return x**2 + y**2 <= radius**2

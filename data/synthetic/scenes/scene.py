@@ -23,7 +23,7 @@ HELD_OUT = {
     ("purple", "square"),
     ("orange", "diamond"),
 }
-COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
+THING_COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
 JITTER = 12  # of a centre, in eighths of a pixel
 SHADE = 15  # of a colour, in its 256 steps
 BACKGROUNDS = (200, 250)  # greys
@@ -76,7 +76,7 @@ def draw_scene(random: Random) -> Scene:
     def choose(number: int) -> int:
         return int(random.random() * number)  # random() alone is the same on every version of Python
 
-    count = COUNTS[choose(len(COUNTS))]
+    count = THING_COUNTS[choose(len(THING_COUNTS))]
     if count == 3:
         line, is_row = choose(GRID), choose(2) == 0
         cells = [(line, place) if is_row else (place, line) for place in range(GRID)]

@@ -7,16 +7,17 @@ from itertools import groupby, zip_longest
 
 import regex
 
-from tfm.data.scripts import SPACELESS
+from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.breakdown import scores_labels
+from tfm.pipeline.scoring.breakdown import has_label_metrics
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.labels import line_accuracy
 from tfm.pipeline.scoring.metrics.registry import sentence_chrf
 
 # Of scripts without spaces a letter with its marks; else a run of letters, digits and joiners, or another sign.
 _WORD = regex.compile(
-    rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D])+|(?!\s)\X", flags=regex.V1
+    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D])+|(?!\s)\X",
+    flags=regex.V1,
 )
 _LABEL = regex.compile(r"\S+")
 MAX_DIFF_WORDS = 2000  # of a text are matched; what comes after them is not marked
@@ -93,8 +94,8 @@ def changes(
         most: the number of gains, and of losses, to return.
         on_done: called after each segment, with 1.
     """
-    of_labels = scores_labels(config)
-    score = _right_labels if of_labels else sentence_chrf
+    of_labels = has_label_metrics(config)
+    score = _count_correct_labels if of_labels else sentence_chrf
     found: list[Change] = []
     for row, (one, other) in enumerate(zip(before.hypotheses, after.hypotheses, strict=True)):
         if one != other:
@@ -108,7 +109,7 @@ def changes(
     as_good, same = len(found) - len(better) - len(worse), len(before.hypotheses) - len(found)
 
     def with_marks(change: Change) -> Change:
-        mark = marked_labels if of_labels else marked_words
+        mark = changed_label_spans if of_labels else changed_word_spans
         one, other = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
         return replace(change, before=one, after=other)
 
@@ -117,11 +118,11 @@ def changes(
     return Changes(by, len(better), len(worse), as_good, same, gained, lost)
 
 
-def _right_labels(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
+def _count_correct_labels(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
     return 100 * line_accuracy(hypothesis, references[0], config)
 
 
-def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
+def changed_word_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both texts into spans, marked where they differ: words and signs that difflib leaves unmatched.
 
     Only the beginnings of texts of more than MAX_DIFF_WORDS are matched.
@@ -134,7 +135,7 @@ def marked_words(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     return _mark_spans(one, ours, mine), _mark_spans(other, theirs, yours)
 
 
-def marked_labels(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
+def changed_label_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both lines of labels into spans, marked where the label at the same place is another."""
     ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}

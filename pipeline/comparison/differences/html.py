@@ -5,22 +5,24 @@ from collections.abc import Sequence
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
 from tfm.pipeline.comparison.differences.changed_sentences import Change, Changes, TextSpan
 from tfm.pipeline.comparison.differences.overview import Differences
-from tfm.pipeline.page_frame import as_html, text_as_html
+from tfm.pipeline.page_frame import escape_html, text_as_html
 
 MIN_SCALE = 1.0
 """The difference, in points, for which half a bar stands at least: noise shall not look large."""
 EMPTY_CELL = "–"
-NUMBER = ' class="number"'
+NUMBER_CLASS = ' class="number"'
 
 
-def test_section(found: Differences) -> list[str]:
+def test_set_section(found: Differences) -> list[str]:
     """The section of a test set: its tables, and its sentences that changed most."""
     title = "Where they differ" if len(found.columns) > 1 else "In detail"
     parts = [f"<h2>{title}: {bdi(found.test)}</h2>", as_list(found.notes)]
     for table in (*found.tables, *found.words[:1]):
-        parts += [f"<h3>{as_html(table.title)}</h3>", _breakdown_table(table, found.columns)]
+        parts += [f"<h3>{escape_html(table.title)}</h3>", _breakdown_table(table, found.columns)]
     if found.words:
-        more = [f"<h3>{as_html(table.title)}</h3>{_breakdown_table(table, found.columns)}" for table in found.words[1:]]
+        more = [
+            f"<h3>{escape_html(table.title)}</h3>{_breakdown_table(table, found.columns)}" for table in found.words[1:]
+        ]
         parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(more)}</details>")
     for name, changed in found.changes.items():
         parts += _changes_section(found, name, changed)
@@ -105,7 +107,7 @@ def _mark_html(stretches: Sequence[TextSpan], tag: str) -> str:
 
 def as_list(notes: Sequence[str]) -> str:
     """Small print, line by line."""
-    inner = "".join(f"<li>{as_html(each)}</li>" for each in notes)
+    inner = "".join(f"<li>{escape_html(each)}</li>" for each in notes)
     return f'<ul class="notes">{inner}</ul>' if notes else ""
 
 
@@ -121,14 +123,14 @@ def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *,
     kind = ' class="names"' if names else ""
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{as_html(name)}">'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape_html(name)}">'
         f"<table{kind}><tr>{''.join(heads)}</tr>\n{lines}</table></div>"
     )
 
 
 def heading_cell(text: str, number: bool = False) -> str:
     """The heading of a column."""
-    return f"<th{NUMBER if number else ''}>{as_html(text)}</th>"
+    return f"<th{NUMBER_CLASS if number else ''}>{escape_html(text)}</th>"
 
 
 def table_cell(text: str, number: bool = True, best: bool = False) -> str:
@@ -139,10 +141,10 @@ def table_cell(text: str, number: bool = True, best: bool = False) -> str:
         number: whether it is a number.
         best: whether it is the best of its column, which is bold.
     """
-    shown = as_html(text) if number else bdi(text)
-    return f"<td{NUMBER if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
+    shown = escape_html(text) if number else bdi(text)
+    return f"<td{NUMBER_CLASS if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
 
 
 def bdi(text: str) -> str:
     """A name, whose direction changes nothing around it."""
-    return f"<bdi>{as_html(text)}</bdi>"
+    return f"<bdi>{escape_html(text)}</bdi>"

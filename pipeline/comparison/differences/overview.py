@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tfm.data.errors import format_count
-from tfm.data.scripts import has_spaceless
+from tfm.data.scripts import has_spaceless_script
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
@@ -19,7 +19,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import Changes, chang
 from tfm.pipeline.comparison.differences.word_frequency import (
     Split,
     breakdown_by_training_frequency,
-    training_counts,
+    count_training_words,
     word_splitter,
     words_in,
 )
@@ -28,7 +28,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.breakdown import scores_labels
+from tfm.pipeline.scoring.breakdown import has_label_metrics
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
@@ -37,9 +37,9 @@ MAX_ROWS = 40  # of a table, where there are many labels
 MAX_SENTENCES = 10
 NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
 UNKNOWN = "the tokenizer of {} does not know {} of its training texts, which its words lack"
-SINGLE_LETTERS = "of scripts without spaces between words each letter is counted as a word"
+SINGLE_LETTERS_MESSAGE = "of scripts without spaces between words each letter is counted as a word"
 NO_TEST_TRANSLATIONS = "{} is skipped: there are no translations of test sets beside its model"
-FIRST_RUNS = "sentences are those of the first run of each system"
+FIRST_RUNS_MESSAGE = "sentences are those of the first run of each system"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def find_differences(
     if not of_baseline:
         return []
     first, notes = of_baseline[0], list[str]()
-    training = None if scores_labels(first.evaluation) else _training_words(rows, baseline, notes, reporter)
+    training = None if has_label_metrics(first.evaluation) else _training_words(rows, baseline, notes, reporter)
     return [_compare_on_test(rows, test, first, training, notes, reporter) for test in first.tests]
 
 
@@ -108,9 +108,9 @@ def _training_words(
         return None
     split = word_splitter(texts[0].references)
     words = words_in(texts, split)
-    counts, unknown = training_counts(folder / "dataset", known, words, split, reporter)
-    if has_spaceless(words) and choose_tokenizer(texts[0].references).name not in MECAB:
-        notes.append(SINGLE_LETTERS)
+    counts, unknown = count_training_words(folder / "dataset", known, words, split, reporter)
+    if has_spaceless_script(words) and choose_tokenizer(texts[0].references).name not in MECAB:
+        notes.append(SINGLE_LETTERS_MESSAGE)
     if unknown:
         notes.append(UNKNOWN.format(baseline.name, format_count(unknown, "piece")))
     return TrainingWords(counts, split)
@@ -142,7 +142,7 @@ def _compare_on_test(
     tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
     words = [] if training is None else breakdown_by_training_frequency(texts, training.counts, training.split)
     words = [merge_columns(each, groups) for each in words]
-    told += [FIRST_RUNS] if any(len(runs) > 1 for runs in kept.values()) else []
+    told += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in kept.values()) else []
     others = {name: runs[0] for name, runs in list(kept.items())[1:]}
     changed: dict[str, Changes] = {}
     for name, each in others.items():
@@ -157,13 +157,13 @@ def _breakdowns(
     """Tables by length, and by n-gram order or label, without metrics that cannot be computed for these texts."""
     by_texts = config.model_copy(update={"metrics": ("bleu", "chrf")})
     without: dict[str, str] = {}
-    if not scores_labels(config):
+    if not has_label_metrics(config):
         for each in texts:
             without |= inapplicable_metrics(each.hypotheses, each.references, by_texts)
         notes += [f"{label(name)} is not shown: {why}" for name, why in without.items()]
     with reporter.bar(f"scoring {test} by length", len(texts), "runs") as bar:
         tables = breakdown_by_source_length(texts, config, without, bar.advance)
-    if scores_labels(config):
+    if has_label_metrics(config):
         tables.append(breakdown_by_label(texts, config))
     elif "bleu" not in without:
         tables.append(breakdown_by_ngram_order(texts, config))

@@ -19,7 +19,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
-from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords, make_bleu
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer, make_bleu
 from tfm.tokenizer.special import UNK_ID
 
 Split = Callable[[str], Sequence[str]]
@@ -36,7 +36,7 @@ def word_splitter(references: Sequence[Sequence[str]]) -> Split:
     """
     chosen = choose_tokenizer(references).name
     if chosen not in MECAB:
-        return UnicodeWords().tokenize
+        return UnicodeWordTokenizer().tokenize
     mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": chosen})).tokenizer
     return lambda text: [word for word in mecab(text.lower()).split() if _HAS_LETTER.search(word)]
 
@@ -47,7 +47,7 @@ def words_in(systems: Sequence[Segments], split: Split) -> set[str]:
     return {word for text in texts for word in split(text)}
 
 
-def training_counts(
+def count_training_words(
     dataset: Path, known: Input, words: Collection[str], split: Split, reporter: Reporter
 ) -> tuple[Counter[str], int]:
     """Count some words in the targets of a dataset's training pairs, each pair once.

@@ -11,7 +11,7 @@ from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.comparison.tables.columns import metric_signature
 from tfm.pipeline.reports.run_summary import RunSummary
-from tfm.pipeline.scoring.ledger import num_looks
+from tfm.pipeline.scoring.ledger import num_test_uses
 from tfm.pipeline.significance.human_agreement_table import SOURCE, Agreement
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
@@ -31,7 +31,7 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
             {
                 "test": each.test,
                 "folder": str(each.folder),
-                "times": num_looks(each.entries),
+                "times": num_test_uses(each.entries),
                 "models": each.num_models,
                 "unlisted": list(each.unlisted),
             }
@@ -70,13 +70,13 @@ def _row_json(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
         "name": row.name,
         "runs": [run.name for run in row.runs],
         "seeds": row.seeds,
-        "differs": to_jsonable(found.row_differs(row)),
+        "differs": to_jsonable(found.row_differences(row)),
         "figures": {
             name: {
                 "mean": to_jsonable(row.mean(name)),
                 "deviation": row.deviation(name),
                 "num_runs": len(row.values(name)),
-                "comparable": found.row_compares(row, name),
+                "comparable": found.is_row_comparable(row, name),
                 **_tests_json(found, name, row.name, tested.rows),
             }
             for name in names

@@ -13,23 +13,23 @@ from tfm.pipeline.comparison.seeds import Row
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import label
 from tfm.pipeline.scoring.metrics.registry import METRICS
-from tfm.pipeline.scoring.metrics.score import FOUR_DIGITS
-from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
-from tfm.pipeline.significance.holm import format_p
+from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS
+from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
+from tfm.pipeline.significance.holm import format_p_value
 from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.seeds import SeedDifference
 
 EMPTY_CELL = "–"
 SIGNIFICANT_MARK, NOT_COMPARABLE = "*", "†"
 KEYS_WITH_OWN_COLUMN = ("model.architecture", "model.task")  # they have columns of their own
-FIGURES_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
+METRICS_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
 MAX_DECIMAL_VALUE = 2.0  # scores below are shown with more digits: bits a character, COMET
 MIN_SCIENTIFIC_VALUE = (
     1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
 )
 MAX_VALUE_LENGTH = 40  # characters of a setting
 P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
-Shown = Callable[[float], str]
+NumberFormatter = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def all_metrics(found: Comparison) -> list[str]:
     return [name.removeprefix("test.") for name in names if name.startswith("test.")]
 
 
-def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
+def match_metric_names(texts: Sequence[str], found: Comparison) -> list[str]:
     """The metrics of the main test set that are meant; where none is named, those of the tasks that runs have.
 
     Raises RecipeError for one that no run has.
@@ -83,7 +83,9 @@ def metrics_named(texts: Sequence[str], found: Comparison) -> list[str]:
     return names
 
 
-def comparison_columns(found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: Shown) -> list[Column]:
+def comparison_columns(
+    found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: NumberFormatter
+) -> list[Column]:
     """Return the columns of a row for each run, or for several seeds of it, without insignificant columns.
 
     Args:
@@ -99,7 +101,7 @@ def comparison_columns(found: Comparison, tested: Outcome, metrics: Sequence[str
     ]
     if len({row.runs[0].task for row in rows}) > 1:
         columns.append(Column("task", [Cell(row.runs[0].task) for row in rows], numeric=False))
-    costs: dict[str, tuple[str, Shown]] = {
+    costs: dict[str, tuple[str, NumberFormatter]] = {
         "parameters": ("parameters", "{:,.0f}".format),
         "tokens_per_second": ("tokens/s", "{:,.0f}".format),
         "updates": ("updates", "{:,.0f}".format),
@@ -128,12 +130,12 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
         metrics: names of metrics.
     """
     return [
-        Column(heading(found, metric), figures(found, tested, f"test.{metric}", shown_as(found, metric)))
+        Column(heading(found, metric), figures(found, tested, f"test.{metric}", make_number_formatter(found, metric)))
         for metric in metrics
     ]
 
 
-def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
+def make_number_formatter(found: Comparison, metric: str, sign: str = "") -> NumberFormatter:
     """Choose the digits of a metric's scores: two; four for those that are no percentages and all small.
 
     Args:
@@ -146,7 +148,7 @@ def shown_as(found: Comparison, metric: str, sign: str = "") -> Shown:
     """
     values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
     is_large = metric in METRICS or max(values, default=0) >= MAX_DECIMAL_VALUE
-    digits = 2 if is_large and metric not in FOUR_DIGITS else 4
+    digits = 2 if is_large and metric not in FOUR_DIGIT_METRICS else 4
 
     def shown(value: float) -> str:
         if not math.isfinite(value):
@@ -167,7 +169,7 @@ def metric_signature(found: Comparison, metric: str) -> str:
     return next((figure.signature for figure in figures if figure is not None), "")
 
 
-def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list[Cell]:
+def figures(found: Comparison, tested: Outcome, name: str, shown: NumberFormatter) -> list[Cell]:
     """Return the cells of a figure, one for each row.
 
     Args:
@@ -178,16 +180,17 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: Shown) -> list
     """
     cells = [_score_cell(found, tested, row, name, shown) for row in found.rows]
     means = [
-        row.mean(name) if found.row_compares(row, name) and not row.runs_without(name) else None for row in found.rows
+        row.mean(name) if found.is_row_comparable(row, name) and not row.runs_without(name) else None
+        for row in found.rows
     ]
     known = [mean for mean in means if mean is not None]
-    if len(known) < 2 or name.partition(".")[0] not in FIGURES_WITH_STDEV or name.partition(".")[2] in SUMMARY_FIGURES:
+    if len(known) < 2 or name.partition(".")[0] not in METRICS_WITH_STDEV or name.partition(".")[2] in SUMMARY_METRICS:
         return cells
     best = (min if is_lower_better(name, found.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
-def interval(low: float | None, high: float | None, shown: Shown) -> str:
+def interval(low: float | None, high: float | None, shown: NumberFormatter) -> str:
     """Return the ends of an interval, where there is one.
 
     Args:
@@ -203,31 +206,31 @@ def name_of(row: Row) -> str:
     return row.name if len(row.runs) == 1 else f"{row.name} ({len(row.runs)} seeds)"
 
 
-def _score_cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: Shown) -> Cell:
+def _score_cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: NumberFormatter) -> Cell:
     mean = row.mean(name)
     if mean is None:
         return Cell(EMPTY_CELL)
     part, _, metric = name.partition(".")
     measured = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
-    spread = row.deviation(name) if part in FIGURES_WITH_STDEV else None
+    spread = row.deviation(name) if part in METRICS_WITH_STDEV else None
     if measured is not None:
         spread = measured.spread
     return Cell(
         _format_number(mean, shown),
         "" if spread is None or not math.isfinite(spread) else _format_number(spread, shown),
         measured is not None and measured.versus is not None and measured.versus.is_significant,
-        found.row_compares(row, name),
+        found.is_row_comparable(row, name),
     )
 
 
-def _format_number(value: float, shown: Shown) -> str:
+def _format_number(value: float, shown: NumberFormatter) -> str:
     return "∞" if value == math.inf else shown(value)
 
 
 def _describe_settings(found: Comparison, row: Row) -> str:
     return ", ".join(
         f"{key} = {_format_value(value)}"
-        for key, value in found.row_differs(row).items()
+        for key, value in found.row_differences(row).items()
         if key not in KEYS_WITH_OWN_COLUMN
     )
 
@@ -254,7 +257,7 @@ def difference_columns(found: Comparison, tested: Outcome, metrics: Sequence[str
             measured = tested.rows.get(metric, {}).get(row.name)
             if measured is not None and measured.versus is not None:
                 lines.append((row, metric, measured.versus))
-    signed = [(shown_as(found, metric, sign="+"), each) for _, metric, each in lines]
+    signed = [(make_number_formatter(found, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
         Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
         Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),
@@ -280,4 +283,4 @@ def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
 
 
 def _format_p_value(value: float | None) -> str:
-    return EMPTY_CELL if value is None else format_p(value)
+    return EMPTY_CELL if value is None else format_p_value(value)

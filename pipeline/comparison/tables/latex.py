@@ -15,7 +15,7 @@ from tfm.pipeline.comparison.tables.columns import (
 )
 from tfm.pipeline.comparison.tables.legend import legend_sentences
 
-ESCAPED = {
+LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -80,7 +80,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
 
 def escape_latex(text: str) -> str:
     """Escape a text such that LaTeX shows just the text, on one line."""
-    return "".join(ESCAPED.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
+    return "".join(LATEX_ESCAPES.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
 
 
 def _escape_sentence(text: str) -> str:

@@ -12,7 +12,7 @@ from tfm.pipeline.significance.paired_tests import Difference
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
 from tfm.pipeline.significance.seeds import SeedDifference
 
-PEOPLE_AGREE = (
+HUMAN_AGREEMENT_LEGEND = (
     f"people agree: how often human judges prefer the same system as the metric, if it differs by this much ({SOURCE})"
 )
 
@@ -50,7 +50,7 @@ def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str])
         for each in _row_estimates(tested, metric)
         if each.versus is not None
     )
-    return [PEOPLE_AGREE] if any(each is not None for each in shown) else []
+    return [HUMAN_AGREEMENT_LEGEND] if any(each is not None for each in shown) else []
 
 
 def _row_estimates(tested: Outcome, metric: str) -> list[ScoreEstimate]:

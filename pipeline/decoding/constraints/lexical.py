@@ -82,11 +82,11 @@ class BannedPieces:
         history = torch.cat([before, pieces[..., :longest]], 2)
         lengths = num_pieces.to(device) + num_before
         if self.ngram is not None and history.shape[2] >= self.ngram:
-            _ban_tokens(log_probs, *self._last_of_ngrams(history, lengths, self.ngram))
+            _ban_tokens(log_probs, *self._ngram_last_tokens(history, lengths, self.ngram))
         if len(self.ends):
-            _ban_tokens(log_probs, *self._last_of_phrases(history, lengths))
+            _ban_tokens(log_probs, *self._phrase_last_tokens(history, lengths))
 
-    def _last_of_ngrams(self, history: Tensor, lengths: Tensor, ngram: int) -> tuple[Tensor, Tensor]:
+    def _ngram_last_tokens(self, history: Tensor, lengths: Tensor, ngram: int) -> tuple[Tensor, Tensor]:
         """The last piece of each n-gram there is (B, W, T - n + 1), and whether its others are the last pieces now."""
         windows = history.unfold(2, ngram, 1)
         place = lengths.unsqueeze(1) - (ngram - 1) + torch.arange(ngram - 1, device=history.device)
@@ -94,7 +94,7 @@ class BannedPieces:
         there = torch.arange(ngram - 1, history.shape[2], device=history.device) < lengths.unsqueeze(1)
         return windows[..., -1], (windows[..., :-1] == last.unsqueeze(2)).all(-1) & there.unsqueeze(1)
 
-    def _last_of_phrases(self, history: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def _phrase_last_tokens(self, history: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The last piece of each phrase (B, W, P), and whether its others are the last pieces now."""
         contexts, ends = self.contexts.to(history.device), self.ends.to(history.device)
         width = contexts.shape[1]

@@ -14,19 +14,19 @@ from itertools import chain
 import regex
 
 from tfm.data.errors import DataError, printable
-from tfm.data.scripts import SPACELESS
+from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, Pieces
-from tfm.pipeline.decoding.constraints.spellings import first_alike, piece_spellings, pieces_after_words
+from tfm.pipeline.decoding.constraints.spellings import canonical_piece_ids, piece_spellings, pieces_after_words
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 PREFIX_LETTER = "a"
 CLOSING_CATEGORIES = {"Po", "Pe", "Pf"}
 """Categories of Unicode: punctuation that stands right after a word, such as . , ! ? ) and \u3002"""
-_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
+_SPACELESS = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
 # Thai and Lao am are letters by name and marks by use: they stand with the letter before them.
-_GOES_ON = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
+_WORD_CONTINUATION = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS_LETTERS})[\p{{L}}\p{{N}}]", flags=regex.V1)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Phrases:
         forbidden = [
             *dict.fromkeys([*forbidden, *chain(*(piece_spellings(tokenizer, each) for each in config.forbidden))])
         ]
-        by_text = (pieces_after_words(tokenizer), first_alike(tokenizer)) if config.forbidden else ((), ())
+        by_text = (pieces_after_words(tokenizer), canonical_piece_ids(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
             return cls(forbidden, None, (), before, *by_text)
         everywhere = forced_pieces(tokenizer, config.forced, forbidden)
@@ -87,7 +87,9 @@ def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
 
     In a script without spaces between words a letter begins another word as well as it goes on with one: only marks do.
     """
-    return tuple(number for number in range(tokenizer.vocab_size) if _GOES_ON.match(tokenizer.surface(number)))
+    return tuple(
+        number for number in range(tokenizer.vocab_size) if _WORD_CONTINUATION.match(tokenizer.surface(number))
+    )
 
 
 def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Pieces]:

@@ -11,17 +11,17 @@ from itertools import islice, product
 
 import regex
 
-from tfm.data.scripts import SPACELESS
+from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.decoding.constraints.lexical import AFTER_WORD_ID, Pieces
-from tfm.tokenizer.special import BOS_ID, SPECIALS
+from tfm.tokenizer.special import BOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_SPELLINGS = 4000
 """The most spellings of a phrase, those with the longest pieces first; a search looks for each at every step."""
-_WORD = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS})[\p{{L}}\p{{N}}]", flags=regex.V1)
+_WORD = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS_LETTERS})[\p{{L}}\p{{N}}]", flags=regex.V1)
 
 
-def is_of_word(character: str) -> bool:
+def is_word_character(character: str) -> bool:
     """Return whether a character is a part of words with spaces around them."""
     return _WORD.match(character) is not None
 
@@ -30,7 +30,7 @@ def is_of_word(character: str) -> bool:
 def pieces_by_surface(tokenizer: Tokenizer) -> Mapping[str, list[int]]:
     """The pieces that stand for each text."""
     found: defaultdict[str, list[int]] = defaultdict(list)
-    for number in range(len(SPECIALS), tokenizer.vocab_size):
+    for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size):
         if surface := tokenizer.surface(number):
             found[surface].append(number)
     return found
@@ -40,11 +40,13 @@ def pieces_by_surface(tokenizer: Tokenizer) -> Mapping[str, list[int]]:
 def pieces_after_words(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The pieces after which a word may begin: they end in no character of one."""
     table = pieces_by_surface(tokenizer)
-    return tuple(number for surface, numbers in table.items() if not is_of_word(surface[-1]) for number in numbers)
+    return tuple(
+        number for surface, numbers in table.items() if not is_word_character(surface[-1]) for number in numbers
+    )
 
 
 @lru_cache(maxsize=8)
-def first_alike(tokenizer: Tokenizer) -> tuple[int, ...]:
+def canonical_piece_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """Return for each piece the first one that stands for the same text."""
     found = list(range(tokenizer.vocab_size))
     for numbers in pieces_by_surface(tokenizer).values():
@@ -56,7 +58,8 @@ def first_alike(tokenizer: Tokenizer) -> tuple[int, ...]:
 def piece_spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
     """The pieces that spell a phrase, wherever it stands as a whole.
 
-    AFTER_WORD_ID stands for `pieces_after_words`, and any piece but the last for those that are `first_alike` with it.
+    AFTER_WORD_ID stands for `pieces_after_words`, and any piece but the last for those that are `canonical_piece_ids`
+    with it.
     """
     text = tokenizer.normalize(phrase).strip()
     if not text:
@@ -83,9 +86,9 @@ def _first_pieces(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[i
             behind = surface[place + len(text) :]
             if not text.startswith(part):
                 continue
-            if behind and is_of_word(text[-1]) and is_of_word(behind[0]):
+            if behind and is_word_character(text[-1]) and is_word_character(behind[0]):
                 continue
-            is_glued = is_of_word(text[0]) and (place == 0 or is_of_word(surface[place - 1]))
+            is_glued = is_word_character(text[0]) and (place == 0 or is_word_character(surface[place - 1]))
             if is_glued and place > 0:
                 continue
             rest = text[len(part) :]
@@ -97,7 +100,7 @@ def _last_pieces(table: Mapping[str, list[int]], text: str, longest: int) -> Ite
     """The pieces that spell the rest of a text; the last one may go on with what is of no word."""
     for surface, numbers in table.items():
         goes_on = len(surface) > len(text) and surface.startswith(text)
-        if goes_on and not (is_of_word(text[-1]) and is_of_word(surface[len(text)])):
+        if goes_on and not (is_word_character(text[-1]) and is_word_character(surface[len(text)])):
             yield from ((number,) for number in numbers)
     for length in range(min(longest, len(text)), 0, -1):
         numbers = table.get(text[:length], [])

@@ -23,8 +23,8 @@ from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
-from tfm.pipeline.decoding.search.beam_allocation import banked_continuations, best_finishable
-from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, Reals, eos_mask, top_unfinished
+from tfm.pipeline.decoding.search.beam_allocation import banked_continuations, best_finishable_sums
+from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, Reals, eos_mask, top_unfinished_indices
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
 from tfm.pipeline.decoding.search.greedy import exact_dtype
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
@@ -70,11 +70,11 @@ def beam_search(
         finished = ends[:, :beam]
         if finished.any():
             beams.count(finished, values[:, :beam] / divisors[:, None])
-            _collect_finished(found, beams, slots, finished, values, parents, norms)
-        rows, stays = np.arange(len(ends))[:, None], top_unfinished(ends, beam)
+            _collect_finished_hypotheses(found, beams, slots, finished, values, parents, norms)
+        rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, beam)
         parents = parents[rows, stays]
         grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
-        done = grown.done_mask(divisors, beam, _may_end(grown, slots.rules, slots.num_pieces, device))
+        done = grown.done_mask(divisors, beam, _finishable_scores(grown, slots.rules, slots.num_pieces, device))
         grown.sums[done] = NEG_INF
 
         from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
@@ -111,18 +111,18 @@ def _best_continuations(
     return values, parents, tokens
 
 
-def _may_end(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
+def _finishable_scores(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
     """Return (B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece
     more.
     """
     if rules.forced is None:
         return grown.sums[:, 0]
     pieces, sums = torch.from_numpy(grown.pieces).to(device), torch.from_numpy(grown.sums).to(device)
-    may_end: Reals = best_finishable(rules.forced, num_pieces + 1, pieces, sums).cpu().numpy()
+    may_end: Reals = best_finishable_sums(rules.forced, num_pieces + 1, pieces, sums).cpu().numpy()
     return may_end
 
 
-def _collect_finished(
+def _collect_finished_hypotheses(
     found: list[list[Hypothesis]],
     beams: Beams,
     slots: BatchSlots[StateT],

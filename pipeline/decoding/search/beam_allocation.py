@@ -42,7 +42,7 @@ def banked_continuations(
     log_probs = predict(slice(None)).view(*sums.shape, -1)
     rules.apply(log_probs, num_pieces, pieces)
     values, parents, tokens = _bank_candidates(log_probs, forced, num_pieces, pieces, sums, beam)
-    needed = _needed_after(forced, num_pieces, pieces, parents, tokens)
+    needed = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
     live, ends = values > NEG_INF, tokens == EOS_ID
     finished = live & ends & (_bank_places(live, needed) < beam)
     stays = round_robin(live & ~ends, needed, beam)
@@ -52,7 +52,7 @@ def banked_continuations(
     return values.gather(1, chosen).masked_fill(left_out, NEG_INF), parents.gather(1, chosen), tokens.gather(1, chosen)
 
 
-def best_finishable(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
+def best_finishable_sums(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
     """Return the largest of the sums of hypotheses that lack no forced phrase.
 
     Args:
@@ -86,7 +86,9 @@ def _bank_candidates(
     return values, parents.gather(1, order), tokens.gather(1, order)
 
 
-def _needed_after(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, parents: Tensor, tokens: Tensor) -> Tensor:
+def _count_unmet_constraints(
+    forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, parents: Tensor, tokens: Tensor
+) -> Tensor:
     """Return (B, Q) the number of pieces that each candidate would still need."""
     longest = int(num_pieces.max())
     grown = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))

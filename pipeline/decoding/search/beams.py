@@ -113,7 +113,7 @@ def eos_mask(values: Reals, tokens: Ids) -> Flags:
     return ends
 
 
-def top_unfinished(ends: Flags, beam: int) -> Ids:
+def top_unfinished_indices(ends: Flags, beam: int) -> Ids:
     """Return the indices (B, W) of the best continuations that do not end, as ends (B, 2 W) says; they stay in the
     beam.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from tfm.model.numpy_inference.transformer import Cache, select
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
-from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished
+from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished_indices
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
 from tfm.tokenizer.special import EOS_ID
 
@@ -41,7 +41,7 @@ def is_unconstrained(config: DecodingConfig) -> bool:
     return config.precision == "fp32" and config.no_repeat_ngram is None and not (config.forbidden or config.forced)
 
 
-def search_one(network: Network, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
+def search_sentence(network: Network, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
     """Return the `config.n_best` hypotheses that a beam finds, best score first.
 
     Args:
@@ -67,7 +67,7 @@ def search_one(network: Network, source: Sequence[int], config: DecodingConfig) 
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
                 found.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
-        stays = top_unfinished(ends, beam)[0]
+        stays = top_unfinished_indices(ends, beam)[0]
         beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
             return best_first(found, config.n_best)

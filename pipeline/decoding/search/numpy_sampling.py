@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tfm.data.arrays import as_uniform, splitmix64
+from tfm.data.arrays import hashes_to_uniform, splitmix64
 from tfm.model.layers.counter_rng import counter_hash
 
 Keys = npt.NDArray[np.uint64]
@@ -28,7 +28,7 @@ def key_of(seed: int, source: Sequence[int], sample: int) -> int:
 
 def uniform_numbers(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return numbers in [0, 1), one a key: hashes of the key and of the number of its step."""
-    return as_uniform(splitmix64(keys + steps.astype(np.uint64)))
+    return hashes_to_uniform(splitmix64(keys + steps.astype(np.uint64)))
 
 
 def draw_tokens(

@@ -36,13 +36,13 @@ def best_continuations(
         Values, beams and tokens (B, 2 * beam).
     """
     num_sentences, width = sums_BW.shape
-    is_idle = dispatch.is_enabled() and rules.is_inactive(num_pieces)
+    is_idle = dispatch.are_kernels_enabled() and rules.is_inactive(num_pieces)
     at_once = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, MAX_BLOCK_ROWS // width)
     found = []
     for first in range(0, num_sentences, at_once):
         some = slice(first, min(first + at_once, num_sentences))
         rows, sums = slice(some.start * width, some.stop * width), sums_BW[some]
-        own = is_idle or (dispatch.is_enabled() and rules.select(some).is_inactive(num_pieces[some]))
+        own = is_idle or (dispatch.are_kernels_enabled() and rules.select(some).is_inactive(num_pieces[some]))
         best = _best_of_logits(predict, rows.start, sums, beam) if own else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)

@@ -9,10 +9,10 @@ import numpy as np
 
 from tfm.data.errors import format_count
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.limits import FORCED_NEED_A_BEAM, LENGTH_NORMS
+from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE, LENGTH_NORMS
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces, best_first
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.inference.distinct_texts import distinct_texts, keeps_distinct
+from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.generation.prompt_tokenizer import split_lines
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
@@ -42,7 +42,7 @@ class GeneratedText:
     num_tokens: int
 
 
-class PieceWriter(Protocol):
+class PieceGenerator(Protocol):
     """A language model that writes texts after prompts with some settings."""
 
     def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
@@ -83,7 +83,7 @@ class LanguageModel(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of pieces."""
 
-    def writer(self, config: DecodingConfig) -> PieceWriter:
+    def writer(self, config: DecodingConfig) -> PieceGenerator:
         """Return what writes texts with these settings."""
 
 
@@ -119,16 +119,16 @@ class TextGenerator:
     def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[GeneratedText]:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
-            raise RecipeError(FORCED_NEED_A_BEAM)
+            raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
         ids = self._reader.encode_spelled(prompt)
         if not self.searches:
-            return self._generated_texts(ids, self._write_all(ids))
+            return self._generated_texts(ids, self._generate_hypotheses(ids))
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
             return [self._generated_texts(ids, self._search_texts(ids, forced, config))]
 
         found = search([0], self._config)
-        return (distinct_texts(found, self._config, search) if keeps_distinct(self._config) else found)[0]
+        return (distinct_texts(found, self._config, search) if requires_distinct_texts(self._config) else found)[0]
 
     def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
@@ -163,7 +163,7 @@ class TextGenerator:
                 line, said = [], ""
         if (text := self._reader.tokenizer.decode(line)).startswith(said):
             yield text[len(said) :]
-        self._warn_if_cut(ids, [length])
+        self._warn_if_truncated(ids, [length])
 
     def _max_new_pieces(self, prompt: Sequence[int]) -> int:
         """The number of pieces that may follow a prompt. Raises DataError where there is no room for any."""
@@ -180,7 +180,7 @@ class TextGenerator:
     def _sample_texts(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
         return self._writer.sample(prompt, num_texts, self._max_new_pieces(prompt))
 
-    def _write_all(self, prompt: Sequence[int]) -> list[Hypothesis]:
+    def _generate_hypotheses(self, prompt: Sequence[int]) -> list[Hypothesis]:
         num_texts = self._config.n_best if self._config.strategy == "sample" else 1
         ids: list[list[int]] = [[] for _ in range(num_texts)]
         sums = [0.0] * num_texts
@@ -192,16 +192,16 @@ class TextGenerator:
             np.array([max(1.0, len(each)) for each in ids]), self._config.alpha
         ).tolist()
         kept = ids if self._reader.through_ends else [each[:-1] for each in ids]
-        self._warn_if_cut(prompt, [len(each) for each in kept])
+        self._warn_if_truncated(prompt, [len(each) for each in kept])
         found = zip(kept, sums, divisors, strict=True)
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
     def _search_texts(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
         found = self._writer.search(prompt, forced, config, self._max_new_pieces(prompt))
-        self._warn_if_cut(prompt, [len(each.ids) for each in found])
+        self._warn_if_truncated(prompt, [len(each.ids) for each in found])
         return found
 
-    def _warn_if_cut(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
+    def _warn_if_truncated(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
         longest = self._max_new_pieces(prompt)
         if longest < (self._config.max_length or DEFAULT_MAX_TOKENS) and max(lengths) >= longest:
             self._reporter.warn(

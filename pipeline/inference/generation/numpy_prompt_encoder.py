@@ -12,9 +12,9 @@ from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import PromptedNetwork, generate_stream
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
-from tfm.pipeline.decoding.search.numpy_beam_search import is_unconstrained, search_one
+from tfm.pipeline.decoding.search.numpy_beam_search import is_unconstrained, search_sentence
 from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
-from tfm.pipeline.model_io.numpy_model import is_small, read_parts
+from tfm.pipeline.model_io.numpy_model import is_small_model, read_model_parts
 from tfm.tokenizer.special import BOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -43,7 +43,7 @@ class NumpyWriter:
         self._reader, self._config = reader, config
 
     def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
-        """Yield the pieces of texts that are not searched for; see `PieceWriter`."""
+        """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         return generate_stream(
             self._reader.network,
             prompt,
@@ -56,10 +56,10 @@ class NumpyWriter:
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
     ) -> list[Hypothesis]:
-        """Return the texts that a beam finds; see `PieceWriter`. No words are forced."""
+        """Return the texts that a beam finds; see `PieceGenerator`. No words are forced."""
         assert not forced
         with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-            return search_one(
+            return search_sentence(
                 PromptedNetwork(self._reader.network, prompt),
                 [BOS_ID],
                 config.model_copy(update={"max_length": longest}),
@@ -72,7 +72,7 @@ def accepts(config: DecodingConfig) -> bool:
     return is_unconstrained(config) and num_texts <= MAX_TEXTS and config.n_best_problem() is None
 
 
-def small_language_model(folder: Path, through_ends: bool | None) -> NumpyPromptEncoder | None:
+def load_small_language_model(folder: Path, through_ends: bool | None) -> NumpyPromptEncoder | None:
     """Load the language model in a folder, verified, if it can write without torch.
 
     Args:
@@ -85,12 +85,12 @@ def small_language_model(folder: Path, through_ends: bool | None) -> NumpyPrompt
     Raises:
         DataError: the folder is no model of tfm.
     """
-    if not is_small(folder):
+    if not is_small_model(folder):
         return None
 
     def read(manifest: Manifest) -> NumpyPromptEncoder | None:
         try:
-            parts = read_parts(manifest, is_language_model)
+            parts = read_model_parts(manifest, is_language_model)
             tokenizer = parts.target_tokenizer
             network = build_decoder_only_network(parts.config, parts.weights, vocab=tokenizer.vocab_size)
         except UnsupportedModelError:

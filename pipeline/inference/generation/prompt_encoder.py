@@ -44,7 +44,7 @@ class TorchWriter:
         self._phrases = Phrases.from_config(reader.tokenizer, config, 1)
 
     def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
-        """Yield the pieces of texts that are not searched for; see `PieceWriter`."""
+        """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         reader, config = self._reader, self._config
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
             yield from generate_stream(
@@ -61,7 +61,7 @@ class TorchWriter:
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
     ) -> list[Hypothesis]:
-        """Return the texts that a beam finds; see `PieceWriter`."""
+        """Return the texts that a beam finds; see `PieceGenerator`."""
         reader = self._reader
         wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))

@@ -1,6 +1,6 @@
 """Script of the page: how an answer of each kind is given; `given` is the answer as the file has it, maybe half."""
 
-CONTROLS = r"""
+CONTROLS_SCRIPT = r"""
 function shown_text(text, name) {
   const box = make('p', {className: 'text', dir: 'auto', lang: '', 'aria-label': name}, text);
   if (!text.trim()) box.replaceChildren(make('span', {className: 'empty', textContent: '(empty)'}));

@@ -28,7 +28,7 @@ SCALE_STEPS: Mapping[str, Sequence[str]] = {
 }
 """The meaning of the numbers of a scale: adequacy, fluency (LDC 2005), the score of ESA (Kocmi et al. 2024)."""
 
-_ALL = (
+_COMMON_INSTRUCTIONS = (
     "Answer by what you read, alone, and at your own speed; there is no time limit.",
     "Some texts are shown twice and some are spoiled on purpose: what counts is that you read.",
 )
@@ -37,7 +37,7 @@ INSTRUCTIONS: Mapping[Kind, Sequence[str]] = {
         "Each item shows a source and one translation. Give it two numbers from 1 to 5.",
         "Adequacy: how much of the meaning of the source is in the translation, however it is said.",
         "Fluency: how good the language of the translation is, whatever the source says.",
-        *_ALL,
+        *_COMMON_INSTRUCTIONS,
     ),
     "esa": (
         "Each item shows a source and one translation. First mark each error in the translation, then give a score.",
@@ -45,31 +45,32 @@ INSTRUCTIONS: Mapping[Kind, Sequence[str]] = {
         "text hard to understand.",
         "Mark an error roughly, where it stands; what the translation leaves out is marked as [missing].",
         "The score, from 0 to 100, is for the whole: how much of the meaning is kept, and how well it is said.",
-        *_ALL,
+        *_COMMON_INSTRUCTIONS,
     ),
     "pairwise": (
         "Each item shows a source and two translations, A and B. Say which is the better one.",
         "If neither is better, it is a tie.",
-        *_ALL,
+        *_COMMON_INSTRUCTIONS,
     ),
     "best": (
         "Each item shows a source and several translations. Say which is the best one.",
         "If several are best, choose all of these.",
-        *_ALL,
+        *_COMMON_INSTRUCTIONS,
     ),
 }
 
-_ONWARD = "Enter goes on, Shift and Enter back, Tab from one field to the next."
+_NAVIGATION_KEYS = "Enter goes on, Shift and Enter back, Tab from one field to the next."
 KEYS: Mapping[Kind, str] = {
-    "likert": f"1 to 5 answer the field in focus, or the first that is open. {_ONWARD}",
+    "likert": f"1 to 5 answer the field in focus, or the first that is open. {_NAVIGATION_KEYS}",
     "esa": "Tab goes to the translation; arrows go from word to word; Space on the first and on the last word marks an "
-    "error; then 1 makes it minor, 2 major, 0 takes it away. Tab goes on to the score: type the number. " + _ONWARD,
-    "pairwise": f"1 is A, 2 is B, 3 is a tie. {_ONWARD}",
-    "best": f"1 to 9 choose a translation, or take that back. {_ONWARD}",
+    "error; then 1 makes it minor, 2 major, 0 takes it away. Tab goes on to the score: type the number. "
+    + _NAVIGATION_KEYS,
+    "pairwise": f"1 is A, 2 is B, 3 is a tie. {_NAVIGATION_KEYS}",
+    "best": f"1 to 9 choose a translation, or take that back. {_NAVIGATION_KEYS}",
 }
 """How the page is used by the keyboard alone."""
 
-_TABLE: Mapping[Kind, str] = {
+_TABLE_INSTRUCTIONS: Mapping[Kind, str] = {
     "likert": "In the table, write a number from 1 to 5 into both columns of each row.",
     "esa": "In the table, write a number from 0 to 100 into the column of the score. Copy the wrong words of the "
     "translation into the column of minor or of major errors, several with | between; [missing] is what it leaves out.",
@@ -82,4 +83,4 @@ def as_text(kind: Kind) -> str:
     """The instructions for those who fill in a table."""
     scales = [f"{name} {step}" for name in SCALES[kind] for step in SCALE_STEPS[name]]
     after = "Change nothing else, and save the table as CSV in UTF-8."
-    return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE[kind], after))
+    return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE_INSTRUCTIONS[kind], after))

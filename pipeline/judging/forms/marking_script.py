@@ -1,6 +1,6 @@
 """Script of the page: errors marked in a text, by words; places are counted in code points, as Python counts."""
 
-MARKING = r"""
+MARKING_SCRIPT = r"""
 function make(tag, properties = {}, ...inside) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties))

@@ -6,10 +6,10 @@ It holds sources, texts and labels, but neither systems nor which items are chec
 from html import escape
 
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Judge
-from tfm.pipeline.judging.forms.controls_script import CONTROLS
+from tfm.pipeline.judging.forms.controls_script import CONTROLS_SCRIPT
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYS, SCALE_STEPS
-from tfm.pipeline.judging.forms.marking_script import MARKING
-from tfm.pipeline.judging.forms.session_script import SESSION
+from tfm.pipeline.judging.forms.marking_script import MARKING_SCRIPT
+from tfm.pipeline.judging.forms.session_script import SESSION_SCRIPT
 from tfm.pipeline.page_frame import frame_page, script_json
 
 STYLE = """
@@ -81,13 +81,13 @@ def page(campaign: Campaign, judge: Judge) -> str:
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
     body = BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYS[campaign.kind]))
-    script = f"'use strict';\nconst DATA = {script_json(data)};\n{MARKING}{CONTROLS}{SESSION}"
+    script = f"'use strict';\nconst DATA = {script_json(data)};\n{MARKING_SCRIPT}{CONTROLS_SCRIPT}{SESSION_SCRIPT}"
     return frame_page("Judging translations", body, style=STYLE, script=script)
 
 
 def _blind_item(campaign: Campaign, name: str) -> dict[str, object]:
     """The part of an item that the page may show."""
-    item = campaign.by_id[name]
+    item = campaign.items_by_id[name]
     reference = item.references[0] if campaign.show_reference and item.references else None
     shown = [{"label": each.label, "text": each.text} for each in item.shown]
     return {"id": item.id, "source": item.source, "reference": reference, "shown": shown}

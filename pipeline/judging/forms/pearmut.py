@@ -15,7 +15,7 @@ from typing import Any
 
 from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
-from tfm.pipeline.judging.answers import TIE, Answer, answer_of, check_names, quote_value
+from tfm.pipeline.judging.answers import TIE, Answer, check_names, parse_answer, quote_value
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, SCALE_STEPS
 
@@ -35,7 +35,7 @@ def campaign_id(campaign: Campaign) -> str:
 
 def format_pearmut(campaign: Campaign) -> str:
     """The JSON file for `pearmut add`: one user a judge, each item a document of its own, in the order shown."""
-    data = [[[_item_json(campaign, campaign.by_id[name])] for name in judge.items] for judge in campaign.judges]
+    data = [[[_item_json(campaign, campaign.items_by_id[name])] for name in judge.items] for judge in campaign.judges]
     content = {"campaign_id": campaign_id(campaign), "info": _campaign_info(campaign), "data": data}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
@@ -125,14 +125,14 @@ def _parse_answer(campaign: Campaign, user: object, item: object, given: object,
         raise ValueError("an item or its annotation is no object")
     campaign.check_fingerprint(item.get("campaign"))
     name = item.get("item_id")
-    known = campaign.by_id.get(name) if isinstance(name, str) else None
+    known = campaign.items_by_id.get(name) if isinstance(name, str) else None
     if known is None:
         raise ValueError(f"item {quote_value(name)}: no item of the campaign")
     try:
         content = _answer_content(campaign.kind, known, given)
     except ValueError as error:
         raise ValueError(f"item {known.id}: {error}") from None
-    return answer_of(campaign, judge, known.id, content, seconds)
+    return parse_answer(campaign, judge, known.id, content, seconds)
 
 
 def _answer_content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Script of the page: from item to item, every answer kept as it is given, and the file at the end."""
 
-SESSION = r"""
+SESSION_SCRIPT = r"""
 const {campaign, judge, items} = DATA, kind = KINDS[DATA.kind];
 const by = id => document.getElementById(id);
 const KEY = `tfm judge ${campaign} ${judge}`;

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tfm.data.errors import format_count
-from tfm.pipeline.judging.answers import MAX_SPANS, Answer, answer_of, quote_value
+from tfm.pipeline.judging.answers import MAX_SPANS, Answer, parse_answer, quote_value
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
 
 MISSING_MARK = "[missing]"
@@ -42,7 +42,7 @@ def make_spreadsheet(campaign: Campaign, judge: Judge) -> str:
     )
     empty = [""] * len(ANSWER_COLUMNS[campaign.kind])
     for name in judge.items:
-        item = campaign.by_id[name]
+        item = campaign.items_by_id[name]
         context = [item.source, *(item.references[:1] if reference else ())]
         for shown in item.shown:
             texts = [escape_formula(text) for text in (*context, shown.text)]
@@ -76,10 +76,10 @@ def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
     for (name, item_id), labels in given.items():
         if any(row[column] for row in labels.values() for column in columns):
             try:
-                content = _answer_content(campaign.kind, campaign.by_id[item_id], labels)
+                content = _answer_content(campaign.kind, campaign.items_by_id[item_id], labels)
             except ValueError as error:
                 raise ValueError(f"item {item_id}: {error}") from None
-            yield answer_of(campaign, campaign.judges_by_name[name], item_id, content)
+            yield parse_answer(campaign, campaign.judges_by_name[name], item_id, content)
 
 
 def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
@@ -92,7 +92,7 @@ def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
         )
     if row["item"] not in judge.item_set:
         raise ValueError(f"item {quote_value(row['item'])}: not an item that {judge.name} was asked")
-    item = campaign.by_id[row["item"]]
+    item = campaign.items_by_id[row["item"]]
     if row["label"] not in item.by_label:
         raise ValueError(f"item {item.id}: label {quote_value(row['label'])} is not one of {', '.join(item.by_label)}")
     return item

@@ -11,7 +11,7 @@ from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Che
 from tfm.pipeline.judging.making.attention_checks import corrupt_text
 from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, full_assignment, interleave_items
 from tfm.pipeline.judging.making.texts import segments_of
-from tfm.pipeline.scoring.metrics.references import non_blank
+from tfm.pipeline.scoring.metrics.references import drop_blank_references
 
 SYSTEM_LABELS = "ABCDEFGHI"
 MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
@@ -65,9 +65,9 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
     test = segments_of(systems[0])
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
     lines = _seeded_random(wanted, "segments").sample(range(len(test.hypotheses)), wanted.segments)
-    texts = _Texts(systems, lines)
+    texts = _ItemBuilder(systems, lines)
     asked = [
-        list(_one_judge(wanted, texts, rounds, _seeded_random(wanted, f"judge {number}")))
+        list(_make_judge_items(wanted, texts, rounds, _seeded_random(wanted, f"judge {number}")))
         for number, rounds in enumerate(_draw_rounds(wanted, len(systems)))
     ]
     names = _judge_names(sum(map(len, asked)))
@@ -99,7 +99,7 @@ def _draw_rounds(wanted: CampaignSpec, num_systems: int) -> list[list[list[Assig
     return [[one_round] for one_round in balanced_assignment(wanted.kind, *size, wanted.judges, wanted.each, draw)]
 
 
-class _Texts:
+class _ItemBuilder:
     """The texts of all systems, by the number of a drawn segment."""
 
     def __init__(self, systems: Sequence[System], lines: Sequence[int]) -> None:
@@ -119,7 +119,7 @@ class _Texts:
             test=self.test.name,
             line=line + 1,
             source=self.sources[line],
-            references=tuple(non_blank([column[line] for column in self.test.references])),
+            references=tuple(drop_blank_references([column[line] for column in self.test.references])),
             shown=tuple(labelled),
             **more,  # type: ignore[arg-type]
         )
@@ -148,8 +148,8 @@ class _Texts:
         return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
 
 
-def _one_judge(
-    wanted: CampaignSpec, texts: _Texts, rounds: Sequence[Sequence[Assignment]], rng: Random
+def _make_judge_items(
+    wanted: CampaignSpec, texts: _ItemBuilder, rounds: Sequence[Sequence[Assignment]], rng: Random
 ) -> Iterator[Item]:
     """The items of one judge, in the order shown, the ties that are not shown last; repeats name the place, from 0,
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
@@ -159,20 +159,20 @@ def _one_judge(
     firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
     repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
     checks = _make_checks(wanted, texts, round(wanted.checks * len(firsts)), rng)
-    place_of: dict[int, int] = {}
+    describe_origin: dict[int, int] = {}
     for place, (kind, number) in enumerate(interleave_items(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
-            place_of[number] = place
+            describe_origin[number] = place
             yield firsts[number]
         elif kind == "repeat":
             again = [(each.system, each.text) for each in reversed(firsts[number].shown)]
-            yield texts.item(firsts[number].line - 1, again, repeat_of=str(place_of[number]))
+            yield texts.item(firsts[number].line - 1, again, repeat_of=str(describe_origin[number]))
         else:
             yield checks[number]
     yield from (item for item in all_items if _is_tie(wanted.kind, item))
 
 
-def _make_checks(wanted: CampaignSpec, texts: _Texts, number: int, rng: Random) -> list[Item]:
+def _make_checks(wanted: CampaignSpec, texts: _ItemBuilder, number: int, rng: Random) -> list[Item]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]

@@ -26,7 +26,7 @@ def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random
     From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
     early as late; and a source comes again only when all others were seen.
     """
-    together = shown_together(kind, num_systems)
+    together = groups_shown_together(kind, num_systems)
     names = rng.sample(range(num_systems), num_systems)
     return [
         [
@@ -47,7 +47,7 @@ def balanced_assignment(
     see the same, and every further group sees the systems moved on by one. In a block that is not whole, and so in
     all, the counts of any two systems differ by one at most for every judge.
     """
-    together = shown_together(kind, num_systems)
+    together = groups_shown_together(kind, num_systems)
     asked: list[list[Assignment]] = [[] for _ in range(num_judges)]
     for begin in range(0, num_segments, len(together)):
         judges = rng.sample(range(num_judges), num_judges)
@@ -60,7 +60,7 @@ def balanced_assignment(
     return asked
 
 
-def shown_together(kind: Kind, num_systems: int) -> list[SystemGroup]:
+def groups_shown_together(kind: Kind, num_systems: int) -> list[SystemGroup]:
     """Which systems are shown at once, in an order after each step of which no system is ahead by more than one."""
     if kind == "best":
         return [tuple(range(num_systems))]

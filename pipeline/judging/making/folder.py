@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import raise_cannot_write, replace_text
+from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
-from tfm.pipeline.judging.campaign import KEY_FILE, Campaign, read_campaign, write_campaign
+from tfm.pipeline.judging.campaign import CAMPAIGN_FILE, Campaign, read_campaign, write_campaign
 from tfm.pipeline.judging.forms.instructions import as_text
 from tfm.pipeline.judging.forms.page import page
 from tfm.pipeline.judging.forms.pearmut import format_pearmut
@@ -23,14 +23,14 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     with raise_cannot_write(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = [(folder / name, text) for name, text in judge_forms(campaign)]
-    check_no_symlinks(folder, folder / KEY_FILE, *(file for file, _ in files))
-    _refuse_another(campaign, folder)
+    check_no_symlinks(folder, folder / CAMPAIGN_FILE, *(file for file, _ in files))
+    _refuse_other_campaign(campaign, folder)
     for file, text in files:
-        _refuse_changed(file, text.encode())
+        _refuse_changed_file(file, text.encode())
     with raise_cannot_write(folder):
-        write_campaign(campaign, folder / KEY_FILE)
+        write_campaign(campaign, folder / CAMPAIGN_FILE)
         for file, text in files:
-            replace_text(file, text)
+            write_text_atomically(file, text)
 
 
 def judge_forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
@@ -42,18 +42,20 @@ def judge_forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
     yield "pearmut.json", format_pearmut(campaign)
 
 
-def _refuse_another(campaign: Campaign, folder: Path) -> None:
-    if not (folder / KEY_FILE).exists():
+def _refuse_other_campaign(campaign: Campaign, folder: Path) -> None:
+    if not (folder / CAMPAIGN_FILE).exists():
         return
     try:
-        there = read_campaign(folder / KEY_FILE).fingerprint
+        there = read_campaign(folder / CAMPAIGN_FILE).fingerprint
     except DataError as error:
         raise CannotWrite(f"{error}; choose another folder") from None
     if there != campaign.fingerprint:
-        raise CannotWrite(f"{folder}: holds another campaign, whose answers need its {KEY_FILE}; choose another folder")
+        raise CannotWrite(
+            f"{folder}: holds another campaign, whose answers need its {CAMPAIGN_FILE}; choose another folder"
+        )
 
 
-def _refuse_changed(file: Path, content: bytes) -> None:
+def _refuse_changed_file(file: Path, content: bytes) -> None:
     """Raise CannotWrite where a file holds other bytes than those that are to be written."""
     if file.exists() and (file.stat().st_size != len(content) or file.read_bytes() != content):
         raise CannotWrite(f"{file}: was changed since it was made; move it elsewhere, or choose another folder")

@@ -13,7 +13,7 @@ from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
-def systems_of(
+def read_systems(
     runs: Sequence[Path],
     files: Mapping[str, Path],
     *,

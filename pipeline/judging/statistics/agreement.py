@@ -15,7 +15,7 @@ import krippendorff
 import numpy as np
 import numpy.typing as npt
 
-from tfm.pipeline.judging.statistics.minimums import TOO_AGREED_REASON, TOO_ALIKE, differ_from_mode
+from tfm.pipeline.judging.statistics.minimums import TOO_AGREED_REASON, TOO_ALIKE_REASON, differ_from_mode
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, estimate_interval
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -69,17 +69,17 @@ def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
     again = partial(alpha_of_draws, units=values, level=level)
-    found = estimate_interval(_krippendorff_alpha(values, level), list(pairable), again, _masks_apart(values))
+    found = estimate_interval(_krippendorff_alpha(values, level), list(pairable), again, _disagreement_masks(values))
     num_values = sum(map(len, values))
     return Alpha(found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason)
 
 
-def _masks_apart(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
+def _disagreement_masks(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
     """Which units have another value than the commonest of all, and where judges differ."""
     flags = differ_from_mode([value for values in units for value in values])
     ends = list(accumulate(map(len, units), initial=0))
     varied = [any(flags[start:end]) for start, end in pairwise(ends)]
-    return {TOO_ALIKE: [varied], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
+    return {TOO_ALIKE_REASON: [varied], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
 
 
 def _krippendorff_alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
@@ -184,13 +184,16 @@ def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Es
         if both:
             first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
             again = partial(kappa_of_draws, first=first, second=second, level=level)
-            value, differing = cohen_kappa(first, second, level), _masks_apart(list(zip(first, second, strict=True)))
+            value, differing = (
+                cohen_kappa(first, second, level),
+                _disagreement_masks(list(zip(first, second, strict=True))),
+            )
             each = estimate_interval(value, both, again, differing)
             found.append(Kappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
             of_draws.append(partial(_statistic_of_columns, [place[unit] for unit in both], again))
     values = [each.value for each in found if each.value is not None]
     mean = fmean(values) if values else None
-    differing = _masks_apart([[given[unit] for given in table.values() if unit in given] for unit in units])
+    differing = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
     return found, estimate_interval(
         mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]), differing
     )

@@ -23,7 +23,7 @@ MIN_UNITS = 10
 """...whose correlation with the others is less than half the median of all, and below it at the same level;"""
 MIN_ANSWERS = 10
 """...who gave one and the same answer to so many items."""
-SHARE_OF_TIME = 1 / 3
+MIN_TIME_SHARE = 1 / 3
 """...who took less than this share of the median judge's time for an item."""
 
 
@@ -150,6 +150,6 @@ def _same_answer_reason(conduct: JudgeStats) -> str | None:
 def _time_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     own = conduct.median_seconds
     others = [each.median_seconds for each in conducts if each is not conduct and each.median_seconds is not None]
-    if own is None or len(others) < 2 or own >= SHARE_OF_TIME * median(others):
+    if own is None or len(others) < 2 or own >= MIN_TIME_SHARE * median(others):
         return None
     return f"took {own:.1f} s an item (the median of the others {median(others):.1f} s)"

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE, differ_from_mode, round_to_digits
+from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE_REASON, differ_from_mode, round_to_digits
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate_interval
-from tfm.pipeline.scoring.metrics.references import non_blank
+from tfm.pipeline.scoring.metrics.references import drop_blank_references
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-MAX_PAIRWISE = 1500  # values whose pairs are held all at once
+MAX_PAIRWISE_UNITS = 1500  # values whose pairs are held all at once
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
     With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²); of more
     than MAX_PAIRWISE values, whose squares take long, one draw after another.
     """
-    if len(x) > MAX_PAIRWISE:
+    if len(x) > MAX_PAIRWISE_UNITS:
         drawn = (np.repeat(np.arange(len(x)), each.astype(int)) for each in counts)
         return np.array([kendall(x[some].tolist(), y[some].tolist()) for some in drawn], dtype=np.float64)
     s, t = np.sign(np.subtract.outer(x, x)), np.sign(np.subtract.outer(y, y))
@@ -100,7 +100,7 @@ def correlate_units(
     units = [unit for unit in x if unit in y]
     given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
     value = coefficient.plain(given.tolist(), beside.tolist())
-    differing = {TOO_ALIKE: [differ_from_mode(round_to_digits(side.tolist())) for side in (given, beside)]}
+    differing = {TOO_ALIKE_REASON: [differ_from_mode(round_to_digits(side.tolist())) for side in (given, beside)]}
     return estimate_interval(
         value, units, lambda counts: coefficient.of_draws(counts, given, beside), differing, num_draws
     )
@@ -143,7 +143,8 @@ def metric_scores(
         if metric == "bleu":
             bleu = make_bleu(config, effective_order=True)
             values = [
-                bleu.sentence_score(texts[segment, system], non_blank(references[segment])).score for segment, _ in own
+                bleu.sentence_score(texts[segment, system], drop_blank_references(references[segment])).score
+                for segment, _ in own
             ]
         by_unit |= {unit: sign * value for unit, value in zip(own, values, strict=True)}
         by_system[system] = sign * float(counted.score(rows.sum(0)))

@@ -19,7 +19,7 @@ from tfm.pipeline.significance.segment_statistics import mean_statistics as stat
 MIN_OVERLAP = 0.5
 """Two systems are compared segment by segment if they share so large a part of the segments of the one with fewer."""
 TRIALS, SEED = 10_000, 12345
-BLOCK = 500
+PERMUTATION_BLOCK = 500
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def unpaired_test(
     """
     a, b = list(mine.values()), list(theirs.values())
     problem, low, high = welch_interval(a, b, fewest)
-    p = permutation_p(a, b)
+    p = permutation_p_value(a, b)
     difference = fmean(a) - fmean(b)
     return DifferenceTest(first, second, False, difference, low, high, len(a), len(b), p, p, no_interval_reason=problem)
 
@@ -105,14 +105,14 @@ def welch_interval(a: Sequence[float], b: Sequence[float], fewest: int) -> Inter
     return None, float(low), float(high)
 
 
-def permutation_p(a: Sequence[float], b: Sequence[float]) -> float:
+def permutation_p_value(a: Sequence[float], b: Sequence[float]) -> float:
     """How often groups of these sizes, dealt out anew, have means as far apart: (count + 1) / (trials + 1)."""
     values, size = np.array([*a, *b]), len(a)
     far = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
     random, total = np.random.default_rng(SEED), math.fsum(values)
     count = 0
-    for _ in range(0, TRIALS, BLOCK):
-        mine = random.permuted(np.tile(values, (BLOCK, 1)), axis=1)[:, :size].sum(1)
+    for _ in range(0, TRIALS, PERMUTATION_BLOCK):
+        mine = random.permuted(np.tile(values, (PERMUTATION_BLOCK, 1)), axis=1)[:, :size].sum(1)
         count += int((np.abs(mine / size - (total - mine) / len(b)) >= far).sum())
     return (count + 1) / (TRIALS + 1)
 

@@ -19,10 +19,10 @@ MIN_DIFFERENCES = 20
 """...of which a difference over the same segments has one: differences are less skewed."""
 MIN_APART = 10
 """Fewest segments that have another value than the commonest; of a strength, that a system won, and that it lost."""
-TOO_ALIKE = "another value than the commonest one is in {}, and it needs {}"
+TOO_ALIKE_REASON = "another value than the commonest one is in {}, and it needs {}"
 TOO_AGREED_REASON = "the judges differ in {}, and it needs {}"
-ONE_SIDED = "{} won in {} and lost in {}, and each system needs {} of both"
-SAME_SHARE = "{} has another share of wins than its commonest one in {}, and each system needs {} of these"
+ONE_SIDED_REASON = "{} won in {} and lost in {}, and each system needs {} of both"
+SAME_SHARE_REASON = "{} has another share of wins than its commonest one in {}, and each system needs {} of these"
 UNDEFINED_REASON = "the figure itself is not defined"
 ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does not differ
 
@@ -38,7 +38,7 @@ def values_problem(values: Sequence[float], fewest: int) -> str | None:
     return count_problem(len(values), fewest) or alike_problem(sum(differ_from_mode(round_to_digits(values))))
 
 
-def alike_problem(num_apart: int, reason: str = TOO_ALIKE) -> str | None:
+def alike_problem(num_apart: int, reason: str = TOO_ALIKE_REASON) -> str | None:
     """Why so few segments that differ give no interval."""
     return reason.format(format_count(num_apart, "segment"), MIN_APART) if num_apart < MIN_APART else None
 

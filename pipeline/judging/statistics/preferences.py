@@ -14,8 +14,8 @@ from tfm.data.errors import format_count
 from tfm.pipeline.judging.statistics.minimums import (
     MIN_APART,
     MIN_SEGMENTS,
-    ONE_SIDED,
-    SAME_SHARE,
+    ONE_SIDED_REASON,
+    SAME_SHARE_REASON,
     count_problem,
     differ_from_mode,
     round_to_digits,
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 PRIOR = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
-BOUNDED_NOTE = "some systems won every comparison with others, so that the prior alone bounds it"
+PRIOR_BOUND_MESSAGE = "some systems won every comparison with others, so that the prior alone bounds it"
 TOLERANCE = 1e-10
 MAX_ITERATIONS = 100_000
 
@@ -153,16 +153,22 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     won, lost = counts.sum(2), counts.sum(1)
     sides = zip(systems, (won > 0).sum(0).tolist(), (lost > 0).sum(0).tolist(), strict=True)
     found = [
-        ONE_SIDED.format(system, format_count(wins, "segment"), losses, MIN_APART)
+        ONE_SIDED_REASON.format(system, format_count(wins, "segment"), losses, MIN_APART)
         for system, wins, losses in sides
         if min(wins, losses) < MIN_APART
     ]
     for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
         met = wins + losses > 0
         varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
-        found += [SAME_SHARE.format(system, format_count(varied, "segment"), MIN_APART)] if varied < MIN_APART else []
+        found += (
+            [SAME_SHARE_REASON.format(system, format_count(varied, "segment"), MIN_APART)] if varied < MIN_APART else []
+        )
     bounded = len(connected_groups(counts.sum(0), systems, "strong")) > 1
-    return count_problem(len(counts), MIN_SEGMENTS) or next(iter(found), None) or (BOUNDED_NOTE if bounded else None)
+    return (
+        count_problem(len(counts), MIN_SEGMENTS)
+        or next(iter(found), None)
+        or (PRIOR_BOUND_MESSAGE if bounded else None)
+    )
 
 
 def _includes_system(preference: Preference, system: str) -> bool:

@@ -27,7 +27,7 @@ def rank_ranges(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list
     return rank_clusters(order, lambda before, after: (before, after) in better)
 
 
-def contradiction_notes(
+def contradiction_messages(
     name: str, order: Sequence[str], better: Sequence[tuple[str, str]], by: str, test: str
 ) -> list[str]:
     """Warnings of significant tests that contradict the order of two systems, which then share a rank."""

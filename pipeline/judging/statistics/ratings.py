@@ -16,7 +16,7 @@ from tfm.pipeline.judging.statistics.minimums import (
     count_problem,
     values_problem,
 )
-from tfm.pipeline.significance.intervals import ALL_ALIKE
+from tfm.pipeline.significance.intervals import IDENTICAL_DRAWS_REASON
 
 CONFIDENCE = 0.95
 """Confidence level of every interval."""
@@ -90,7 +90,7 @@ def estimate_interval(
     bootstrap_values = of_draws(counts.astype(np.float64))
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
     if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING * np.abs(bootstrap_values).max():
-        return Estimate(value, no_interval_reason=ALL_ALIKE)
+        return Estimate(value, no_interval_reason=IDENTICAL_DRAWS_REASON)
     low, high = np.percentile(bootstrap_values, percentiles(len(segments)))
     return Estimate(value, float(low), float(high))
 

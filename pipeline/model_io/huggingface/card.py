@@ -63,7 +63,7 @@ def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how
             *(f"A `{class_name}`{size}, trained by `tfm` and exported with `tfm export --to huggingface`.", ""),
             *(f"Languages: {languages or 'not stated'}. License: {license_text}.", ""),
             *("## Use", "", "```python", how, "```", ""),
-            *("## Scores", "", *_figures_table(card.figures), ""),
+            *("## Scores", "", *_metrics_table(card.figures), ""),
             *(
                 "## Made from",
                 "",
@@ -87,7 +87,7 @@ def _model_index(card: Card, task: str) -> list[dict[str, Any]]:
     return [{"name": card.name, "results": results}] if results else []
 
 
-def _figures_table(figures: Figures) -> Iterator[str]:
+def _metrics_table(figures: Figures) -> Iterator[str]:
     if not figures:
         yield "None are recorded beside this model."
         return

@@ -18,7 +18,7 @@ State = dict[str, Tensor]
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
 """Names in transformers by those of tfm."""
-TOKENS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
+SPECIAL_TOKEN_IDS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
 """The control tokens of tfm, as config.json names them."""
 SUPPRESSED_BIAS = -100.0
 """The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""

@@ -30,7 +30,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear, norm
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 MASK_BIAS = -1e4
@@ -41,7 +41,7 @@ MAX_SINUSOIDS = 2**25
 """The most numbers of a table of positions that is compared with sines and cosines."""
 SHARED = "model.shared.weight"
 EMBEDDING_WEIGHTS = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-BIAS = "final_logits_bias"
+FINAL_LOGITS_BIAS = "final_logits_bias"
 EMBEDDING_NAMES = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
 
@@ -49,7 +49,7 @@ def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
     """The part of an encoder-decoder that both classes have."""
     keys = {
         "architecture": ("transformer",),
-        "task": tasks_that(lambda each: each.translates),
+        "task": select_tasks(lambda each: each.translates),
         "norm": (norm_placement,),
         "positions": ("none", "sinusoidal", "learned"),
         "activation": tuple(ACTIVATIONS),
@@ -104,7 +104,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
             yield Weight(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
         yield Weight("output.weight", ("lm_head.weight",), columns=order)
     if config.output_bias:
-        yield Weight("output.bias", (BIAS,), as_row=True)
+        yield Weight("output.bias", (FINAL_LOGITS_BIAS,), as_row=True)
     for ours, theirs in EMBEDDING_NAMES.items():
         if config.embedding_norm:
             yield from norm(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
@@ -152,21 +152,21 @@ def add_positions(config: ModelConfig, found: State) -> State:
 def finish_pegasus(config: ModelConfig, found: State) -> State:
     """Convert the weights that the table gives to Pegasus."""
     found = add_positions(config, found)
-    return {BIAS: torch.zeros(1, len(found[SHARED])), **found}
+    return {FINAL_LOGITS_BIAS: torch.zeros(1, len(found[SHARED])), **found}
 
 
 def finish_marian(config: ModelConfig, found: State) -> State:
     """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
     found = add_positions(config, found)
-    begin = found[_target_table_name(found)][BOS_ID]
+    begin = found[_target_embedding_name(found)][BOS_ID]
     found["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
     for name in {*EMBEDDING_WEIGHTS} & {*found}:
         found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
-    bias = found.get(BIAS, torch.zeros(1, len(found[SHARED]) - 1))
-    return found | {BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
+    bias = found.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(found[SHARED]) - 1))
+    return found | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
 
 
-def _target_table_name(found: State) -> str:
+def _target_embedding_name(found: State) -> str:
     """The name of the table of target pieces."""
     return next(name for name in ("model.decoder.embed_tokens.weight", SHARED) if name in found)
 
@@ -212,7 +212,7 @@ def common(settings: Settings, found: State) -> Settings:
         "activation": activation_of(settings["activation_function"]),
         "tie": tie_of(found, *EMBEDDING_WEIGHTS[1:]),
         "scale_embedding": settings["scale_embedding"],
-        "output_bias": not is_zero(found[BIAS]),
+        "output_bias": not is_zero(found[FINAL_LOGITS_BIAS]),
         "dropout": {
             "residual": settings["dropout"],
             "embedding": settings["dropout"],
@@ -231,7 +231,7 @@ def _stack_of(settings: Settings, name: str) -> Settings:
     }
 
 
-def shared_tables(found: State) -> State:
+def shared_embeddings(found: State) -> State:
     """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
 
     A table may have been padded to more rows, and the bias not. Raises ValueError where the bias is longer.
@@ -240,22 +240,22 @@ def shared_tables(found: State) -> State:
     shared = found[SHARED] if SHARED in found else found["model.decoder.embed_tokens.weight"]
     for name in EMBEDDING_WEIGHTS:
         found.setdefault(name, shared)
-    rows, bias = len(found["lm_head.weight"]), found.get(BIAS, torch.zeros(1, 0))
+    rows, bias = len(found["lm_head.weight"]), found.get(FINAL_LOGITS_BIAS, torch.zeros(1, 0))
     if bias.dim() != 2 or bias.shape[0] != 1 or bias.shape[1] > rows:
-        raise ValueError(f"its {BIAS} is {tuple(bias.shape)}, and its table of pieces has {rows} rows")
-    found[BIAS] = torch.cat([bias, bias.new_zeros(1, rows - bias.shape[1])], dim=1)
+        raise ValueError(f"its {FINAL_LOGITS_BIAS} is {tuple(bias.shape)}, and its table of pieces has {rows} rows")
+    found[FINAL_LOGITS_BIAS] = torch.cat([bias, bias.new_zeros(1, rows - bias.shape[1])], dim=1)
     return found
 
 
-def prepare_shared_tables(settings: Settings, found: State) -> State:
+def prepare_shared_embeddings(settings: Settings, found: State) -> State:
     """Prepare the weights of an import with each table of pieces by itself, as `prepare_import` of a class."""
-    return shared_tables(found)
+    return shared_embeddings(found)
 
 
 def strip_begin_piece(settings: Settings, found: State) -> State:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
-    found = shared_tables(found)
+    found = shared_embeddings(found)
     begin = settings.get("tfm", {}).get(BEGIN_PIECE_KEY)
     if begin is None:
         return found
@@ -263,7 +263,11 @@ def strip_begin_piece(settings: Settings, found: State) -> State:
     scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
     found[name] = found[name].clone()
     found[name][0] -= found["model.decoder.embed_tokens.weight"][begin] * scale
-    return found | {each: found[each][:-1] for each in EMBEDDING_WEIGHTS} | {BIAS: found[BIAS][:, :-1]}
+    return (
+        found
+        | {each: found[each][:-1] for each in EMBEDDING_WEIGHTS}
+        | {FINAL_LOGITS_BIAS: found[FINAL_LOGITS_BIAS][:, :-1]}
+    )
 
 
 PEGASUS = HuggingFaceClass(
@@ -275,9 +279,9 @@ PEGASUS = HuggingFaceClass(
     weights=weights,
     finalize_export=finish_pegasus,
     read=partial(read, norm_placement="pre"),
-    prepare_import=prepare_shared_tables,
+    prepare_import=prepare_shared_embeddings,
     tables=EMBEDDING_WEIGHTS,
-    bias=BIAS,
+    bias=FINAL_LOGITS_BIAS,
 )
 MARIAN = HuggingFaceClass(
     name="MarianMTModel",
@@ -299,5 +303,5 @@ MARIAN = HuggingFaceClass(
     read=partial(read, norm_placement="post"),
     prepare_import=strip_begin_piece,
     tables=EMBEDDING_WEIGHTS,
-    bias=BIAS,
+    bias=FINAL_LOGITS_BIAS,
 )

@@ -19,7 +19,11 @@ from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
 from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
 from tfm.pipeline.model_io.huggingface.registry import class_for, unsupported_reason
-from tfm.pipeline.model_io.huggingface.tokenizer_files import are_two_of_marian, write_tokenizer, write_two_of_marian
+from tfm.pipeline.model_io.huggingface.tokenizer_files import (
+    are_marian_tokenizers,
+    write_marian_tokenizers,
+    write_tokenizer,
+)
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
@@ -44,7 +48,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
     two = config.architecture == "transformer" and source is not target
-    if two and not (held_by.name == MARIAN.name and are_two_of_marian(source, target)):
+    if two and not (held_by.name == MARIAN.name and are_marian_tokenizers(source, target)):
         problem = f"{held_by.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
     reads = target if config.architecture == "decoder_only" else source
@@ -57,7 +61,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
     hidden = _mask_token(reads) if ABILITIES[config.task].hides_pieces else None
     if two:
-        write_two_of_marian(folder, config, source, target)
+        write_marian_tokenizers(folder, config, source, target)
     else:
         write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
         if reads.original_ids:

@@ -8,7 +8,7 @@ from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
-    TOKENS,
+    SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
     Settings,
     State,
@@ -20,13 +20,13 @@ from tfm.pipeline.model_io.huggingface.classes import (
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
-from tfm.pipeline.tasks.abilities import ABILITIES, tasks_that
+from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 
 WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
-(LANGUAGE_MODEL,) = tasks_that(lambda each: each.generates)
-HELD_SETTINGS: dict[str, object] = {
+(LANGUAGE_MODEL,) = select_tasks(lambda each: each.generates)
+SUPPORTED_SETTINGS: dict[str, object] = {
     "architecture": ("decoder_only",),
-    "task": tasks_that(lambda each: each.writes),
+    "task": select_tasks(lambda each: each.writes),
     "norm": ("pre",),
     "norm_eps": ANY_VALUE,
     "positions": ("none", "sinusoidal", "learned"),
@@ -91,7 +91,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "attn_pdrop": config.dropout.attention,
         "tie_word_embeddings": is_tied(config),
         **tfm_keys(config),
-        **TOKENS,
+        **SPECIAL_TOKEN_IDS,
     }
 
 
@@ -147,7 +147,7 @@ def read(settings: Settings, found: State) -> Settings:
     }
 
 
-def add_output(found: State, words: str) -> State:
+def add_output_weight(found: State, words: str) -> State:
     """The weights with the table of the output, which a file leaves out where it is that of the input."""
     return {OUTPUT: found[words], **found}
 
@@ -157,14 +157,14 @@ def prepare_import(settings: Settings, found: State) -> State:
     prefix = "transformer."
     if not any(name.startswith(prefix) for name in found):
         found = {name if name == OUTPUT else prefix + name: each for name, each in found.items()}
-    return add_output(found, WORDS)
+    return add_output_weight(found, WORDS)
 
 
 GPT2 = HuggingFaceClass(
     name="GPT2LMHeadModel",
     model_type="gpt2",
     pipeline="text-generation",
-    supports=SupportedConfig(HELD_SETTINGS, STANDARD_HEADS, ("decoder",)),
+    supports=SupportedConfig(SUPPORTED_SETTINGS, STANDARD_HEADS, ("decoder",)),
     settings=settings,
     weights=weights,
     finalize_export=finish_export,

@@ -18,8 +18,8 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, Settings, State
-from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_texts
-from tfm.pipeline.model_io.huggingface.received.dry_run import check_places, check_weights
+from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_pieces
+from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
@@ -123,7 +123,7 @@ def _read_model(
     keys = hf_class.read(settings, found)
     size, abilities = len(found[hf_class.tables[0]]), ABILITIES[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
-        pieces, begins = read_texts(received, settings, size, abilities.labels)
+        pieces, begins = read_encoder_pieces(received, settings, size, abilities.labels)
         keys |= {"begin_token": begins, "max_length": keys["max_length"] - begins}  # a position is that token's
     else:
         pieces = read_pieces(received, settings, size)
@@ -138,7 +138,7 @@ def _read_model(
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)
-    check_places(hf_class, config, found)
+    check_weight_names(hf_class, config, found)
     return config, hf_class.import_weights(config, found), pieces
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.config_tables import RotaryConfig
 from tfm.pipeline.model_io.huggingface.classes import (
-    TOKENS,
+    SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
     Settings,
     State,
@@ -22,10 +22,10 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.gpt2 import (
-    HELD_SETTINGS,
     LANGUAGE_MODEL,
     OUTPUT,
-    add_output,
+    SUPPORTED_SETTINGS,
+    add_output_weight,
     is_tied,
     max_positions,
     scale_input_embedding,
@@ -70,7 +70,7 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
         "rope_parameters": rope,
         "tie_word_embeddings": is_tied(config),
         **tfm_keys(config),
-        **TOKENS,
+        **SPECIAL_TOKEN_IDS,
     }
 
 
@@ -80,7 +80,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     sizes = [stack.dim, groups * width, groups * width]
     _, halves = GATES[config.activation]
-    rows = rotary_rows(stack)
+    rows = rotary_permutation(stack)
     yield from tables(config, TOKEN_EMBEDDING)
     for i in range(stack.layers):
         ours, theirs = f"layers.{i}", f"model.layers.{i}"
@@ -95,7 +95,7 @@ def weights(config: ModelConfig) -> Iterator[Weight]:
     yield Weight("norm.weight", ("model.norm.weight",))
 
 
-def rotary_rows(stack: StackConfig) -> Tensor:
+def rotary_permutation(stack: StackConfig) -> Tensor:
     """The index (H K + 2 G K,) in tfm's queries, keys and values of each row there."""
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     within = deinterleave(width)
@@ -166,7 +166,7 @@ def read(settings: Settings, found: State) -> Settings:
 
 def prepare_import(settings: Settings, found: State) -> State:
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
-    found = add_output(found, TOKEN_EMBEDDING)
+    found = add_output_weight(found, TOKEN_EMBEDDING)
     for name, each in list(found.items()):
         has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
         if name.endswith("_proj.weight") and not has_bias:
@@ -179,7 +179,7 @@ LLAMA = HuggingFaceClass(
     model_type="llama",
     pipeline="text-generation",
     supports=SupportedConfig(
-        HELD_SETTINGS
+        SUPPORTED_SETTINGS
         | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY_VALUE, "activation": tuple(GATES)},
         {**STANDARD_HEADS, "key_value_heads": ANY_VALUE},
         ("decoder",),

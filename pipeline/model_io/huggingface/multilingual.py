@@ -11,12 +11,12 @@ import torch
 
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
 from tfm.pipeline.model_io.huggingface.classes import Settings, State, require_setting
-from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDDING_NAMES, PEGASUS, common, shared_tables
+from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDDING_NAMES, PEGASUS, common, shared_embeddings
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
 from tfm.tokenizer.languages import is_language_token
 
-OFFSET = 2
+POSITION_OFFSET = 2
 """mBART's position 0 stands in row 2."""
 LANGUAGES = "languages"
 """The key in the settings for the way in which the model is told languages, which only its tokenizer knows."""
@@ -27,7 +27,7 @@ LANGUAGE_POSITION = {
     "MBartTokenizer": "behind",
 }
 """The place of a source's language, whatever the files say: those of NLLB are older."""
-NO_MODEL = SupportedConfig({"architecture": ()}, {}, ())
+NO_SUPPORTED_CONFIG = SupportedConfig({"architecture": ()}, {}, ())
 
 
 def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
@@ -37,7 +37,7 @@ def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
     model is told languages in another way.
     """
     end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
-    around = _around_a_source(folder)
+    around = _source_language_position(folder)
     if around == "before" and begin in (None, end):
         found = "m2m100"
     elif around == "behind" and begin != end:
@@ -50,7 +50,7 @@ def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
     return {LANGUAGES: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 
 
-def _around_a_source(folder: Snapshot) -> str:
+def _source_language_position(folder: Snapshot) -> str:
     """The place of a source's language, by the tokenizer's class or else its file.
 
     Raises ValueError where the tokenizer puts no language around a source.
@@ -91,21 +91,21 @@ def _length_of(settings: Settings) -> int:
     return int(settings["max_position_embeddings"]) - LANGUAGE_PREFIX_MODELS[settings[LANGUAGES]].lead_length + 1
 
 
-def begun_m2m100(settings: Settings, found: State) -> State:
+def prepare_m2m100(settings: Settings, found: State) -> State:
     """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
-    found = shared_tables(found)
+    found = shared_embeddings(found)
     return {name: each for name, each in found.items() if not name.endswith("embed_positions.weights")}
 
 
-def begun_mbart(settings: Settings, found: State) -> State:
+def prepare_mbart(settings: Settings, found: State) -> State:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
-    found, longest = shared_tables(found), settings["max_position_embeddings"]
+    found, longest = shared_embeddings(found), settings["max_position_embeddings"]
     rows = dict(zip(EMBEDDING_NAMES.values(), (_length_of(settings), longest), strict=True))
     for theirs, count in rows.items():
         name = f"{theirs}.embed_positions.weight"
-        if len(found[name]) != longest + OFFSET:
-            raise ValueError(f"{name} has {len(found[name])} rows, not {longest + OFFSET}")
-        found[name] = torch.clone(found[name][OFFSET : OFFSET + count])
+        if len(found[name]) != longest + POSITION_OFFSET:
+            raise ValueError(f"{name} has {len(found[name])} rows, not {longest + POSITION_OFFSET}")
+        found[name] = torch.clone(found[name][POSITION_OFFSET : POSITION_OFFSET + count])
     return found
 
 
@@ -117,15 +117,15 @@ M2M100 = replace(
     PEGASUS,
     name="M2M100ForConditionalGeneration",
     model_type="m2m_100",
-    supports=NO_MODEL,
+    supports=NO_SUPPORTED_CONFIG,
     settings=_refuse_export,
     finalize_export=_refuse_export,
     tokenizer_overrides=detect_language_position,
-    prepare_import=begun_m2m100,
+    prepare_import=prepare_m2m100,
     read=read_m2m100,
 )
 MBART = replace(
-    M2M100, name="MBartForConditionalGeneration", model_type="mbart", prepare_import=begun_mbart, read=read_mbart
+    M2M100, name="MBartForConditionalGeneration", model_type="mbart", prepare_import=prepare_mbart, read=read_mbart
 )
 MULTILINGUAL_CLASSES = (M2M100, MBART)
 """The classes that are imported, and never exported."""

@@ -40,14 +40,14 @@ class SupportedConfig:
     def unsupported_part(self, config: ModelConfig) -> str | None:
         """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
         keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY_VALUE)}
-        if (key := first_unsupported(config, keys)) is not None:
+        if (key := first_unsupported_key(config, keys)) is not None:
             return f"model.{key}"
         dims = [getattr(config, name).dim for name in self.stacks]
         if len({*dims}) > 1:
             return f"model.{self.stacks[1]}.dim = {dims[1]} (where the other stack has {dims[0]})"
         for name in self.stacks:
             stack = getattr(config, name)
-            if (key := first_unsupported(stack, self.stack)) is not None:
+            if (key := first_unsupported_key(stack, self.stack)) is not None:
                 return f"model.{name}.{key}"
             if stack.dim % stack.heads:
                 return f"model.{name}.heads = {stack.heads} (which does not divide dim = {stack.dim})"
@@ -56,7 +56,7 @@ class SupportedConfig:
         return None
 
 
-def first_unsupported(config: BaseModel, held: Mapping[str, Any]) -> str | None:
+def first_unsupported_key(config: BaseModel, held: Mapping[str, Any]) -> str | None:
     """The first key of a table whose value is none of those held, as a recipe has it; None where all are."""
     default = type(config)()
     for key, value in config:

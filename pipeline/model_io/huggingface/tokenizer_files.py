@@ -11,7 +11,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.foreign.sentencepiece_files import is_from_sentencepiece, make_model, sentencepiece_ids
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 LINE_BREAK = "\n"
@@ -62,12 +62,12 @@ def write_tokenizer(
     (folder / "tokenizer_config.json").write_text(_dump_json(settings), encoding="utf-8")
 
 
-def are_two_of_marian(source: Tokenizer, target: Tokenizer) -> bool:
+def are_marian_tokenizers(source: Tokenizer, target: Tokenizer) -> bool:
     """Whether two tokenizers were read from a Marian's SentencePiece models, which share a numbering."""
     return have_same_ids(source, target) and is_from_sentencepiece(source) and is_from_sentencepiece(target)
 
 
-def write_two_of_marian(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
+def write_marian_tokenizers(folder: Path, config: ModelConfig, source: Tokenizer, target: Tokenizer) -> None:
     """Write the tokenizers of a Marian as transformers reads them: two SentencePiece models and vocab.json.
 
     Args:
@@ -145,7 +145,7 @@ def _template_processing(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dic
         return [*before, {"Sequence": {"id": name, "type_id": 0}}, *after]
 
     names = [token for tokens in around for token in tokens]
-    tokens = {token: {"id": token, "ids": [SPECIALS.index(token)], "tokens": [token]} for token in names}
+    tokens = {token: {"id": token, "ids": [SPECIAL_TOKENS.index(token)], "tokens": [token]} for token in names}
     return {"type": "TemplateProcessing", "single": side("A"), "pair": side("A") + side("B"), "special_tokens": tokens}
 
 

@@ -17,13 +17,13 @@ from tfm.tokenizer.foreign.renumbered import (
     WHOLE_WORD_MODELS,
     RenumberedTokenizer,
     check_number_of_pieces,
-    cut_control_tokens,
     document_pieces,
+    remove_control_tokens,
     renumber,
 )
 from tfm.tokenizer.foreign.sentencepiece import SentencePiece, build_tokenizer_json, embed_model, read_model
 from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
@@ -106,21 +106,23 @@ def _read_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """Two SentencePiece models, source.spm and target.spm, that share the numbering in vocab.json, or whose target has
     one of its own in target_vocab.json."""
     if settings.get("share_encoder_decoder_embeddings") is False:
-        return _read_two_tables(folder, settings, size)
+        return _read_two_vocabularies(folder, settings, size)
     names = _read_vocabulary(folder, "vocab.json")
     sides = []
     for side in "source", "target":
         model = read_model(folder.read(f"{side}.spm"))
         roles = _control_roles(settings, names, UNK)
         control: Sequence[str] = (EOS, UNK, PAD)
-        if names[: len(SPECIALS)] == [*SPECIALS] and isinstance(settings.get("tfm"), dict):  # a Marian that tfm wrote
-            roles, control = {token: number for number, token in enumerate(SPECIALS)}, SPECIALS
+        if names[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS] and isinstance(
+            settings.get("tfm"), dict
+        ):  # a Marian that tfm wrote
+            roles, control = {token: number for number, token in enumerate(SPECIAL_TOKENS)}, SPECIAL_TOKENS
         sides.append(_renumber_pieces(model, names, control, roles, size))
     source, target = map(_build_tokenizer, sides)
     return Pieces(source, target, sides[0].rows, sides[0].unmapped_ids)
 
 
-def _read_two_tables(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_two_vocabularies(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     """The same where source and target have a table each. size: of the target's.
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
@@ -171,7 +173,7 @@ def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
     if document["model"]["type"] not in WHOLE_WORD_MODELS or document["pre_tokenizer"]["type"] != "Metaspace":
         return found
     return replace(
-        found, document={**document, "pre_tokenizer": cut_control_tokens(document["pre_tokenizer"], SPECIALS)}
+        found, document={**document, "pre_tokenizer": remove_control_tokens(document["pre_tokenizer"], SPECIAL_TOKENS)}
     )
 
 

@@ -17,7 +17,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer
 from tfm.pipeline.model_io.onnx.scripts import script_of
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.normalization import WHITE_SPACE
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Precision = Literal["fp32", "int8"]
@@ -94,7 +94,7 @@ def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer)
     if can.labels is None:
         return {}
     names = [target.decode([number]) for number in range(target.vocab_size)]
-    return {"labels": names, "control": len(SPECIALS), "spaces": WHITE_SPACE}
+    return {"labels": names, "control": len(SPECIAL_TOKENS), "spaces": WHITE_SPACE}
 
 
 def _readme_text(
@@ -117,7 +117,7 @@ def _readme_text(
             f"    {_example_command(config, loaded)}",
             "",
         ]
-    lines += ["## The graphs", "", *_about_graphs(config), ""]
+    lines += ["## The graphs", "", *_describe_graphs(config), ""]
     for name, model in graphs.items():
         lines += [f"`{name}.onnx`:", "", "| | name | type | shape |", "|---|---|---|---|"]
         lines += dict.fromkeys([*_markdown_rows("in", model.graph.input), *_markdown_rows("out", model.graph.output)])
@@ -137,7 +137,7 @@ def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
     return "python label.py < texts.txt > labels.txt"
 
 
-def _about_graphs(config: ModelConfig) -> Iterator[str]:
+def _describe_graphs(config: ModelConfig) -> Iterator[str]:
     yield "`attention_mask` is 1 for tokens and 0 for padding, which may stand on either side."
     if config.architecture == "encoder_only":
         return

@@ -84,7 +84,7 @@ def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
                 graph, layer.cross_attention, x, memory, hidden_source
             ),
         )
-        rows = _fed_forward(graph, layer, config, rows)
+        rows = _add_feed_forward(graph, layer, config, rows)
     _add_logits(graph, model, add_norm(graph, model.decoder_norm, rows))
 
 
@@ -101,12 +101,12 @@ def add_decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> N
     ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "all")
     pasts = _past_keys_values(graph, model.layers)
     queries, later = _causal_mask(graph, ids, pasts[0])
-    positions = graph.node("Gather", _mask_positions(graph, mask), queries, axis=1)
+    positions = graph.node("Gather", _positions_from_mask(graph, mask), queries, axis=1)
     places = PositionsAndMask(positions, graph.node("Add", padding_bias(graph, mask), later))
     rows = add_embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
         rows = _self_attention(graph, layer, number, rows, places, past)
-        rows = _fed_forward(graph, layer, config, rows)
+        rows = _add_feed_forward(graph, layer, config, rows)
     _add_logits(graph, model, add_norm(graph, model.norm, rows))
 
 
@@ -130,7 +130,7 @@ def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> N
         return
     if config.begin_token:
         rows = graph.node("Slice", rows, graph.ints(1), graph.ints(SLICE_END), graph.ints(1))
-    logits = add_linear(graph, model.output, _output_input(graph, head.narrow, config, rows))
+    logits = add_linear(graph, model.output, _output_layer_input(graph, head.narrow, config, rows))
     graph.output(LOGITS, logits, "batch", "source", _model_width(model))
 
 
@@ -159,7 +159,7 @@ def _encode_stack(
     ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
     if config.begin_token:
         ids, mask = _prepend_column(graph, BOS_ID, ids), _prepend_column(graph, 1, mask)
-    places = PositionsAndMask(_mask_positions(graph, mask), padding_bias(graph, mask))
+    places = PositionsAndMask(_positions_from_mask(graph, mask), padding_bias(graph, mask))
     rows = add_embedding(graph, table, ids, places.own)
     for _, layer in _enumerate_layers(layers):
         rows = add_residual(
@@ -168,7 +168,7 @@ def _encode_stack(
             rows,
             lambda x, layer=layer: self_attention(graph, layer.attention, x, places)[0],  # type: ignore[misc]
         )
-        rows = _fed_forward(graph, layer, config, rows)
+        rows = _add_feed_forward(graph, layer, config, rows)
     return add_norm(graph, final, rows), mask
 
 
@@ -178,7 +178,7 @@ def _prepend_column(graph: Graph, value: int, each: str) -> str:
     return graph.node("Concat", graph.node("Expand", graph.ints(value), column), each, axis=1)
 
 
-def _output_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
+def _output_layer_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
     """The input of the output layer: rows, or the result of a layer before it."""
     if isinstance(module, PredictionHeadTransform):
         inner = ACTIVATIONS[config.activation](graph, add_linear(graph, module.dense, rows))
@@ -199,7 +199,7 @@ def _self_attention(
     return add_residual(graph, layer.around_attention, rows, attend)
 
 
-def _fed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) -> str:
+def _add_feed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) -> str:
     inner = layer.feed_forward
     return add_residual(
         graph, layer.around_feed_forward, rows, lambda x: feed_forward(graph, inner, config.activation, x)
@@ -222,7 +222,7 @@ def _past_keys_values(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
     ]
 
 
-def _mask_positions(graph: Graph, mask: str) -> str:
+def _positions_from_mask(graph: Graph, mask: str) -> str:
     """The position of each token (B, S), counted from 0 without the padding."""
     counted = graph.node("Sub", graph.node("CumSum", mask, graph.index(1)), graph.ints(1))
     return graph.node("Max", counted, graph.ints(0))

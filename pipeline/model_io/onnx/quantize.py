@@ -12,8 +12,8 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 PRODUCTS, TABLES = "MatMul", "Gather"
-POSITION_TABLES = ".positions."
-PREPARED = {"onnx.quant.pre_process": "onnxruntime.quant"}
+POSITION_EMBEDDINGS = ".positions."
+PREPROCESSED_METADATA = {"onnx.quant.pre_process": "onnxruntime.quant"}
 """The mark by which onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
 
 
@@ -25,12 +25,12 @@ def write_int8(model: Any, file: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     untie_weights(model)
-    helper.set_model_props(model, PREPARED)
+    helper.set_model_props(model, PREPROCESSED_METADATA)
     stored = {each.name for each in model.graph.initializer}
     others = [
         node.name
         for node in model.graph.node
-        if node.op_type == TABLES and (node.input[0] not in stored or POSITION_TABLES in node.input[0])
+        if node.op_type == TABLES and (node.input[0] not in stored or POSITION_EMBEDDINGS in node.input[0])
     ]
     quantize_dynamic(
         model,

@@ -81,7 +81,7 @@ def to_past(found):
     """What one step gives as what the next is given."""
     return {name.replace("present.", "past."): each for name, each in found.items() if name.startswith("present.")}
 '''
-ENCODER_DECODER = '''
+ENCODER_DECODER_SCRIPT = '''
 
 SOURCE, TARGET = tokenizer("source"), tokenizer("target")
 ENCODER, DECODER = load("encoder"), load("decoder")
@@ -101,7 +101,7 @@ def begin(sources):
 
     return np.full((len(ids), 1), BEGIN), step
 '''
-DECODER_ONLY = '''
+DECODER_ONLY_SCRIPT = '''
 
 SOURCE = TARGET = tokenizer("target")
 MODEL = load("model")

@@ -4,7 +4,12 @@ Each is put together from parts, so that common code is written once, and needs 
 """
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.onnx.script_parts import CACHE_SCRIPT, DECODER_ONLY, ENCODER_DECODER, SCRIPT_HEAD
+from tfm.pipeline.model_io.onnx.script_parts import (
+    CACHE_SCRIPT,
+    DECODER_ONLY_SCRIPT,
+    ENCODER_DECODER_SCRIPT,
+    SCRIPT_HEAD,
+)
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 TRANSLATE_SCRIPT = '''
@@ -175,14 +180,14 @@ def script_of(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
     can = ABILITIES[config.task]
     if can.translates and config.architecture == "transformer":
-        parts = CACHE_SCRIPT + ENCODER_DECODER + TRANSLATE_SCRIPT.replace("@sources@", SOURCES)
+        parts = CACHE_SCRIPT + ENCODER_DECODER_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", SOURCES)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.translates:
-        parts = CACHE_SCRIPT + DECODER_ONLY + TRANSLATE_SCRIPT.replace("@sources@", BOTH_SIDES)
+        parts = CACHE_SCRIPT + DECODER_ONLY_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", BOTH_SIDES)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.generates:
         return "generate.py", _assemble_script(
-            "Go on with a prompt: always the likeliest piece.", CACHE_SCRIPT + DECODER_ONLY + GENERATE_SCRIPT
+            "Go on with a prompt: always the likeliest piece.", CACHE_SCRIPT + DECODER_ONLY_SCRIPT + GENERATE_SCRIPT
         )
     if can.labels == "label":
         return "label.py", _assemble_script("Give each line of stdin its label.", LABELS_SCRIPT + CLASSIFY_SCRIPT)

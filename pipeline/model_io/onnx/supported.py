@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported_key
 from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
-from tfm.pipeline.tasks.abilities import TaskSpec, tasks_that
+from tfm.pipeline.tasks.abilities import TaskSpec, select_tasks
 
 TASKS: Mapping[str, Callable[[TaskSpec], object]] = {
     "transformer": lambda each: each.translates,
@@ -22,7 +22,7 @@ KEYS: Mapping[str, Any] = {
     **dict.fromkeys(("embedding_dim", "embedding_norm", "scale_embedding", "tie", "output_bias"), ANY_VALUE),
     **dict.fromkeys(("norm_eps", "rotary", "qk_norm", "pooling", "begin_token", "head_transform"), ANY_VALUE),
 }
-STACK: Mapping[str, Any] = dict.fromkeys(
+SUPPORTED_STACK_VALUES: Mapping[str, Any] = dict.fromkeys(
     ("layers", "dim", "heads", "key_value_heads", "key_dim", "value_dim", "feed_forward_dim"), ANY_VALUE
 )
 
@@ -33,12 +33,12 @@ def unsupported_reason(config: ModelConfig) -> str | None:
         return f'model.architecture = "{config.architecture}"'
     of_kind = {
         "architecture": ANY_VALUE,
-        "task": tasks_that(TASKS[config.architecture]),
+        "task": select_tasks(TASKS[config.architecture]),
         **dict.fromkeys(("encoder", "decoder"), ANY_VALUE),
     }
-    if (key := first_unsupported(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
+    if (key := first_unsupported_key(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
         return f"model.{key}"
     for name in ("encoder", "decoder"):
-        if (key := first_unsupported(getattr(config, name), STACK)) is not None:
+        if (key := first_unsupported_key(getattr(config, name), SUPPORTED_STACK_VALUES)) is not None:
             return f"model.{name}.{key}"
     return None

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import Key, Origins, format_value, place_of
+from tfm.pipeline.recipes.error_messages import Key, Origins, describe_origin, format_value
 from tfm.pipeline.recipes.unused_keys.row import Unused
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 
@@ -22,15 +22,15 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
     found: dict[str, str] = {}
     for key, row in _unused_keys(recipe):
-        if not _overridden_later(key, row, origins):
+        if not _is_overridden_later(key, row, origins):
             decided = " and ".join(
                 f"{each} = {format_value(_plain_value(value_at(recipe, each)))}" for each in row.where
             )
             found.setdefault(key, f"has no effect with {decided}: {row.why}")
-    for key, why in _idle_of_corpora(recipe):
+    for key, why in _unused_corpus_keys(recipe):
         found.setdefault(key, f"has no effect: {why}")
     for key, text in found.items():
-        place = place_of(tuple(key.split(".")), origins)
+        place = describe_origin(tuple(key.split(".")), origins)
         others = [each for each in found if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
         raise RecipeError(
@@ -75,18 +75,18 @@ def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
         yield key
 
 
-def _overridden_later(key: str, row: Unused, origins: Origins) -> bool:
+def _is_overridden_later(key: str, row: Unused, origins: Origins) -> bool:
     """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
-    layer = _layer_of_origin(tuple(key.split(".")), origins)
-    return any(_layer_of_origin(tuple(each.split(".")), origins) > layer for each in row.where)
+    layer = _origin_priority(tuple(key.split(".")), origins)
+    return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in row.where)
 
 
-def _layer_of_origin(key: Key, origins: Origins) -> float:
+def _origin_priority(key: Key, origins: Origins) -> float:
     """The latest layer in which something of a key was said; before all others where it is a default."""
     return max((each.layer for said, each in origins.items() if said[: len(key)] == key[: len(said)]), default=-1e9)
 
 
-def _idle_of_corpora(recipe: Any) -> Iterator[tuple[str, str]]:
+def _unused_corpus_keys(recipe: Any) -> Iterator[tuple[str, str]]:
     """The keys of single corpora that change nothing, and why."""
     data = value_at(recipe, "data")
     if data is MISSING:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, none_of, one_of
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 
 
@@ -52,7 +52,7 @@ TEXT = (
         )
     ),
     Unused(
-        {"model.task": one_of(*tasks_that(lambda task: task.labels == "tags"))},
+        {"model.task": one_of(*select_tasks(lambda task: task.labels == "tags"))},
         ("data.limits.cut_sources",),
         "each word of a sentence has its tag, so that none is cut",
     ),

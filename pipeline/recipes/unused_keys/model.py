@@ -1,11 +1,11 @@
 """Keys of [model] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import LABELS, WORD_VECTORS, Unused, none_of, one_of
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.recipes.unused_keys.row import LABELS, WORD_VECTORS_TEST, Unused, none_of, one_of
+from tfm.pipeline.tasks.abilities import select_tasks
 
-PROJECTIONS = ("model.attention_projections", "model.values", "model.output_projection")
-NO_ATTENTION = ("model.score", "model.lookup", "model.qk_norm", "model.dropout.attention", *PROJECTIONS)
-HEADS = ("heads", "key_value_heads", "key_dim", "value_dim")
+PROJECTION_KEYS = ("model.attention_projections", "model.values", "model.output_projection")
+ATTENTION_KEYS = ("model.score", "model.lookup", "model.qk_norm", "model.dropout.attention", *PROJECTION_KEYS)
+HEAD_KEYS = ("heads", "key_value_heads", "key_dim", "value_dim")
 EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
 SEQUENCE_KEYS = ("mixing", "window", "convolution", "positions", "positions_join")
 LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dropout.feed_forward", "dropout.depth")
@@ -26,7 +26,7 @@ MODEL = (
         "its one stack is [model.encoder]",
     ),
     Unused(
-        {**RECURRENT, "model.task": one_of(*tasks_that(lambda task: task.generates))},
+        {**RECURRENT, "model.task": one_of(*select_tasks(lambda task: task.generates))},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
@@ -72,7 +72,7 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **TEXT_TEST},
-        tuple(f"model.encoder.{name}" for name in HEADS),
+        tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     Unused(
@@ -82,12 +82,12 @@ MODEL = (
     ),
     Unused(
         {**RECURRENT, **TEXT_TEST},
-        ("model.qk_norm", *PROJECTIONS),
+        ("model.qk_norm", *PROJECTION_KEYS),
         "it has no self-attention, as the other architectures have",
     ),
     Unused(
         RECURRENT,
-        tuple(f"model.decoder.{name}" for name in HEADS[1:]),
+        tuple(f"model.decoder.{name}" for name in HEAD_KEYS[1:]),
         "its attention compares states without projections, in heads of width decoder.dim / decoder.heads",
     ),
     Unused(
@@ -107,19 +107,19 @@ MODEL = (
     ),
     Unused(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0)},
-        tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEADS)),
+        tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEAD_KEYS)),
         "the encoder has no layers after its convolution",
     ),
     Unused(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
-        (*(f"model.{name}" for name in LAYER_KEYS), *NO_ATTENTION),
+        (*(f"model.{name}" for name in LAYER_KEYS), *ATTENTION_KEYS),
         "the encoder has no layers after its convolution",
     ),
     Unused(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
         (
             *("model.activation", "model.residual", "model.feed_forward", "model.dropout.feed_forward"),
-            *("model.dropout.depth", "model.qk_norm", *PROJECTIONS),
+            *("model.dropout.depth", "model.qk_norm", *PROJECTION_KEYS),
         ),
         "the encoder has no layers after its convolution",
     ),
@@ -144,43 +144,43 @@ MODEL = (
         'it is for vision.encoder = "patches"',
     ),
     Unused(
-        {"model.task": none_of(*tasks_that(lambda task: task.labels == "tags"))},
+        {"model.task": none_of(*select_tasks(lambda task: task.labels == "tags"))},
         ("model.canine.upsampling",),
         'it is for task = "tagging": elsewhere the shorter sequence is enough',
     ),
     Unused(
-        WORD_VECTORS,
+        WORD_VECTORS_TEST,
         (
             *(f"model.{name}" for name in ("norm", "normalization", *SEQUENCE_KEYS)),
             *(
                 f"model.{name}"
                 for name in ("activation", "residual", "score", "qk_norm", "tie", "scale_embedding", "dropout")
             ),
-            *("model.feed_forward", "model.lookup", *PROJECTIONS),
+            *("model.feed_forward", "model.lookup", *PROJECTION_KEYS),
             *("model.norm_eps", "model.output_bias", "model.embedding_norm"),
-            *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEADS)),
+            *(f"model.encoder.{name}" for name in ("layers", "feed_forward_dim", *HEAD_KEYS)),
             "model.decoder",
         ),
         "word vectors are two tables with no layer between them; they have embedding_dim and [model.word_vectors]",
     ),
     Unused(
-        {**WORD_VECTORS, "model.embedding_dim": none_of(None)},
+        {**WORD_VECTORS_TEST, "model.embedding_dim": none_of(None)},
         ("model.encoder.dim",),
         "the width of word vectors is embedding_dim, if it is given",
     ),
     Unused(
         {**TEXT_TEST, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
-        tuple(f"model.encoder.{name}" for name in HEADS),
+        tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         "no layer of the encoder has attention; those of the decoder still attend to the source",
     ),
     Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},
-        (*(f"model.encoder.{name}" for name in HEADS), *NO_ATTENTION),
+        (*(f"model.encoder.{name}" for name in HEAD_KEYS), *ATTENTION_KEYS),
         'there is no attention without mixing = "attention"',
     ),
     Unused(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
-        (*(f"model.decoder.{name}" for name in HEADS), *NO_ATTENTION),
+        (*(f"model.decoder.{name}" for name in HEAD_KEYS), *ATTENTION_KEYS),
         'there is no attention without mixing = "attention"',
     ),
     Unused(
@@ -209,7 +209,7 @@ MODEL = (
         "labels are not pieces of the text, so there is no table to share",
     ),
     Unused(
-        {"model.task": none_of(*tasks_that(lambda task: task.labels == "label"))},
+        {"model.task": none_of(*select_tasks(lambda task: task.labels == "label"))},
         ("model.pooling",),
         'it is for task = "classification"',
     ),

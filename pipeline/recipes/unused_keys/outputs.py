@@ -4,14 +4,14 @@ from typing import get_args
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
 from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, has_none_of, none_of, one_of
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.tasks.abilities import select_tasks
 
 ALL_TEXTS_KEYS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
 LABEL_METRICS = ("accuracy", "macro_f1", "entity_f1")
-NO_HYPOTHESES_TEST = {"model.task": none_of(*tasks_that(lambda task: task.gives_hypotheses))}
+NO_HYPOTHESES_TEST = {"model.task": none_of(*select_tasks(lambda task: task.gives_hypotheses))}
 
-DECODING = (
+DECODING_RULES = (
     Unused(
         {"model.task": LABELS},
         tuple(f"decoding.{name}" for name in DecodingConfig.model_fields if name != "n_best"),
@@ -33,14 +33,14 @@ DECODING = (
     Unused({"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"),
 )
 
-EVALUATION = (
+EVALUATION_RULES = (
     Unused(
         NO_HYPOTHESES_TEST,
         tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in ALL_TEXTS_KEYS),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),
     Unused(
-        {"model.task": none_of(*tasks_that(lambda task: task.generates))},
+        {"model.task": none_of(*select_tasks(lambda task: task.generates))},
         ("evaluation.stride",),
         "it is for language models, which read long texts in windows",
     ),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.tasks.abilities import select_tasks
 
 Test = Callable[[Any], bool]
 
@@ -36,7 +36,7 @@ def has_none_of(*names: str) -> Test:
     return lambda values: not set(values) & set(names)
 
 
-TRANSLATES = one_of(*tasks_that(lambda task: task.translates))
-NO_TRANSLATION = {"model.task": none_of(*tasks_that(lambda task: task.translates))}
-LABELS = one_of(*tasks_that(lambda task: task.labels))
-WORD_VECTORS = {"model.architecture": one_of("skip_gram", "cbow")}
+TRANSLATES = one_of(*select_tasks(lambda task: task.translates))
+NO_TRANSLATION_TEST = {"model.task": none_of(*select_tasks(lambda task: task.translates))}
+LABELS = one_of(*select_tasks(lambda task: task.labels))
+WORD_VECTORS_TEST = {"model.architecture": one_of("skip_gram", "cbow")}

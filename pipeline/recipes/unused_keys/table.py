@@ -5,7 +5,7 @@ Keys that are not in the table are used by every architecture, task and choice, 
 
 from tfm.pipeline.recipes.unused_keys.corpora import IMAGES, TEXT
 from tfm.pipeline.recipes.unused_keys.model import MODEL
-from tfm.pipeline.recipes.unused_keys.outputs import DECODING, EVALUATION
-from tfm.pipeline.recipes.unused_keys.training import TRAINING
+from tfm.pipeline.recipes.unused_keys.outputs import DECODING_RULES, EVALUATION_RULES
+from tfm.pipeline.recipes.unused_keys.training import TRAINING_RULES
 
-UNUSED_RULES = (*IMAGES, *MODEL, *TRAINING, *DECODING, *EVALUATION, *TEXT)
+UNUSED_RULES = (*IMAGES, *MODEL, *TRAINING_RULES, *DECODING_RULES, *EVALUATION_RULES, *TEXT)

@@ -1,26 +1,28 @@
 """Keys of [training] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION, WORD_VECTORS, Unused, none_of, one_of
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION_TEST, WORD_VECTORS_TEST, Unused, none_of, one_of
+from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.pipeline.training_config import FIGURES
 
 RATES = ("residual", "embedding", "attention", "feed_forward", "depth")
-RESEGMENTS = ("training.bpe_dropout", "training.unigram_alpha")
+RESEGMENTATION_KEYS = ("training.bpe_dropout", "training.unigram_alpha")
 
-TRAINING = (
-    Unused(WORD_VECTORS, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"),
+TRAINING_RULES = (
+    Unused(WORD_VECTORS_TEST, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"),
     Unused(
         {f"model.dropout.{rate}": one_of(0) for rate in RATES},
         ("training.r_drop",),
         "without dropout both passes over a batch are the same",
     ),
     Unused(
-        {"model.task": one_of(*tasks_that(lambda each: each.of_words))},
-        RESEGMENTS,
+        {"model.task": one_of(*select_tasks(lambda each: each.of_words))},
+        RESEGMENTATION_KEYS,
         "tags and word vectors belong to words, whose pieces stay as they are",
     ),
     Unused(
-        {"model.block": none_of(None)}, RESEGMENTS, "windows are of one running text, whose pieces stay as they are"
+        {"model.block": none_of(None)},
+        RESEGMENTATION_KEYS,
+        "windows are of one running text, whose pieces stay as they are",
     ),
     Unused(
         {
@@ -43,7 +45,7 @@ TRAINING = (
         'it is for kind = "unigram"',
     ),
     Unused(
-        NO_TRANSLATION,
+        NO_TRANSLATION_TEST,
         ("training.validation.bleu", "training.validation.beam"),
         'validation translates only with task = "translation"',
     ),
@@ -57,7 +59,7 @@ TRAINING = (
         "nothing is translated for scores",
     ),
     Unused(
-        {"model.task": none_of(*tasks_that(lambda each: each.gives_hypotheses))},
+        {"model.task": none_of(*select_tasks(lambda each: each.gives_hypotheses))},
         ("training.validation.metrics",),
         "a model of this task has no hypotheses to score",
     ),

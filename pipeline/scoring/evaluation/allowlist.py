@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfm.data.errors import DataError
-from tfm.data.safe_files import read_bounded
+from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError, printable
@@ -22,7 +22,7 @@ ALLOW_FLAG = "--allow-external"
 MAX_ENTRIES = 10_000
 
 
-def check_allowed(
+def check_commands_allowed(
     manifest: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
 ) -> None:
     """Check that the user named or allowed all that the settings of an artifact would run or read outside of it.
@@ -88,7 +88,7 @@ def _allowed_fingerprints() -> list[str]:
         file = _allowlist_file()
         if os.lstat(file).st_uid != os.geteuid():
             return []
-        known = json.loads(read_bounded(file))
+        known = json.loads(read_bounded_file(file))
     except (OSError, ValueError, RecursionError, RuntimeError, DataError):
         return []
     return [each for each in known if isinstance(each, str)] if isinstance(known, list) else []

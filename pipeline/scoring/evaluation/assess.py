@@ -7,15 +7,15 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
     breakdown_by_length,
+    has_label_metrics,
     random_samples,
-    scores_labels,
     worst_samples,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, are_entities, entity_scores
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_scores, has_entity_tags
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
@@ -23,11 +23,11 @@ from tfm.pipeline.scoring.metrics.references import num_blank
 from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.summaries import (
-    NO_SOURCES,
-    SUMMARY_FIGURES,
-    SummaryFigures,
-    summary_figures,
+    NO_SOURCES_REASON,
+    SUMMARY_METRICS,
+    SummaryStatistics,
     summary_scores,
+    summary_statistics,
 )
 
 NUM_SHOWN = 5  # samples printed at the end of an evaluation
@@ -66,7 +66,7 @@ def evaluate_segments(
         )
     for warning in _reference_warnings(references, config):
         reporter.warn(f"{segments.name}: {warning}")
-    if scores_labels(config) and ENTITY_F1 not in config.metrics and are_entities(references[0]):
+    if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRICS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
@@ -90,7 +90,7 @@ def evaluate_segments(
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
         shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
         missing={**without, **without_sources, **(missing or {})},
-        labels=label_scores(hypotheses, references, config) if scores_labels(config) else None,
+        labels=label_scores(hypotheses, references, config) if has_label_metrics(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         summaries=summaries,
         errors={name: count_errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
@@ -102,21 +102,21 @@ def evaluate_segments(
 
 def _summary_scores(
     segments: Segments, config: EvaluationConfig
-) -> tuple[dict[str, SummaryFigures], dict[str, Score], dict[str, str]]:
+) -> tuple[dict[str, SummaryStatistics], dict[str, Score], dict[str, str]]:
     """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
-    asked, sources = [name for name in config.metrics if name in SUMMARY_FIGURES], segments.source_texts
+    asked, sources = [name for name in config.metrics if name in SUMMARY_METRICS], segments.source_texts
     if not asked:
         return {}, {}, {}
     if sources is None:
-        return {}, {}, dict.fromkeys(asked, NO_SOURCES)
+        return {}, {}, dict.fromkeys(asked, NO_SOURCES_REASON)
     sides = {"hypotheses": segments.hypotheses, "references": segments.references[0]}
-    found = {side: summary_figures(sources, texts) for side, texts in sides.items()}
+    found = {side: summary_statistics(sources, texts) for side, texts in sides.items()}
     return found, *summary_scores(asked, found["hypotheses"])
 
 
 def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
     """Warnings about the references: labels that measure little, blank texts that an output must not fill."""
-    if scores_labels(config):
+    if has_label_metrics(config):
         return label_warnings(references[0], config)
     if not (count := num_blank(references)):
         return []

@@ -13,9 +13,9 @@ from tfm.pipeline.scoring.metrics.labels import LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.score import mean_of_directions
 from tfm.pipeline.scoring.segment_scores import Likelihoods, SegmentScores
-from tfm.pipeline.scoring.summaries import SummaryFigures
+from tfm.pipeline.scoring.summaries import SummaryStatistics
 
-LIKELIHOOD_FIGURES = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
+LIKELIHOOD_METRICS = ("perplexity", "word_perplexity", "bits_per_character")  # of test sets of different languages
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Evaluation:
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
     entities: EntityScores | None = None  # where entities are scored: each type of them
-    summaries: Mapping[str, SummaryFigures] = field(default_factory=dict)  # hypotheses, references: where asked for
+    summaries: Mapping[str, SummaryStatistics] = field(default_factory=dict)  # hypotheses, references: where asked for
     errors: Mapping[str, Errors] = field(default_factory=dict)  # of error rates, by their names
     texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
     # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
@@ -91,7 +91,7 @@ def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
         found[name] = {
             metric: mean_of_directions({each.name: each.scores[metric] for each in group})
             for metric in shared
-            if metric not in LIKELIHOOD_FIGURES
+            if metric not in LIKELIHOOD_METRICS
         }
     return found
 

@@ -11,8 +11,8 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.external.scores import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.scoring.metrics.tokenization import check_installed
-from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, folder_of
+from tfm.pipeline.scoring.metrics.tokenization import check_tokenizers_installed
+from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, wordnet_folder
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -24,12 +24,12 @@ def check_metrics(config: EvaluationConfig) -> None:
     """Raise before anything is translated: RecipeError where BLEU's tokenizer is not installed, DataError where the
     folder of METEOR's WordNet is none."""
     if "bleu" in config.metrics:
-        check_installed(config)
-    if folder := folder_of(config):
+        check_tokenizers_installed(config)
+    if folder := wordnet_folder(config):
         check_folder(folder)
 
 
-def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
+def resolve_config(config: EvaluationConfig) -> dict[str, Any]:
     """Return the settings that determine scores, without the time of evaluation and defaults that old scores lack."""
     new = {
         name
@@ -41,7 +41,7 @@ def resolved_config(config: EvaluationConfig) -> dict[str, Any]:
 
 def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
     """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
-    folder = folder_of(config)
+    folder = wordnet_folder(config)
     wordnet = {} if folder is None else {"wordnet": Input.from_value(fingerprint(folder), str(folder))}
     return wordnet | inputs_of(config.external)
 

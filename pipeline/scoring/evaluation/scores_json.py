@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
 from tfm.pipeline.scoring.metrics.error_rates import Errors
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.scoring.summaries import SummaryFigures
+from tfm.pipeline.scoring.summaries import SummaryStatistics
 
 
 def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
 
 
 @contextmanager
-def reading_scores(file: Path, *, again: str) -> Iterator[None]:
+def raise_scores_file_errors(file: Path, *, again: str) -> Iterator[None]:
     """Turn errors in reading and using a scores.json that tfm did not write into a DataError while the body runs.
 
     again: how it is made anew, in words.
@@ -128,11 +128,11 @@ def _parse_entities(entry: Mapping[str, Any] | None) -> EntityScores | None:
     return EntityScores(*parts)
 
 
-def _parse_summary(entry: Mapping[str, Any]) -> SummaryFigures:
+def _parse_summary(entry: Mapping[str, Any]) -> SummaryStatistics:
     """The figures of summaries of one side; JSON has orders as texts."""
     novelty = {int(order): None if share is None else float(share) for order, share in entry["novelty"].items()}
     compression = entry["compression"]
-    return SummaryFigures(float(entry["length"]), None if compression is None else float(compression), novelty)
+    return SummaryStatistics(float(entry["length"]), None if compression is None else float(compression), novelty)
 
 
 def _parse_errors(entry: Mapping[str, Any]) -> Errors:

@@ -44,7 +44,7 @@ class Segments:
         contents = self.image_contents if self.images is None else self.images.store.contents
         return None if contents is None else [contents] * len(self.hypotheses)
 
-    def by_direction(self) -> list["Segments"]:
+    def split_by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
         pairs = {each.name: each.pair for each in self.directions}
         found = rows_by_direction(self.directions)

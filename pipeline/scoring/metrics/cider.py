@@ -13,7 +13,7 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.references import num_references, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
-from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
 ORDERS = (1, 2, 3, 4)
 SIGMA = 6.0
@@ -58,7 +58,7 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
     segments = references_of_segments(references)
     frequencies = document_frequencies(segments)
     values = cider_d_of_segments(hypotheses, segments, frequencies)
-    num, wordless = num_references(references), wordless_signature(references, UnicodeWords().tokenize)
+    num, wordless = num_references(references), wordless_signature(references, UnicodeWordTokenizer().tokenize)
     signature = (
         f"nrefs:{num}{'' if num == '1' else '|refs:mean'}|case:lc|tok:unicode-words|norm:nfc"
         f"|n:{max(ORDERS)}|sigma:{SIGMA:g}|df:references|documents:{frequencies.num_documents}"
@@ -77,7 +77,7 @@ def cider_d_of_segments(
         segments: the references of each, as `references_of_segments` gives them.
         frequencies: the number of documents that have each n-gram.
     """
-    tokenize = UnicodeWords().tokenize
+    tokenize = UnicodeWordTokenizer().tokenize
     return [
         cider_d_of_segment(tokenize(hypothesis), segment, frequencies)
         for hypothesis, segment in zip(hypotheses, segments, strict=True)
@@ -148,7 +148,7 @@ def references_of_segments(references: Sequence[Sequence[str]]) -> list[list[Tok
 
     A segment may thus have fewer references than others.
     """
-    tokenize = UnicodeWords().tokenize
+    tokenize = UnicodeWordTokenizer().tokenize
     return [
         [tokens for text in segment if text and (tokens := tokenize(text))] for segment in zip(*references, strict=True)
     ]

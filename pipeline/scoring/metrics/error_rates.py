@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rapidfuzz.distance import Levenshtein
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import non_blank, num_references
+from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references
 from tfm.pipeline.scoring.metrics.score import Score
 
 ERROR_RATES = ("wer", "cer", "per")
@@ -155,7 +155,7 @@ def _nearest_references(
     """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
     found = []
     for text, *segment in zip(hypotheses, *references, strict=True):
-        hypothesis, candidates = split(text), [split(each) for each in non_blank(segment)]
+        hypothesis, candidates = split(text), [split(each) for each in drop_blank_references(segment)]
         nearest = candidates[0]
         if len(candidates) > 1:
             nearest = min(candidates, key=lambda each: (Levenshtein.distance(each, hypothesis), -len(each)))

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from tfm.data.errors import format_count
-from tfm.data.scripts import SPACELESS, has_spaceless
+from tfm.data.scripts import SPACELESS_LETTERS, has_spaceless_script
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, no_entities_reason
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, unit_splitter
-from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWords, make_bleu, make_ter
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWordTokenizer, make_bleu, make_ter
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
@@ -47,7 +47,7 @@ MAX_WORD_LETTERS = 8
 """Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
 
 _LETTER = regex.compile(r"\p{L}")
-_SPACELESS = regex.compile(SPACELESS, flags=regex.V1)
+_SPACELESS = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
 
 
 def inapplicable_metrics(
@@ -88,7 +88,7 @@ def too_long_reasons(
         config: settings of the metrics.
         lines: the numbers of the texts in reasons; None: 1, 2, ...
     """
-    long = _longer_than(min(MAX_SEGMENT_LENGTH.values()), (hypotheses, *references), lines)
+    long = _find_long_lines(min(MAX_SEGMENT_LENGTH.values()), (hypotheses, *references), lines)
     reasons: dict[str, str] = {}
     for name in config.metrics:
         if name not in MAX_SEGMENT_LENGTH or not long:
@@ -103,7 +103,9 @@ def too_long_reasons(
     return reasons
 
 
-def _longer_than(limit: int, columns: Sequence[Sequence[str]], lines: Sequence[int] | None) -> list[tuple[int, str]]:
+def _find_long_lines(
+    limit: int, columns: Sequence[Sequence[str]], lines: Sequence[int] | None
+) -> list[tuple[int, str]]:
     """The texts that have more characters, each with its line."""
     long = [(place, text) for column in columns for place, text in enumerate(column) if len(text) > limit]
     return [(lines[place] if lines else place + 1, text) for place, text in long]
@@ -129,7 +131,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     if texts and not any(len(split(text)) >= order for text in texts):
         return f"no reference has {format_count(order, 'token')} ({tokenizer}): it could only be 0"
     if all(text.isascii() for text in texts) or not (
-        name.startswith(("rouge", "meteor", "cider_d")) or has_spaceless(texts)
+        name.startswith(("rouge", "meteor", "cider_d")) or has_spaceless_script(texts)
     ):
         return None
     num_letters = sum(len(_LETTER.findall(text)) for text in texts)
@@ -157,5 +159,5 @@ def _metric_splitter(name: str, references: Sequence[Sequence[str]], config: Eva
     if name in ERROR_RATES:
         return unit_splitter(name, references, config), name
     if name in ("meteor", "cider_d"):
-        return UnicodeWords().tokenize, "tok:unicode-words"
+        return UnicodeWordTokenizer().tokenize, "tok:unicode-words"
     return ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, f"tok:{config.rouge_tokenize}"

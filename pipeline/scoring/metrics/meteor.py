@@ -9,16 +9,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
+from tfm.pipeline.scoring.metrics.references import (
+    drop_blank_references,
+    is_rightly_wordless,
+    num_references,
+    wordless_signature,
+)
 from tfm.pipeline.scoring.metrics.score import Score
-from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 """The paper's constants: F = P R / (ALPHA P + (1 - ALPHA) R), penalty = GAMMA (chunks / matches) ** BETA."""
 NO_WORDNET_SIGNATURE = "modules:exact+stem|"
 """The signature's part for a METEOR without synonyms, which is another score."""
-NO_WORDNET = SimpleNamespace(synsets=lambda word: [])
+EMPTY_WORDNET = SimpleNamespace(synsets=lambda word: [])
 
 
 def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
@@ -39,7 +44,7 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
     _, modules = _load_synonyms(config.wordnet)
     num = num_references(references)
     of_several = "" if num == "1" else "|refs:best"
-    wordless = wordless_signature(references, UnicodeWords().tokenize)
+    wordless = wordless_signature(references, UnicodeWordTokenizer().tokenize)
     signature = (
         f"nrefs:{num}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
         f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}{wordless}|stat:mean*100|version:nltk-{version('nltk')}"
@@ -64,12 +69,15 @@ def meteor_of_segments(
     from nltk.translate.meteor_score import meteor_score
 
     synonyms, _ = _load_synonyms(config.wordnet)
-    tokenize = UnicodeWords().tokenize
+    tokenize = UnicodeWordTokenizer().tokenize
 
     def of_segment(hypothesis: str, segment: Sequence[str]) -> float:
         if is_rightly_wordless(hypothesis, segment, tokenize):
             return 1.0
-        wanted, constants = list(map(tokenize, non_blank(segment))), {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
+        wanted, constants = (
+            list(map(tokenize, drop_blank_references(segment))),
+            {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA},
+        )
         return float(
             meteor_score(wanted, tokenize(hypothesis), stemmer=_porter_stemmer(), wordnet=synonyms, **constants)
         )
@@ -80,7 +88,7 @@ def meteor_of_segments(
 def _load_synonyms(folder: str | None) -> tuple[Any, str]:
     """The object that METEOR asks for synonyms, each word once, and the name of the modules in signatures."""
     if folder is None:
-        return NO_WORDNET, NO_WORDNET_SIGNATURE
+        return EMPTY_WORDNET, NO_WORDNET_SIGNATURE
     wordnet = open_wordnet(Path(folder))
     return SimpleNamespace(synsets=lru_cache(2**14)(wordnet.synsets)), (
         f"modules:exact+stem+synonyms|wordnet:{wordnet.name}|"

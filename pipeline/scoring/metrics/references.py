@@ -5,14 +5,14 @@ The choice of the file with the blank line changes no score.
 
 from collections.abc import Callable, Sequence
 
-BLANK_IS_RIGHT = "blank:right"
+BLANK_SIGNATURE = "blank:right"
 """The signature's part for a mean over segments of which some want no word.
 
 An output without words is right there, and gets the full score. The packages that compute the metrics give it 0.
 """
 
 
-def non_blank(segment: Sequence[str]) -> list[str]:
+def drop_blank_references(segment: Sequence[str]) -> list[str]:
     """The references of a segment that are not blank; the first alone where all are: an empty text is wanted then."""
     return [text for text in segment if text.strip()] or list(segment[:1])
 
@@ -22,14 +22,14 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
 
     There are as many columns as the segment of the most references has, so that a signature has their number.
     """
-    segments = [non_blank(segment) for segment in zip(*references, strict=True)]
+    segments = [drop_blank_references(segment) for segment in zip(*references, strict=True)]
     most = max(map(len, segments), default=1)
     return [[segment[place] if place < len(segment) else None for segment in segments] for place in range(most)]
 
 
 def num_references(references: Sequence[Sequence[str]]) -> str:
     """The number of references of the segments, as in sacrebleu's signatures: "var" where it differs."""
-    counts = {len(non_blank(segment)) for segment in zip(*references, strict=True)}
+    counts = {len(drop_blank_references(segment)) for segment in zip(*references, strict=True)}
     return str(counts.pop()) if len(counts) == 1 else "var"
 
 
@@ -47,7 +47,7 @@ def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable
 def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str], Sequence[str]]) -> str:
     """Return the signature's part with the number of segments whose references have no token; empty for 0."""
     count = sum(not any(split(text) for text in segment if text) for segment in zip(*references, strict=True))
-    return f"|without-words:{count}|{BLANK_IS_RIGHT}" if count else ""
+    return f"|without-words:{count}|{BLANK_SIGNATURE}" if count else ""
 
 
 def num_blank(references: Sequence[Sequence[str]]) -> int:

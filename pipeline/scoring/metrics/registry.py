@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, error_rate
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.meteor import meteor
-from tfm.pipeline.scoring.metrics.references import non_blank, num_references
+from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric, corpus_score
 from tfm.pipeline.scoring.metrics.score import Score as Score
@@ -134,7 +134,7 @@ def exact_matches(
         return (text.lower() if config.lowercase else text).strip()
 
     return [
-        plain(hypothesis) in map(plain, non_blank(segment))
+        plain(hypothesis) in map(plain, drop_blank_references(segment))
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 

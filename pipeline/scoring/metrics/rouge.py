@@ -8,11 +8,16 @@ from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.bare_packages import bare_packages
-from tfm.pipeline.scoring.metrics.references import is_rightly_wordless, non_blank, num_references, wordless_signature
+from tfm.pipeline.scoring.metrics.references import (
+    drop_blank_references,
+    is_rightly_wordless,
+    num_references,
+    wordless_signature,
+)
 from tfm.pipeline.scoring.metrics.score import Score
-from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreWords, UnicodeWords
+from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreTokenizer, UnicodeWordTokenizer
 
-SIGNATURES = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
+TOKENIZER_SIGNATURES = {"unicode": "unicode-words|norm:nfc", "rouge-score": "[a-z0-9]+"}
 """The names of the tokenizers in signatures."""
 
 
@@ -34,7 +39,7 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     of_several = "" if num == "1" else "|refs:best-f1"
     wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (
-        f"nrefs:{num}{of_several}|case:lc|tok:{SIGNATURES[config.rouge_tokenize]}|stem:{stem}|split:newline"
+        f"nrefs:{num}{of_several}|case:lc|tok:{TOKENIZER_SIGNATURES[config.rouge_tokenize]}|stem:{stem}|split:newline"
         f"{wordless}|stat:mean-f1*100|version:rouge-score-{_rouge_score_version()}"
     )
     return Score(f1, signature, recall, precision)
@@ -56,7 +61,8 @@ def rouge_of_segments(
         (1.0, 1.0, 1.0)
         if is_rightly_wordless(hypothesis, segment, split)
         else max(
-            (_score_pair(kind, tokenizer, reference, hypothesis) for reference in non_blank(segment)), key=_f_measure
+            (_score_pair(kind, tokenizer, reference, hypothesis) for reference in drop_blank_references(segment)),
+            key=_f_measure,
         )
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
@@ -83,13 +89,13 @@ def _rouge_scorer(kind: str, tokenizer: tuple[str, bool]) -> Any:
 
     name, stems = tokenizer
     words = ROUGE_TOKENIZERS[name]
-    return RougeScorer([kind], split_summaries=False, tokenizer=Stems(words) if stems else words)
+    return RougeScorer([kind], split_summaries=False, tokenizer=StemTokenizer(words) if stems else words)
 
 
-class Stems:
+class StemTokenizer:
     """The tokens of another tokenizer, of each with more than three characters its stem, as rouge-score has it."""
 
-    def __init__(self, words: UnicodeWords | RougeScoreWords) -> None:
+    def __init__(self, words: UnicodeWordTokenizer | RougeScoreTokenizer) -> None:
         with bare_packages("nltk", "nltk.stem"):
             from nltk.stem.porter import PorterStemmer
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
-LOWER = "better:lower"  # in the signature of a metric that is not of ours and of which the lower is the better
-FOUR_DIGITS = ("cider_d",)
+LOWER_IS_BETTER_SIGNATURE = (
+    "better:lower"  # in the signature of a metric that is not of ours and of which the lower is the better
+)
+FOUR_DIGIT_METRICS = ("cider_d",)
 """Metrics of tfm whose scores are no percentages but small numbers, and shown with more digits."""
 
 
@@ -50,4 +52,4 @@ def exp_or_inf(value: float) -> float:
 
 def lower_is_better(name: str, signature: str = "") -> bool:
     """Whether the lower of two scores of a metric is the better one."""
-    return name in LOWER_IS_BETTER or LOWER in signature.split("|")
+    return name in LOWER_IS_BETTER or LOWER_IS_BETTER_SIGNATURE in signature.split("|")

@@ -12,7 +12,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 from sacrebleu.utils import SACREBLEU_DIR
 
-from tfm.data.scripts import SPACELESS, is_chinese_or_japanese
+from tfm.data.scripts import SPACELESS_LETTERS, is_chinese_or_japanese
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, is_installed
@@ -23,12 +23,12 @@ FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 # Joiners stand within words of Persian and of Indic scripts.
 _JOINERS = r"\u200C\u200D"
 _WORD = regex.compile(
-    rf"(?={SPACELESS})\X|(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS})[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])*",
+    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])*",
     flags=regex.V1,
 )
 
 
-class UnicodeWords:
+class UnicodeWordTokenizer:
     """ROUGE's tokenizer for every script, as `RougeScorer` takes one.
 
     Tokens are runs of letters, marks and digits of the text in lower case and NFC; in scripts that put no spaces
@@ -39,7 +39,7 @@ class UnicodeWords:
         return _unicode_words(text)
 
 
-class RougeScoreWords:
+class RougeScoreTokenizer:
     """The tokenizer of the package rouge-score: runs of a-z and 0-9 of the text in lower case."""
 
     def tokenize(self, text: str) -> Sequence[str]:
@@ -56,16 +56,19 @@ def _rouge_score_words(text: str) -> tuple[str, ...]:
     return tuple(rouge_score_tokenize.tokenize(text, None))
 
 
-ROUGE_TOKENIZERS: Mapping[str, UnicodeWords | RougeScoreWords] = {
-    "unicode": UnicodeWords(),
-    "rouge-score": RougeScoreWords(),
+ROUGE_TOKENIZERS: Mapping[str, UnicodeWordTokenizer | RougeScoreTokenizer] = {
+    "unicode": UnicodeWordTokenizer(),
+    "rouge-score": RougeScoreTokenizer(),
 }
 """ROUGE's tokenizers by the name in a recipe."""
 
 
 def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLEU:
-    """sacrebleu's BLEU with the tokenizer of a resolved config. Raises RecipeError as `check_installed` does."""
-    check_installed(config)
+    """sacrebleu's BLEU with the tokenizer of a resolved config.
+
+    Raises RecipeError as `check_tokenizers_installed` does.
+    """
+    check_tokenizers_installed(config)
     # force: sacrebleu's own warning about tokenized text goes past the reporter; `looks_tokenized` replaces it
     return BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, effective_order=effective_order)
 
@@ -76,7 +79,7 @@ def make_ter(references: Sequence[Sequence[str]]) -> TER:
     return TER(normalized=asian, asian_support=asian)
 
 
-def check_installed(config: EvaluationConfig) -> None:
+def check_tokenizers_installed(config: EvaluationConfig) -> None:
     """Raise RecipeError where the tokenizer that BLEU is to use is not installed."""
     name = config.bleu_tokenize
     told = f'evaluation.bleu_tokenize = "{name}"'

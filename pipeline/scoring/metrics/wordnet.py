@@ -167,7 +167,7 @@ def _parse_wordnet(folder: Path, contents: str) -> WordNet:
     return WordNet(folder)
 
 
-def folder_of(config: EvaluationConfig) -> Path | None:
+def wordnet_folder(config: EvaluationConfig) -> Path | None:
     """The folder that METEOR reads; None where none is named or no METEOR is asked for."""
     return None if config.wordnet is None or "meteor" not in config.metrics else Path(config.wordnet)
 

@@ -54,7 +54,7 @@ def char_ngrams(text: str) -> Iterator[str]:
         yield from (padded[place : place + ORDER] for place in range(max(1, len(padded) - ORDER + 1)))
 
 
-def identifier_of(
+def train_identifier(
     train: Split, directions: Sequence[Direction], source: Tokenizer, target: Tokenizer
 ) -> LanguageIdentifier:
     """Return the identifier of the languages of a dataset, from MAX_TEXTS_PER_LANGUAGE training texts of each.

@@ -26,10 +26,10 @@ def _edit_counts(errors: Errors) -> tuple[int, int, int]:
 
 def _confusion_table(name: str, errors: Errors) -> Table:
     commonest = errors.confusions[:MAX_CONFUSIONS]
-    rows = [[_show_unit(wanted), _show_unit(given), f"{count:,}"] for wanted, given, count in commonest]
+    rows = [[_format_unit(wanted), _format_unit(given), f"{count:,}"] for wanted, given, count in commonest]
     return f"commonest confusions of {name}", ("reference", "given", "count"), rows
 
 
-def _show_unit(unit: str) -> str:
+def _format_unit(unit: str) -> str:
     """A unit as it is shown; white space by its name."""
     return repr(unit) if unit.isspace() else unit or NO_LABEL

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from tfm.pipeline.scoring.summaries import ORDERS, SummaryFigures
+from tfm.pipeline.scoring.summaries import ORDERS, SummaryStatistics
 from tfm.pipeline.scoring.tables.labels import Table
 
 EMPTY_CELL = "–"
 
 
-def summary_tables(found: Mapping[str, SummaryFigures]) -> list[Table]:
+def summary_tables(found: Mapping[str, SummaryStatistics]) -> list[Table]:
     """Length, compression and novelty of each side, by its name; nothing where there is none."""
     if not found:
         return []

@@ -8,20 +8,31 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from tfm.data.batching.augmented_images import AugmentImages
+from tfm.data.batching.augmented_images import ImageAugmenter
 from tfm.data.errors import format_count
 from tfm.model.build import num_parameters
 from tfm.pipeline.runtime.threads import LoadWatch
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
 from tfm.pipeline.training.assembly.setup import build_setup
-from tfm.pipeline.training.assembly.starting_point import check, context_of, fresh_start, initial_state, resumed_start
+from tfm.pipeline.training.assembly.starting_point import (
+    check,
+    fresh_start,
+    initial_state,
+    make_task_context,
+    resumed_start,
+)
 from tfm.pipeline.training.assembly.validators import make_validator
-from tfm.pipeline.training.assembly.word2vec import Word2vec, takes_step_for_each, wants_word2vec, whole_gradient_reason
+from tfm.pipeline.training.assembly.word2vec import (
+    Word2vecGradients,
+    uses_online_updates,
+    wants_word2vec,
+    whole_gradient_reason,
+)
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import resolve_settings, resume_message
 from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.metrics_log import Curves, MetricsLog, TensorBoard
+from tfm.pipeline.training.metrics_log import CurvesSink, MetricsLog, TensorBoardSink
 from tfm.pipeline.training.recipe_warnings import recipe_warnings
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -38,7 +49,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     config, data, world = session.config, session.data, session.world
     settings = resolve_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
-    about = context_of(session, settings)
+    about = make_task_context(session, settings)
     check(session, about)
     drawn = initial_state(session, settings, about)
     start = (
@@ -47,11 +58,11 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
         else resumed_start(session, drawn, settings, checkpoint)
     )
     course = build_setup(session, start, about)
-    announce(session, start, course)
-    return trainer_of(session, start.state, course, about.target, checkpoints)
+    report_training_setup(session, start, course)
+    return make_trainer(session, start.state, course, about.target, checkpoints)
 
 
-def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> None:
+def report_training_setup(session: Session, start: StartingPoint, course: TrainingSetup) -> None:
     """Report the size of the training and, before the first update, warnings about settings of the recipe.
 
     Args:
@@ -86,7 +97,7 @@ def announce(session: Session, start: StartingPoint, course: TrainingSetup) -> N
             tell.warn(doubt)
 
 
-def trainer_of(
+def make_trainer(
     session: Session, state: TrainState, course: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
 ) -> Trainer:
     """Return the trainer that takes a state along its course.
@@ -106,7 +117,7 @@ def trainer_of(
     return Trainer(
         config=config,
         state=state,
-        gradients=gradients_of(session, state, course),
+        gradients=make_gradients(session, state, course),
         batches=course.batches,
         validator=validator,
         checkpoints=checkpoints,
@@ -115,13 +126,13 @@ def trainer_of(
         total_steps=course.total_steps,
         width=session.model.width,
         world=world,
-        redraw=Curves(log, session.folder / "curves.svg"),
+        redraw=CurvesSink(log, session.folder / "curves.svg"),
         on_update=LoadWatch(settings.threads if wait else 1, session.reporter.warn),
         on_validation=session.heard,
     )
 
 
-def gradients_of(session: Session, state: TrainState, course: TrainingSetup) -> Gradients:
+def make_gradients(session: Session, state: TrainState, course: TrainingSetup) -> Gradients:
     """Return the object that computes the gradients of updates, or that takes a step for each prediction; images are
     augmented in it, where the recipe asks for that.
 
@@ -134,17 +145,17 @@ def gradients_of(session: Session, state: TrainState, course: TrainingSetup) -> 
         RecipeError: the steps need a package that is not installed.
     """
     data, seed, config, world = session.data, session.seed, session.config, session.world
-    if takes_step_for_each(session.model, config, state.progress.settings):
-        return Word2vec(state.model, course.task, data.train, config, seed, world, state.optimizer)
+    if uses_online_updates(session.model, config, state.progress.settings):
+        return Word2vecGradients(state.model, course.task, data.train, config, seed, world, state.optimizer)
     found = Gradients(state.model, course.task, data.train, config, seed, world, course.resegmentation)
-    return found if data.augmentation is None else replace(found, at_step=AugmentImages(data.augmentation, seed))
+    return found if data.augmentation is None else replace(found, at_step=ImageAugmenter(data.augmentation, seed))
 
 
 def open_log(session: Session, progress: Progress) -> MetricsLog:
     """Open metrics.jsonl, cut back to the step at which training goes on; only the first process opens it."""
     mirrors = []
     if session.world.is_main_process and session.config.tensorboard:
-        mirrors.append(TensorBoard(session.folder / "tensorboard", step=progress.step))
+        mirrors.append(TensorBoardSink(session.folder / "tensorboard", step=progress.step))
     log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
     if session.world.is_main_process:
         log.begin(step=progress.step, validated=progress.validated)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.training.checkpoints.train_state import Progress
-from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS
+from tfm.pipeline.training.schedules import TOTAL_STEPS_SCHEDULES
 from tfm.pipeline.training_config import TrainingConfig
 
 NumBatches = Callable[[int], int]
@@ -43,10 +43,10 @@ def step_after(num_batches: int, step: int, config: TrainingConfig, world_size: 
     """
     growth = config.batch_growth
     for grows_at in () if growth is None else growth.steps:
-        size = config.accumulate_at(step + 1) * world_size
+        size = config.accumulation_steps_at(step + 1) * world_size
         before = min(max(grows_at - step, 0), -(-num_batches // size))  # of the updates before it grows
         step, num_batches = step + before, max(num_batches - before * size, 0)
-    return step - (-num_batches // (config.accumulate_at(step + 1) * world_size))
+    return step - (-num_batches // (config.accumulation_steps_at(step + 1) * world_size))
 
 
 def resolve_total_steps(
@@ -67,10 +67,10 @@ def resolve_total_steps(
     """
     world_size = progress.settings.world_size
     asked = last_step(config, num_batches, world_size)
-    if progress.step and config.schedule.name in NEEDS_TOTAL_STEPS:
+    if progress.step and config.schedule.name in TOTAL_STEPS_SCHEDULES:
         agreed = progress.total_steps
         if not agreed:  # a checkpoint of a version that did not write it down
-            agreed = last_step(_with_planned_end(before, config), num_batches, world_size)
+            agreed = last_step(_planned_end_config(before, config), num_batches, world_size)
         if asked not in (agreed, progress.step):
             raise RecipeError(_changed_end_message(progress.step, agreed, asked, config, folder))
         progress.total_steps = agreed
@@ -79,7 +79,7 @@ def resolve_total_steps(
     return asked
 
 
-def _with_planned_end(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
+def _planned_end_config(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
     """The config with the end that a plan has."""
     ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
     return TrainingConfig.model_validate({**config.model_dump(), **ends})

@@ -34,10 +34,10 @@ def build_setup(session: Session, start: StartingPoint, context: TaskContext) ->
     total_steps = resolve_total_steps(
         progress, session.config, batches.num_batches, before=start.before, folder=session.folder
     )
-    return TrainingSetup(task, batches, total_steps, resegmentation_of(context, session.seed))
+    return TrainingSetup(task, batches, total_steps, make_resegmentation(context, session.seed))
 
 
-def resegmentation_of(context: TaskContext, seed: int) -> Resegmentation | None:
+def make_resegmentation(context: TaskContext, seed: int) -> Resegmentation | None:
     """Return the resegmentation that gives texts other pieces at each update; None where it is not asked for. Labels
     never change.
 

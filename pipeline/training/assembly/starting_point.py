@@ -14,8 +14,8 @@ from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint
-from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, takes_step_for_each
-from tfm.pipeline.training.batch_size_search import largest_budget
+from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, uses_online_updates
+from tfm.pipeline.training.batch_size_search import find_largest_budget
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.resume import plan_document, restore_progress
 from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
@@ -24,10 +24,10 @@ from tfm.pipeline.training.checks import (
     check_adaptive,
     check_batch_norm,
     check_characters,
+    check_disk_space,
     check_languages,
     check_lora,
     check_one_vocabulary,
-    check_room,
     check_sources,
 )
 from tfm.pipeline.training.initialization import initialize, load_pretrained
@@ -36,7 +36,7 @@ from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def context_of(session: Session, settings: Settings) -> TaskContext:
+def make_task_context(session: Session, settings: Settings) -> TaskContext:
     """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
     image = image_shape(session.data.preparation)
     tokens = check_sources(image, session.model.vision, session.config)
@@ -49,7 +49,7 @@ def check(session: Session, context: TaskContext) -> None:
     task_of(context).check(session.data, session.model)
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.batch_norm_key, session.config, session.world.size)
-    check_adaptive(session.model.has_tails, session.config)
+    check_adaptive(session.model.has_adaptive_tails, session.config)
     check_one_vocabulary(session.model, shared=have_same_ids(context.source, context.target))
     flat, directions = session.config.layout == "flat", session.data.directions
     check_characters(session.model, context.source, context.target, flat=flat)
@@ -68,9 +68,9 @@ def initial_state(session: Session, settings: Settings, context: TaskContext) ->
         CannotWrite: the disk has no room for its checkpoints.
     """
     model, config = initial_model(session, settings, context.source, context.target), session.config
-    if takes_step_for_each(session.model, config, settings):
+    if uses_online_updates(session.model, config, settings):
         initialize_as_word2vec(model)
-    check_room(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
+    check_disk_space(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     ema = None if config.ema is None else Ema(model, config.ema)
     progress = Progress(settings=settings, plan=plan_document(session.todo))
     return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
@@ -120,7 +120,7 @@ def fresh_start(session: Session, state: TrainState, context: TaskContext) -> St
         )
     initialize(state, task_of(context), context, session.data, session.reporter)
     if config.batch_tokens == "auto":
-        found = searched_budget(session, state.model, context)
+        found = search_budget(session, state.model, context)
         progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
     return StartingPoint(state, before=progress.plan, is_new=True)
 
@@ -137,7 +137,7 @@ def resumed_start(session: Session, state: TrainState, settings: Settings, check
     return StartingPoint(state, before=restore_progress(state, checkpoint, session.todo, settings), is_new=False)
 
 
-def searched_budget(session: Session, model: nn.Module, context: TaskContext) -> int:
+def search_budget(session: Session, model: nn.Module, context: TaskContext) -> int:
     """Return the number of tokens a batch that fit in memory.
 
     Args:
@@ -145,7 +145,7 @@ def searched_budget(session: Session, model: nn.Module, context: TaskContext) ->
         model: the network.
         context: the facts from which the task is made.
     """
-    return largest_budget(
+    return find_largest_budget(
         model,
         lambda budget: task_of(replace(context, batch_tokens=budget)),
         session.data.train,

@@ -6,8 +6,8 @@ from tfm.data.dataset.directions import rows_by_direction
 from tfm.data.dataset.split import Split
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.scoring.validation import DirectionsValidator, Labeller, Translator, Validator
-from tfm.pipeline.tasks.abilities import ABILITIES, evaluation_of
+from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, Translator, Validator
+from tfm.pipeline.tasks.abilities import ABILITIES, task_evaluation_config
 from tfm.pipeline.tasks.task import Task
 from tfm.pipeline.training.assembly.parts import Session
 from tfm.pipeline.training.early_stopping import Validation, ValidationMetrics
@@ -46,7 +46,7 @@ def make_validator(
 
 def make_scorer(
     session: Session, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
-) -> Translator | Labeller | None:
+) -> Translator | LabelScorer | None:
     """Return the scorer of a model's hypotheses of validation data, by the metrics that the recipe asks for and the
     data have.
 
@@ -65,14 +65,18 @@ def make_scorer(
         DataError: the metric of early stopping cannot be computed of these data.
     """
     abilities, stopping = ABILITIES[session.model.task], session.config.early_stopping.metric
-    metrics = session.config.scores_of(labels=abilities.labels is not None) if abilities.gives_hypotheses else ()
+    metrics = (
+        session.config.select_validation_scores(labels=abilities.labels is not None)
+        if abilities.gives_hypotheses
+        else ()
+    )
     if not metrics:
         return None
-    scorer: Translator | Labeller
+    scorer: Translator | LabelScorer
     if abilities.labels is not None:
-        evaluation = evaluation_of(session.model.task, session.evaluation)
+        evaluation = task_evaluation_config(session.model.task, session.evaluation)
         batches = task.ordered(split, session.data.batch_tokens)
-        scorer = Labeller(split, target_tokenizer, task, batches, evaluation, metrics)
+        scorer = LabelScorer(split, target_tokenizer, task, batches, evaluation, metrics)
     else:
         beam = session.config.validation.beam
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})

@@ -12,7 +12,7 @@ import torch
 
 from tfm.data.batching.example_keys import count_occurrences, row_keys
 from tfm.model.config import ModelConfig
-from tfm.model.cpu_kernels.dispatch import load_loops
+from tfm.model.cpu_kernels.dispatch import load_kernel_module
 from tfm.model.layers.counter_rng import counter_hash
 from tfm.model.word_vectors import PREDICTION_RULES
 from tfm.pipeline.distribution import install_command
@@ -24,9 +24,9 @@ from tfm.pipeline.tasks.word_vectors import keep_probability
 from tfm.pipeline.training.checkpoints.train_state import Settings
 from tfm.pipeline.training.update import Gradients, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 
-LOOPS = "tfm.model.cpu_kernels.word2vec"
+KERNEL_MODULE = "tfm.model.cpu_kernels.word2vec"
 KINDS = {torch.float32: "f4", torch.float64: "f8"}
 
 
@@ -66,7 +66,7 @@ def whole_gradient_reason(model: ModelConfig, config: TrainingConfig, settings: 
     return None
 
 
-def takes_step_for_each(model: ModelConfig, config: TrainingConfig, settings: Settings) -> bool:
+def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: Settings) -> bool:
     """Return whether a training takes a step for each prediction.
 
     Args:
@@ -84,7 +84,7 @@ def initialize_as_word2vec(model: Any) -> None:
     model.output.weight.zero_()
 
 
-class Word2vec(Gradients):
+class Word2vecGradients(Gradients):
     """Object that takes the steps of an update when its gradient is asked for, with the optimizer's learning rate.
 
     Raises RecipeError where numba is not installed.
@@ -96,19 +96,19 @@ class Word2vec(Gradients):
         self, model: Any, task: Any, split: Any, config: TrainingConfig, seed: int, world: World, optimizer: Any
     ) -> None:
         super().__init__(model, task, split, config, seed, world)
-        loops, words, self.optimizer = load_loops(LOOPS), task.config, optimizer
+        loops, words, self.optimizer = load_kernel_module(KERNEL_MODULE), task.config, optimizer
         if loops is None:
             raise RecipeError(
                 f'training.optimizer.name = "sgd": word vectors take their steps in loops of numba, which is not '
                 f"installed: {install_command('fast')}, or set another optimizer"
             )
         architecture = "skip_gram" if model.reading is PREDICTION_RULES["skip_gram"] else "cbow"
-        self.loop = loops.loop_of(architecture, KINDS[model.table.weight.dtype])
+        self.loop = loops.get_training_kernel(architecture, KINDS[model.table.weight.dtype])
         self.table, shares = np.empty((len(model.frequencies), 2), np.uint32), model.frequencies.double().numpy()
         self.window = words.window, words.shrink, task.objective.negatives
         noise = shares**NOISE_POWER
-        loops.alias_loop()(noise / noise.sum(), self.table)
-        self.every_word = (np.arange(len(shares)) >= len(SPECIALS)).astype(np.float64)
+        loops.get_alias_table_kernel()(noise / noise.sum(), self.table)
+        self.every_word = (np.arange(len(shares)) >= len(SPECIAL_TOKENS)).astype(np.float64)
         self.keep = self.every_word
         if words.subsample is not None:
             self.keep = self.every_word * keep_probability(model.frequencies, words.subsample).double().numpy()

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
-from tfm.data.safe_files import open_regular
-from tfm.pipeline.artifacts.files import naming_path, sync_folder
-from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_below, open_below, remove_below
+from tfm.data.safe_files import open_regular_file
+from tfm.pipeline.artifacts.files import add_path_to_errors, sync_folder
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below, open_file_below, remove_path_below
 from tfm.pipeline.runtime.progress import Reporter
 
 FORMAT = 1
@@ -73,7 +73,7 @@ class Checkpoints:
             tensors: of each file `<name>.safetensors`, its tensors by name.
             state: the JSON document beside them.
         """
-        make_below(self._run, self.folder)
+        make_folder_below(self._run, self.folder)
         draft = self.folder / f".draft-{step:07d}"
         self._try_to_remove(draft)
         draft.mkdir()
@@ -155,15 +155,15 @@ class Checkpoints:
             dropped = self.folder / f".dropped-{step:07d}"
             self._try_to_remove(dropped)
             self.place(step).rename(dropped)
-            remove_below(self._run, dropped)
+            remove_path_below(self._run, dropped)
 
     def _try_to_remove(self, leftover: Path) -> None:
         """Remove a folder that does no harm if it stays."""
         with suppress(OSError):
-            remove_below(self._run, leftover)
+            remove_path_below(self._run, leftover)
 
     def _write_file(self, file: Path, contents: bytes) -> None:
-        with naming_path(file), open_below(self._run, file, "xb") as stream:
+        with add_path_to_errors(file), open_file_below(self._run, file, "xb") as stream:
             stream.write(contents)
             stream.flush()
             os.fsync(stream.fileno())
@@ -186,7 +186,7 @@ def _read_verified(file: Path, files: Mapping[str, Any]) -> bytes:
         ours = stat.S_ISREG(status.st_mode) and isinstance(wanted, dict) and status.st_size == wanted.get("size")
         contents = b""
         if ours:
-            with open_regular(file, follow_symlinks=False) as stream:
+            with open_regular_file(file, follow_symlinks=False) as stream:
                 contents = stream.read()
     except OSError as error:
         raise DataError(f"checkpoint is damaged: {error.strerror}", file=file) from error

@@ -136,7 +136,7 @@ class TrainState:
         """Give the model the weights that are validated and published while the body runs: averaged ones where that is
         asked.
         """
-        return nullcontext() if self.ema is None else self.ema.swapped_in()
+        return nullcontext() if self.ema is None else self.ema.use_ema_weights()
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the state that was saved; weights are copied into the tensors that are there."""

@@ -34,7 +34,7 @@ class Ema:
         _copy_tensors(weights, self.weights)
 
     @contextmanager
-    def swapped_in(self) -> Iterator[None]:
+    def use_ema_weights(self) -> Iterator[None]:
         """Give the model the averaged weights while the body runs; then its own again, to the bit."""
         kept = {name: tensor.clone() for name, tensor in self._model_tensors().items()}
         try:

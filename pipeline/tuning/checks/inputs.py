@@ -12,9 +12,9 @@ from tfm.data.foreign_tokenizers.loading import tokenizer_files
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.pretrained_vectors import vectors_as_inputs
+from tfm.pipeline.model_io.pretrained_vectors import vector_inputs
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.tuning.journal import waiting_for
+from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
 
@@ -42,7 +42,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
     of_data = {key: value for key, value in configuration.items() if key.partition(".")[0] in ("data", "tokenizer")}
     place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one file
     now = {f"{label}{place}": each.fingerprint for label, each in inputs.items()}
-    with waiting_for(trials.folder / ".claim.lock"):
+    with wait_for_lock(trials.folder / ".claim.lock"):
         before = trials.study.user_attrs.get(INPUTS, {})
         if not isinstance(before, dict):
             raise DataError(f"its study has no valid {INPUTS!r}: {before!r:.60}", file=trials.folder)
@@ -84,4 +84,4 @@ def _inputs_of(recipe: Recipe) -> dict[str, Input]:
         inputs |= {
             f"tokenizer.{name}": Input.from_file(file) for name, file in tokenizer_files(recipe.tokenizer).items()
         }
-    return inputs | vectors_as_inputs(recipe.model)
+    return inputs | vector_inputs(recipe.model)

@@ -46,7 +46,7 @@ def trial_generator(seed: int, number: int, name: str = "") -> np.random.Generat
     return np.random.default_rng(words)
 
 
-def finished_before(
+def finished_trials_before(
     study: Study, number: int, holds: Callable[[FrozenTrial], bool] = lambda trial: True
 ) -> list[FrozenTrial]:
     """Return the finished trials before a trial that have a finite value, the best first; of equals the earlier.

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 
 from tfm.pipeline.tuning.samplers.draws import (
     IndependentSampler,
-    finished_before,
+    finished_trials_before,
     scale_from_unit,
     scale_to_unit,
     trial_generator,
@@ -59,7 +59,7 @@ class EvolutionSampler(IndependentSampler):
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
         """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
-        fittest = finished_before(study, number - number % self.population)[: self.survivors]
+        fittest = finished_trials_before(study, number - number % self.population)[: self.survivors]
         if not fittest:
             return []
         chosen = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)

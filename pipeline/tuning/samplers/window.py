@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 
 from tfm.pipeline.tuning.samplers.draws import (
     IndependentSampler,
-    finished_before,
+    finished_trials_before,
     scale_from_unit,
     scale_to_unit,
     trial_generator,
@@ -49,7 +49,7 @@ class WindowSampler(IndependentSampler):
         """
         draw = trial_generator(self.seed, trial.number, param_name)
         round_began = trial.number - trial.number % self.trials_a_round
-        best = next(iter(finished_before(study, round_began, lambda each: param_name in each.params)), None)
+        best = next(iter(finished_trials_before(study, round_began, lambda each: param_name in each.params)), None)
         if isinstance(param_distribution, IntDistribution):
             low, values = param_distribution.low, param_distribution.high - param_distribution.low + 1
             width = min(self.size, values)

@@ -13,7 +13,7 @@ from bench.workload import ModelSize, read_configs, set_options
 from tfm.data.dataset.split import Column, Split
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import from_flags
+from tfm.pipeline.recipes.recipe import section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 
 EOLE_LOG = """
@@ -65,8 +65,8 @@ def test_settings_come_back_as_the_config_they_were() -> None:
     words = set_options("model", model.model_dump(mode="json", exclude_defaults=True))
     words += set_options("training", training.model_dump(mode="json", exclude_defaults=True))
     given = [word for word in words if word != "--set"]
-    assert from_flags(ModelConfig, {}, given, beside=("training",)) == model
-    assert from_flags(TrainingConfig, {}, given, beside=("model",)) == training
+    assert section_from_flags(ModelConfig, {}, given, beside=("training",)) == model
+    assert section_from_flags(TrainingConfig, {}, given, beside=("model",)) == training
 
 
 def test_peers_have_equal_stacks_and_one_table() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.flops import TokenCounts, decoding_flops, forward_flops, training_flops
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layout import Layout
@@ -60,7 +60,7 @@ def test_products_with_weights_are_those_of_the_model(rest: dict[str, object]) -
     others = {name: value for name, value in rest.items() if name not in heads}
     config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **others})
     lengths = [(5, 7), (3, 4)]
-    batch = pairs_from_ids([[4] * (s - 1) for s, _ in lengths], [[4] * (t - 1) for _, t in lengths])
+    batch = pair_batch_from_ids([[4] * (s - 1) for s, _ in lengths], [[4] * (t - 1) for _, t in lengths])
     network = build(config, source_vocab=50, target_vocab=50)
     with FlopCounterMode(display=False) as counter:
         layouts = Layout.from_lengths(batch.source_lengths), Layout.from_lengths(batch.target_lengths)

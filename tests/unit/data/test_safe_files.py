@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfm.data.errors import DataError
-from tfm.data.safe_files import open_regular, path_inside, read_bounded
+from tfm.data.safe_files import open_regular_file, path_inside, read_bounded_file
 
 
 def fifo(place: Path) -> None:
@@ -27,25 +27,25 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, make
     assert callable(make)
     make(place)
     with pytest.raises(DataError, match="is not a regular file"):
-        open_regular(place)
+        open_regular_file(place)
     with pytest.raises(DataError, match="is not a regular file"):
-        read_bounded(place)
+        read_bounded_file(place)
 
 
 def test_a_link_is_followed_only_where_it_may_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"text")
     link = tmp_path / "link"
     link.symlink_to("file")
-    assert read_bounded(link, follow_symlinks=True) == b"text"
+    assert read_bounded_file(link, follow_symlinks=True) == b"text"
     with pytest.raises(DataError, match=r"link: is not a regular file"):
-        read_bounded(link)
+        read_bounded_file(link)
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
-    assert read_bounded(tmp_path / "file", max_bytes=5) == b"12345"
+    assert read_bounded_file(tmp_path / "file", max_bytes=5) == b"12345"
     with pytest.raises(DataError, match="is larger than any file"):
-        read_bounded(tmp_path / "file", max_bytes=4)
+        read_bounded_file(tmp_path / "file", max_bytes=4)
 
 
 @pytest.mark.parametrize(

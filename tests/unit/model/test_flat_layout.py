@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.attention.inner_attention import (
     FusedAttention,
     VarlenAttention,
@@ -107,7 +107,7 @@ def test_flat_equals_padded(num_rows: int | None, way: str) -> None:
 
 @pytest.mark.parametrize("num_rows", [11, 30])
 def test_filler_adds_nothing_to_the_loss_or_any_gradient(num_rows: int) -> None:
-    model, batch = network().train(), pairs_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]])
+    model, batch = network().train(), pair_batch_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]])
     results = []
     for rows in (None, num_rows):
         model.zero_grad()

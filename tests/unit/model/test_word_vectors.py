@@ -10,7 +10,7 @@ from torch import nn
 
 from tfm.model.build import build, num_parameters
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.word_vectors import WordVectors, embedding_table, neighbour_pairs, predict_neighbours, predict_word
+from tfm.model.word_vectors import WordVectors, embedding_table, neighbour_pairs, predict_centre, predict_neighbours
 
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 WORDS = torch.tensor([5, 7, 5, 9])
@@ -50,14 +50,14 @@ def test_skip_gram_says_each_neighbour_from_the_vector_of_the_word() -> None:
 
 def test_cbow_says_a_word_from_the_mean_of_its_neighbours() -> None:
     vectors = table()
-    hidden, centres, said = predict_word(vectors, WORDS, CENTRES, NEIGHBOURS)
+    hidden, centres, said = predict_centre(vectors, WORDS, CENTRES, NEIGHBOURS)
     assert WORDS[said].tolist() == [5, 7, 5]  # the word without neighbours is not said
     assert centres is said
     means = torch.stack([(vectors.weight[7] + vectors.weight[5]) / 2, vectors.weight[5], vectors.weight[7]])
     torch.testing.assert_close(hidden, means, rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("reading", [predict_neighbours, predict_word])
+@pytest.mark.parametrize("reading", [predict_neighbours, predict_centre])
 def test_gradients(reading: Any) -> None:
     def rows(weight: torch.Tensor) -> torch.Tensor:
         vectors = table()

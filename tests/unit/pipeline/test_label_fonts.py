@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfm.pipeline import label_fonts
-from tfm.pipeline.label_fonts import boxes_warning, font_style
+from tfm.pipeline.label_fonts import font_style, missing_glyphs_warning
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,8 @@ def test_fonts_with_the_most_missing_characters_stand_behind_the_usual_one() -> 
 
 
 def test_what_no_font_has_is_said_of_a_png_alone() -> None:
-    warning = boxes_warning(Path("x.png"), ["中", "ก", "ข"])
+    warning = missing_glyphs_warning(Path("x.png"), ["中", "ก", "ข"])
     assert warning is not None
     assert warning.startswith("x.png: no installed font has ก ข, drawn as boxes; install one")
-    assert boxes_warning(Path("x.svg"), ["ก"]) is None
-    assert boxes_warning(Path("x.png"), ["中", "a"]) is None
+    assert missing_glyphs_warning(Path("x.svg"), ["ก"]) is None
+    assert missing_glyphs_warning(Path("x.png"), ["中", "a"]) is None

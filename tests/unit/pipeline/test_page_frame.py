@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.html_elements import Elements
-from tfm.pipeline.page_frame import as_html, frame_page, script_json, text_as_html
+from tfm.pipeline.page_frame import escape_html, frame_page, script_json, text_as_html
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -36,7 +36,7 @@ def test_the_one_script_is_allowed_by_its_hash() -> None:
 
 
 def test_text_is_text_and_nothing_in_it_is_invisible() -> None:
-    assert as_html("<b>&\u202e\u05d0\n") == "&lt;b&gt;&amp;\\u202e\u05d0\\n"
+    assert escape_html("<b>&\u202e\u05d0\n") == "&lt;b&gt;&amp;\\u202e\u05d0\\n"
 
 
 def test_running_text_keeps_what_its_language_needs() -> None:

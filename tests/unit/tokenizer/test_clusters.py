@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.train import ClustersTrainer, merge_vocabularies
 
 NORTH = "huset hunden gaten barnet skolen boka løper leser ser ikke og men det en på".split()
@@ -39,7 +39,7 @@ def test_languages_of_the_same_words_learn_together_and_every_language_gets_piec
     tokenizer = trainer.learn()
     assert [*trainer.clusters] == [("dan", "nob"), ("hin",)]
     assert tokenizer.vocab_size <= 120
-    assert [tokenizer.piece(number) for number in range(4)] == [*SPECIALS]
+    assert [tokenizer.piece(number) for number in range(4)] == [*SPECIAL_TOKENS]
     for language, lines in TEXTS.items():
         for line in lines[:20]:
             ids = tokenizer.encode(line)
@@ -68,7 +68,7 @@ def test_a_language_without_text_is_left_out() -> None:
     trainer = learned({**TEXTS, "swa": list(empty)})
     trainer.learn()
     assert sorted(name for cluster in trainer.clusters for name in cluster) == ["dan", "hin", "nob"]
-    assert learned({"nob": [""], "hin": [" "]}).learn().vocab_size == len(SPECIALS)
+    assert learned({"nob": [""], "hin": [" "]}).learn().vocab_size == len(SPECIAL_TOKENS)
 
 
 def test_joined_pieces_have_the_largest_of_their_log_probabilities() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tfm.tokenizer.code_points import CODE_POINTS, CodePoints, load_tokenizer
+from tfm.tokenizer.code_points import NUM_CODE_POINTS, CodePoints, load_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
@@ -44,8 +44,10 @@ def test_a_character_is_its_code_point(made: CodePoints, text: str) -> None:
     ids = made.encode(text)
     assert ids == [4 + ord(character) for character in unicodedata.normalize("NFC", text)]
     assert made.decode(ids) == unicodedata.normalize("NFC", text)
-    assert min(ids) >= len(SPECIALS)
-    assert max(ids) < made.vocab_size == len(SPECIALS) + CODE_POINTS == len(SPECIALS) + sys.maxunicode + 1
+    assert min(ids) >= len(SPECIAL_TOKENS)
+    assert (
+        max(ids) < made.vocab_size == len(SPECIAL_TOKENS) + NUM_CODE_POINTS == len(SPECIAL_TOKENS) + sys.maxunicode + 1
+    )
     assert [made.piece(number) for number in ids] == [made.surface(number) for number in ids] == [*made.normalize(text)]
 
 

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.normalization import WHITE_SPACE
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import NamesTrainer, train
+from tfm.tokenizer.train import LabelTrainer, train
 
 STRANGE = ("New York", "Good", "good", "ﬁ", "²", "İ", "<s>", "<unk>", "##x", "▁a", "e\u0301", "é", "好", "x" * 2000)
 no_space = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=WHITE_SPACE), min_size=1, max_size=8)
@@ -20,7 +20,7 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 def names(kind: LabelKind, texts: list[str]) -> Tokenizer:
-    trainer = NamesTrainer(kind)
+    trainer = LabelTrainer(kind)
     for text in texts:
         trainer.add(text)
     return trainer.learn()
@@ -30,12 +30,12 @@ def names(kind: LabelKind, texts: list[str]) -> Tokenizer:
 def test_a_label_is_one_known_piece_in_its_own_spelling(texts: list[str]) -> None:
     made = names("label", texts)
     wanted = {text.strip(WHITE_SPACE) for text in texts} - {""}
-    assert made.vocab_size == len(SPECIALS) + len(wanted)
+    assert made.vocab_size == len(SPECIAL_TOKENS) + len(wanted)
     for text in texts:
         ids = made.encode(text)
         assert made.decode(ids) == text.strip(WHITE_SPACE)
         assert len(ids) == (text.strip(WHITE_SPACE) != "")
-        assert all(number >= len(SPECIALS) for number in ids)
+        assert all(number >= len(SPECIAL_TOKENS) for number in ids)
     assert made.encode("none of these") == [UNK_ID]
 
 
@@ -49,7 +49,7 @@ def test_each_tag_is_one_known_piece_in_its_own_spelling(lines: list[list[str]],
         assert made.decode(ids) == " ".join(line)
         assert len(ids) == len(line)
         assert made.encode_flat([text])[0].tolist() == ids
-        assert all(number >= len(SPECIALS) for number in ids)
+        assert all(number >= len(SPECIAL_TOKENS) for number in ids)
 
 
 @pytest.mark.parametrize("kind", ["label", "tags"])

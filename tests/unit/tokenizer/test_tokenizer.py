@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from tfm.tokenizer.code_points import CodePoints, load_pair, load_tokenizer
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 from tfm.tokenizer.train import train
 
@@ -56,7 +56,7 @@ def test_saving_what_was_loaded_gives_the_same_bytes(made: Tokenizer, tmp_path: 
 
 
 def test_control_tokens_have_their_ids_and_are_not_decoded(made: Tokenizer) -> None:
-    assert [made.piece(number) for number in (PAD_ID, UNK_ID, BOS_ID, EOS_ID)] == list(SPECIALS)
+    assert [made.piece(number) for number in (PAD_ID, UNK_ID, BOS_ID, EOS_ID)] == list(SPECIAL_TOKENS)
     ids = made.encode("the mat")
     assert made.decode([BOS_ID, *ids, EOS_ID, PAD_ID]) == made.decode(ids)
     assert made.decode_batch([ids, []]) == [made.decode(ids), ""]
@@ -65,7 +65,7 @@ def test_control_tokens_have_their_ids_and_are_not_decoded(made: Tokenizer) -> N
 def test_a_loaded_tokenizer_takes_a_control_token_in_text_for_text(made: Tokenizer, tmp_path: Path) -> None:
     made.save(tmp_path / "tokenizer.json")
     loaded = load_tokenizer(tmp_path / "tokenizer.json")
-    for special in SPECIALS:
+    for special in SPECIAL_TOKENS:
         for text in (special, f"the mat{special}", f"{special} the {special}mat"):
             assert {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(loaded.encode(text))
             assert loaded.encode(text) == made.encode(text)

@@ -14,7 +14,7 @@ from tfm.tokenizer import train as training
 from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.normalization import normalizer
-from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIALS, UNK_ID
+from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import TokenizerTrainer, train
 
@@ -54,7 +54,7 @@ def test_vocabulary_size_is_a_limit_and_is_reached(kind: Kind, vocab_size: int) 
     made = train(lines(), TokenizerConfig(kind=kind, vocab_size=vocab_size, min_frequency=1))
     assert made.vocab_size <= vocab_size
     assert len(set(vocabulary(made))) == made.vocab_size
-    assert vocabulary(made)[:4] == list(SPECIALS)
+    assert vocabulary(made)[:4] == list(SPECIAL_TOKENS)
     num_words = len({word for line in lines() for word in line.split()})
     num_characters = len(set("".join(lines())))
     possible = {"char": num_characters + 4, "word": num_words + 4}.get(kind, vocab_size)
@@ -95,7 +95,9 @@ def test_bpe_learns_the_merges_that_hugging_face_learns_from_the_lines() -> None
     theirs.normalizer = normalizer(config)
     assert parts.pre_tokenizer is not None
     theirs.pre_tokenizer = parts.pre_tokenizer
-    trainer = trainers.BpeTrainer(vocab_size=200, min_frequency=2, special_tokens=list(SPECIALS), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=200, min_frequency=2, special_tokens=list(SPECIAL_TOKENS), show_progress=False
+    )
     theirs.train_from_iterator(lines(), trainer)
     ours = train(lines(), config)
     assert theirs.get_vocab() == {piece: number for number, piece in enumerate(vocabulary(ours))}

@@ -3,12 +3,12 @@
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def test_a_word_of_which_a_normaliser_leaves_nothing_is_unknown() -> None:
-    pieces = [*SPECIALS, "a", "b"]
+    pieces = [*SPECIAL_TOKENS, "a", "b"]
     whole = tokenizers.Tokenizer(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>"))
     whole.normalizer = normalizers.Replace("\u00ad", "")
     whole.pre_tokenizer = pre_tokenizers.Whitespace()

@@ -13,8 +13,8 @@ from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
+    SPECIAL_TOKEN_IDS,
     SUPPRESSED_BIAS,
-    TOKENS,
     Settings,
     State,
     activation_of,
@@ -25,11 +25,11 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.encoders.families import Family, Head
-from tfm.pipeline.model_io.huggingface.encoders.labels import are_ours, names_of
+from tfm.pipeline.model_io.huggingface.encoders.labels import has_tfm_labels, names_of
 from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.special import PAD_ID, SPECIALS
+from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
 HIDDEN = "hidden"
 """The key in config.json for the piece as which hidden pieces are read, for `tfm import`."""
@@ -53,12 +53,12 @@ def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
         "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout.residual,
         "attention_probs_dropout_prob": config.dropout.attention,
-        "max_position_embeddings": _max_positions(config) + family.num_rows_before_text(TOKENS),
+        "max_position_embeddings": _max_positions(config) + family.position_offset(SPECIAL_TOKEN_IDS),
         "type_vocab_size": 1,
         "layer_norm_eps": config.norm_eps,
         "tie_word_embeddings": masked and config.tie in ("output", "all") and not config.scale_embedding,
         **tfm_keys(config),
-        **TOKENS,
+        **SPECIAL_TOKEN_IDS,
     }
     return found | ({"tfm": {**found["tfm"], HIDDEN: vocab_size}} if masked else {})
 
@@ -103,7 +103,7 @@ def finish_export(family: Family, head: Head, config: ModelConfig, found: State)
     if config.positions == "none":
         found[family.positions] = torch.zeros(longest, dim)
     found[family.positions] = torch.cat(
-        [torch.zeros(family.num_rows_before_text(TOKENS), dim), found[family.positions]]
+        [torch.zeros(family.position_offset(SPECIAL_TOKEN_IDS), dim), found[family.positions]]
     )
     if config.scale_embedding:
         found[family.words] = found[family.words] * dim**0.5
@@ -135,7 +135,7 @@ def prepare_import(family: Family, head: Head, labelled: bool, settings: Setting
     if head.inner != pooler:
         found = {name: each for name, each in found.items() if not name.startswith(f"{pooler}.")}
     types = found.pop(family.types)
-    found[family.positions] = found[family.positions][family.num_rows_before_text(settings) :] + types[:1]
+    found[family.positions] = found[family.positions][family.position_offset(settings) :] + types[:1]
     if not labelled:
         found = {head.classes: found[family.words], **found}
         hidden = settings.get("tfm", {}).get(HIDDEN)
@@ -144,9 +144,11 @@ def prepare_import(family: Family, head: Head, labelled: bool, settings: Setting
             found = {head.bias: torch.zeros(len(found[head.classes])) if twin is None else twin, **found}
             found[head.bias] = found[head.bias][:hidden]
         found |= {name: found[name][:hidden] for name in (family.words, head.classes)}
-    elif not are_ours(settings) and head.bias is not None:
-        found[head.classes] = torch.cat([torch.zeros(len(SPECIALS), settings["hidden_size"]), found[head.classes]])
-        found[head.bias] = torch.cat([torch.full((len(SPECIALS),), SUPPRESSED_BIAS), found[head.bias]])
+    elif not has_tfm_labels(settings) and head.bias is not None:
+        found[head.classes] = torch.cat(
+            [torch.zeros(len(SPECIAL_TOKENS), settings["hidden_size"]), found[head.classes]]
+        )
+        found[head.bias] = torch.cat([torch.full((len(SPECIAL_TOKENS),), SUPPRESSED_BIAS), found[head.bias]])
     if head.bias is not None and is_zero(found[head.bias]):
         del found[head.bias]
     return found
@@ -213,10 +215,10 @@ def _check_labels(settings: Settings, kind: LabelKind, rows: int) -> None:
     if settings.get("problem_type") not in (None, "single_label_classification"):
         raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")
     names = names_of(settings, kind)
-    if len(names) + len(SPECIALS) != rows:
+    if len(names) + len(SPECIAL_TOKENS) != rows:
         raise ValueError(
             f"id2label has {format_count(len(names), 'name')} and its output "
-            f"{format_count(rows - len(SPECIALS), 'row')}"
+            f"{format_count(rows - len(SPECIAL_TOKENS), 'row')}"
         )
     if len(names) < 2:
         raise ValueError("it has one label, so what it gives is a figure (regression) and no label")

@@ -14,12 +14,12 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     Head,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
-from tfm.pipeline.tasks.abilities import tasks_that
+from tfm.pipeline.tasks.abilities import select_tasks
 
-(MASKED,) = tasks_that(lambda each: each.hides_pieces)
-(LABELS,) = tasks_that(lambda each: each.labels == "label")
-(TAGS,) = tasks_that(lambda each: each.labels == "tags")
-NO_HEAD = (
+(MASKED,) = select_tasks(lambda each: each.hides_pieces)
+(LABELS,) = select_tasks(lambda each: each.labels == "label")
+(TAGS,) = select_tasks(lambda each: each.labels == "tags")
+NO_HEAD_WARNING = (
     "this checkpoint has no MLM head: masked tokens are predicted from its embeddings alone. Use it with --init-from "
     "or `tfm attend`"
 )
@@ -50,7 +50,7 @@ def _encoder_class(family: Family, suffix: str, pipeline: str, task: str, head: 
         read=partial(bert.read, family, head, task),
         tables=tuple(dict.fromkeys((family.words, head.classes))) if masked else (family.words,),
         bias=head.bias if masked else None,
-        note=NO_HEAD if masked and head.bias is None else "",
+        note=NO_HEAD_WARNING if masked and head.bias is None else "",
     )
 
 
@@ -68,7 +68,7 @@ def classes_of(family: Family) -> tuple[HuggingFaceClass, ...]:
 
 ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in classes_of(family))
 """The classes that hold an encoder-only model of tfm. RoBERTa's classes hold none that BERT's do not."""
-IMPORT_ONLY = (
+IMPORT_ONLY_CLASSES = (
     *classes_of(ROBERTA),
     *(
         _encoder_class(family, "Model", "feature-extraction", MASKED, family.missing_head)

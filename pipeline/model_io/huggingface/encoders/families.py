@@ -86,7 +86,7 @@ class Family:
     def types(self) -> str:
         return f"{self.prefix}.{TYPES}"
 
-    def num_rows_before_text(self, settings: dict[str, Any]) -> int:
+    def position_offset(self, settings: dict[str, Any]) -> int:
         """The number of rows of the positions before that of a text's first token."""
         return int(settings["pad_token_id"]) + 1 if self.padded_positions else 0
 

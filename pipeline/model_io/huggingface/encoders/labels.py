@@ -3,17 +3,17 @@
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import split_names
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 
 
-def are_ours(settings: Settings) -> bool:
+def has_tfm_labels(settings: Settings) -> bool:
     """Whether control tokens are among the names, as `tfm export` writes them."""
-    return _label_names(settings)[: len(SPECIALS)] == [*SPECIALS]
+    return _label_names(settings)[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS]
 
 
 def names_of(settings: Settings, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
-    names = _label_names(settings)[len(SPECIALS) if are_ours(settings) else 0 :]
+    names = _label_names(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
     known: set[str] = set()
     for name in names:
         if split_names(name, kind) != [name]:

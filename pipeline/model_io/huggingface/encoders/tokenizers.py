@@ -10,19 +10,19 @@ from tfm.data.errors import format_count
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
 from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
-from tfm.pipeline.model_io.huggingface.encoders.vocabularies import document_of
+from tfm.pipeline.model_io.huggingface.encoders.vocabularies import read_tokenizer_document
 from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import template_ids
-from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer
 
 
-def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
+def read_encoder_pieces(folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
     """Read the tokenizers of a model.
 
     Args:
@@ -39,7 +39,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
         ValueError: tfm does not have such a tokenizer.
     """
     about = _tokenizer_settings(folder)
-    document = document_of(folder, settings, about)
+    document = read_tokenizer_document(folder, settings, about)
     check_number_of_pieces(document, size)
     hidden = settings.get("tfm", {}).get(HIDDEN)
     document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
@@ -51,7 +51,7 @@ def read_texts(folder: Snapshot, settings: Settings, size: int, kind: LabelKind 
     roles = {role: number for role, number in found.items() if number is not None}
     made = renumber(document, roles, size)
     rows = made.rows
-    if hidden is None and rows[: len(SPECIALS)] == [*range(len(SPECIALS))] and PAD in roles:
+    if hidden is None and rows[: len(SPECIAL_TOKENS)] == [*range(len(SPECIAL_TOKENS))] and PAD in roles:
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
     source = Tokenizer.from_json(json.dumps(made.document))
     target = source if kind is None else make_label_tokenizer(names_of(settings, kind), kind)

@@ -3,9 +3,9 @@
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import Settings
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
-from tfm.tokenizer.foreign.byte_level import ROBERTA_CONTROL_TOKENS, byte_level_document, byte_level_steps
+from tfm.tokenizer.foreign.byte_level import ROBERTA_CONTROL_TOKENS, build_byte_level_json, byte_level_steps
 from tfm.tokenizer.foreign.model_types import add_model_type
-from tfm.tokenizer.foreign.wordpiece import BERT_CONTROL_TOKENS, bert_steps, wordpiece_document
+from tfm.tokenizer.foreign.wordpiece import BERT_CONTROL_TOKENS, bert_steps, build_wordpiece_json
 
 FILE = "tokenizer.json"
 TOKENIZER_CLASSES = {
@@ -17,7 +17,7 @@ TOKENIZER_CLASSES = {
 """The tokenizer of a model whose folder names none."""
 
 
-def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settings:
+def read_tokenizer_document(folder: Snapshot, settings: Settings, about: Settings) -> Settings:
     """Read tokenizer.json of a folder, or make it from its vocabulary.
 
     The normalization of BERT and RoBERTa follows from `about`, as in transformers.
@@ -49,10 +49,10 @@ def document_of(folder: Snapshot, settings: Settings, about: Settings) -> Settin
     words, pairs = "vocab.txt", ("vocab.json", "merges.txt")
     if kind == "BertTokenizer" and folder.has(words):
         lines = folder.read_text(words).split("\n")
-        document = wordpiece_document(lines[: -1 if lines[-1] == "" else None], about)
+        document = build_wordpiece_json(lines[: -1 if lines[-1] == "" else None], about)
     elif kind == "RobertaTokenizer" and all(folder.has(each) for each in pairs):
         lines = folder.read_text(pairs[1]).split("\n")
-        document = byte_level_document(folder.read_document(pairs[0]), lines, about, about)
+        document = build_byte_level_json(folder.read_document(pairs[0]), lines, about, about)
     elif folder.has(words) or folder.has(pairs[0]):
         raise ValueError(f"its tokenizer is a {kind} without {FILE}: load and save it with transformers to get one")
     else:

@@ -17,14 +17,14 @@ from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_ids
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, GENERATION, Snapshot
 from tfm.pipeline.model_io.loaded_model import check_fit, shapes_of
-from tfm.pipeline.model_io.weight_files import tensors_in
+from tfm.pipeline.model_io.weight_files import read_tensor_specs
 
-NO_WEIGHTS = (
+IGNORED_WEIGHTS = (
     *("embed_positions.weight", "final_logits_bias"),
     *(".attn.bias", ".attn.masked_bias", ".position_ids", "rotary_emb.inv_freq", "model.shared.weight"),
 )
 """Ends of the names of weights that are looked at elsewhere, or follow from config.json."""
-FLOATS = ("F64", "F32", "F16", "BF16")
+FLOAT_DTYPES = ("F64", "F32", "F16", "BF16")
 MAX_UNREAD = 2**27
 """The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
@@ -43,13 +43,13 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
     """
     found = _empty_weights(received)
     given = sum(each.numel() for each in found.values())
-    size = _rows_of_tables(found, settings, held_by)
+    size = _num_embedding_rows(found, settings, held_by)
     check_ids(settings, size, received.folder / CONFIG)
     check_ids(received.read_document(GENERATION), size, received.folder / GENERATION)
     with torch.device("meta"):
         found = held_by.prepare_import(settings, found)
         config = ModelConfig.model_validate(held_by.read(settings, found))
-        check_places(held_by, config, found)
+        check_weight_names(held_by, config, found)
         kept = held_by.import_weights(config, found)
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
     source = _num_rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
@@ -57,7 +57,7 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
     check_fit(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
     for name, each in kept.items():
         if not each.is_floating_point():
-            raise ValueError(f"its weights are not {', '.join(FLOATS)}: {name}")
+            raise ValueError(f"its weights are not {', '.join(FLOAT_DTYPES)}: {name}")
     wanted = sum(map(math.prod, shapes.values()))
     if given > 3 * wanted + MAX_UNREAD:
         raise ValueError(f"its files have {given:,} numbers, and a model of this shape {wanted:,}")
@@ -66,7 +66,7 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
         raise DataError(f"{problem} of memory", file=received.folder)
 
 
-def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -> None:
+def check_weight_names(held_by: HuggingFaceClass, config: ModelConfig, found: State) -> None:
     """Check that each weight has a place in a model of tfm.
 
     Args:
@@ -79,7 +79,7 @@ def check_places(held_by: HuggingFaceClass, config: ModelConfig, found: State) -
     """
     placed = {name for weight in held_by.weights(config) for name in weight.theirs} | {*held_by.tables, held_by.bias}
     for name in found:
-        if name not in placed and not name.endswith(NO_WEIGHTS):
+        if name not in placed and not name.endswith(IGNORED_WEIGHTS):
             raise ValueError(f"it has a weight that has no place in ours, {name}")
 
 
@@ -87,13 +87,13 @@ def _empty_weights(received: Snapshot) -> State:
     """A tensor without numbers for each weight; any that is not of a floating-point type is one of integers."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():
-        for name, (shape, kind) in tensors_in(file).items():
-            dtype = torch.float32 if kind in FLOATS else torch.int64
+        for name, (shape, kind) in read_tensor_specs(file).items():
+            dtype = torch.float32 if kind in FLOAT_DTYPES else torch.int64
             found[name] = torch.empty(shape, dtype=dtype, device="meta")
     return found
 
 
-def _rows_of_tables(found: State, settings: Settings, held_by: HuggingFaceClass) -> int:
+def _num_embedding_rows(found: State, settings: Settings, held_by: HuggingFaceClass) -> int:
     """The number of pieces of the largest table.
 
     Raises ValueError where a table is not as config.json says, so that no larger one is made from it.

@@ -26,7 +26,7 @@ _TAG_PATTERN = re.compile(r"([BIESLU])(?:-(.*))?", re.DOTALL)
 _BILOU_TO_IOBES = str.maketrans("LU", "ES")
 
 
-def tag_of(label: str, way: str) -> Tag | None:
+def parse_tag(label: str, way: str) -> Tag | None:
     """The tag that a label spells; None where it spells none of this way."""
     if label == "O":
         return OUTSIDE
@@ -36,9 +36,9 @@ def tag_of(label: str, way: str) -> Tag | None:
     return found[1].translate(_BILOU_TO_IOBES), found[2] or "_"
 
 
-def entities_of(labels: Sequence[str], way: str) -> list[Entity]:
+def extract_entities(labels: Sequence[str], way: str) -> list[Entity]:
     """Return the entities in the labels of a text, in order; a label that is no tag of the scheme is outside."""
-    tags = [tag_of(label, way) or OUTSIDE for label in labels]
+    tags = [parse_tag(label, way) or OUTSIDE for label in labels]
     found: list[Entity] = []
     place = 0
     while place < len(tags):
@@ -46,15 +46,15 @@ def entities_of(labels: Sequence[str], way: str) -> list[Entity]:
         if not _BEGINS_ENTITY[way](tags[place]):
             place = end
             continue
-        while end < len(tags) and _goes_on(tags[end - 1], tags[end]):
+        while end < len(tags) and _continues_entity(tags[end - 1], tags[end]):
             end += 1
-        if _IS_WHOLE[way](tags[end - 1]):
+        if _CLOSES_ENTITY[way](tags[end - 1]):
             found.append((place, end, tags[place][1]))
         place = end
     return found
 
 
-def _goes_on(before: Tag, tag: Tag) -> bool:
+def _continues_entity(before: Tag, tag: Tag) -> bool:
     """Whether a tag is inside the entity that the one before it is in."""
     return before[0] in "BI" and tag[0] in "IE" and before[1] == tag[1]
 
@@ -67,7 +67,7 @@ _BEGINS_ENTITY: Mapping[str, Callable[[Tag], bool]] = {
     "BILOU": lambda tag: tag[0] in "BS",
 }
 """Whether an entity begins with a tag that is not inside one."""
-_IS_WHOLE: Mapping[str, Callable[[Tag], bool]] = {
+_CLOSES_ENTITY: Mapping[str, Callable[[Tag], bool]] = {
     "conlleval": lambda last: True,
     "IOB2": lambda last: True,
     "IOE2": lambda last: last[0] == "E",

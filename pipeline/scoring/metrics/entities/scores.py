@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, entities_of, tag_of
+from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, extract_entities, parse_tag
 from tfm.pipeline.scoring.metrics.labels import LabelScore, label_score
 from tfm.pipeline.scoring.metrics.score import Score
 
@@ -55,7 +55,7 @@ def entity_counts(
     """
     found = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        given, wanted = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
+        given, wanted = (extract_entities(text.split(), config.entities) for text in (hypothesis, reference))
         found.append((len({*given} & {*wanted}), len(given), len(wanted)))
     return found
 
@@ -70,7 +70,7 @@ def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: 
     """
     right, given, wanted = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        one, other = (entities_of(text.split(), config.entities) for text in (hypothesis, reference))
+        one, other = (extract_entities(text.split(), config.entities) for text in (hypothesis, reference))
         given.update(kind for _, _, kind in one)
         wanted.update(kind for _, _, kind in other)
         right.update(kind for _, _, kind in {*one} & {*other})
@@ -96,17 +96,17 @@ def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> s
     """Return the reason why the references cannot be scored by their entities; None where they can."""
     for line, text in enumerate(references, 1):
         for label in text.split():
-            if tag_of(label, config.entities) is None:
+            if parse_tag(label, config.entities) is None:
                 tags = ", ".join(f"{prefix}-TYPE" for prefix in PREFIXES[config.entities])
                 return f'"{label}" of line {line} is no tag of an entity ({config.entities}: O, {tags})'
-    if not any(entities_of(text.split(), config.entities) for text in references):
+    if not any(extract_entities(text.split(), config.entities) for text in references):
         return "the references have no entity"
     return None
 
 
-def are_entities(references: Sequence[str]) -> bool:
+def has_entity_tags(references: Sequence[str]) -> bool:
     """Whether all labels are tags of entities, in any scheme, and some are of one."""
     labels = {label for text in references for label in text.split()}
     return bool(labels - {"O"}) and all(
-        label == "O" or ("-" in label and tag_of(label, "conlleval")) for label in labels
+        label == "O" or ("-" in label and parse_tag(label, "conlleval")) for label in labels
     )

@@ -17,7 +17,7 @@ from tfm.data.credentials import mask_credentials
 from tfm.data.errors import format_count
 from tfm.pipeline.errors import printable
 from tfm.pipeline.external_metric import ExternalMetric
-from tfm.pipeline.scoring.metrics.references import non_blank
+from tfm.pipeline.scoring.metrics.references import drop_blank_references
 
 MAX_LINE_BYTES = 1000  # bytes of a line that may be a number
 MAX_REASON_LENGTH = 200
@@ -186,7 +186,7 @@ def _input_chunks(
     chunk = b""
     for row, hypothesis in enumerate(hypotheses):
         source = None if sources is None else sources[row]
-        segment = non_blank([each[row] for each in references])
+        segment = drop_blank_references([each[row] for each in references])
         entry = {"source": source, "hypothesis": hypothesis, "references": segment}
         chunk += json.dumps(entry).encode() + b"\n"
         if len(chunk) >= _PIPE_BYTES:

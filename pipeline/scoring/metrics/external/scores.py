@@ -17,7 +17,7 @@ from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command
 from tfm.pipeline.scoring.metrics.references import num_references
-from tfm.pipeline.scoring.metrics.score import LOWER, Score
+from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE, Score
 
 MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
 ELLIPSIS = "…"  # what a longer one ends in
@@ -82,7 +82,7 @@ def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str
     text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + ELLIPSIS
     files = {label: each.fingerprint for label, each in files_of(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
-    better = "" if metric.higher_is_better else f"|{LOWER}"
+    better = "" if metric.higher_is_better else f"|{LOWER_IS_BETTER_SIGNATURE}"
     return f"external:{metric.name}|nrefs:{num_references(references)}|command:{text}|sha256:{digest}{better}|stat:mean"
 
 

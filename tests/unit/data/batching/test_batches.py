@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from tfm.data.batching.batches import make_pairs, pairs_from_ids
+from tfm.data.batching.batches import make_pair_batch, pair_batch_from_ids
 from tfm.data.dataset.split import Column, Split
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -12,7 +12,7 @@ SPLIT = Split(Column.from_lists(SOURCES), Column.from_lists(TARGETS), np.ones(4)
 
 
 def test_a_batch_has_no_padding_and_its_control_tokens_in_place():
-    batch = make_pairs(SPLIT, np.array([2, 0]))
+    batch = make_pair_batch(SPLIT, np.array([2, 0]))
     assert batch.source.tolist() == [7, 8, 9, EOS_ID, 4, 5, EOS_ID]
     assert batch.source_lengths.tolist() == [4, 3]
     assert batch.target_in.tolist() == [BOS_ID, BOS_ID, 10]
@@ -27,7 +27,7 @@ def test_any_rows_agree_with_the_plain_loop():
     lists = [[rng.integers(4, 99, rng.integers(0, 6)).tolist() for _ in range(40)] for _ in range(2)]
     split = Split(Column.from_lists(lists[0]), Column.from_lists(lists[1]), np.ones(40))
     for rows in (rng.permutation(40)[:7], np.arange(40), np.array([3, 3])):
-        batch = make_pairs(split, rows)
+        batch = make_pair_batch(split, rows)
         assert batch.source.tolist() == [token for row in rows for token in [*lists[0][row], EOS_ID]]
         assert batch.target_in.tolist() == [token for row in rows for token in [BOS_ID, *lists[1][row]]]
         assert batch.target_out.tolist() == [token for row in rows for token in [*lists[1][row], EOS_ID]]
@@ -36,13 +36,13 @@ def test_any_rows_agree_with_the_plain_loop():
 
 
 def test_tensors_are_int64():
-    batch = make_pairs(SPLIT, np.array([1]))
+    batch = make_pair_batch(SPLIT, np.array([1]))
     tensors = (batch.source, batch.source_lengths, batch.target_in, batch.target_out, batch.target_lengths)
     assert {tensor.dtype for tensor in tensors} == {torch.int64}
 
 
 def test_ids_in_memory_make_the_same_batch():
-    one, other = pairs_from_ids(SOURCES, TARGETS), make_pairs(SPLIT, np.arange(4))
+    one, other = pair_batch_from_ids(SOURCES, TARGETS), make_pair_batch(SPLIT, np.arange(4))
     for name in ("source", "source_lengths", "target_in", "target_out", "target_lengths"):
         assert torch.equal(getattr(one, name), getattr(other, name))
     assert one.rows.tolist() == [0, 1, 2, 3]
@@ -50,10 +50,10 @@ def test_ids_in_memory_make_the_same_batch():
 
 def test_sides_of_different_sizes_are_refused():
     with pytest.raises(ValueError, match="2 sources but 1 targets"):
-        pairs_from_ids([[4], [5]], [[6]])
+        pair_batch_from_ids([[4], [5]], [[6]])
 
 
 def test_to_moves_the_tokens_and_leaves_the_lengths():
-    moved = pairs_from_ids([[4]], [[5]]).to("meta")
+    moved = pair_batch_from_ids([[4]], [[5]]).to("meta")
     assert {each.device.type for each in (moved.source, moved.target_in, moved.target_out)} == {"meta"}
     assert {each.device.type for each in (moved.source_lengths, moved.target_lengths)} == {"cpu"}

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from tfm.data.batching.example_keys import (
     count_occurrences,
-    keys_as_uniform,
+    keys_to_uniform,
     row_keys,
     text_keys,
     token_keys,
-    token_places,
+    token_positions,
 )
 
 TEXTS = st.lists(st.lists(st.integers(0, 3), max_size=4), min_size=1, max_size=8)
@@ -58,10 +58,10 @@ def test_keys_of_rows_follow_from_update_row_and_repetition() -> None:
 def test_tokens_have_random_bits_of_their_own_in_every_draw() -> None:
     lengths, keys = np.array([3, 0, 5000]), row_keys(1, np.arange(3), None)
     first, second = (token_keys(keys, lengths, draw) for draw in (0, 1))
-    assert token_places(lengths).tolist() == [0, 1, 2, *range(5000)]
+    assert token_positions(lengths).tolist() == [0, 1, 2, *range(5000)]
     assert len({*first.tolist(), *second.tolist()}) == 2 * 5003
     assert token_keys(keys[2:], lengths[2:], 1).tolist() == second[3:].tolist()
-    numbers = keys_as_uniform(np.concatenate([first, second]))
+    numbers = keys_to_uniform(np.concatenate([first, second]))
     assert numbers.mean() == pytest.approx(0.5, abs=0.01)
     assert (numbers.min() >= 0, numbers.max() < 1) == (True, True)
     assert np.histogram(numbers, 10, (0, 1))[0].std() < 60

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tfm.data.batching import padding_cost
 from tfm.data.batching.buckets import make_batches, padding_share, split_by_budget
-from tfm.data.batching.padding_cost import Cost, LengthCounts, batching_cost, epoch_sizes
+from tfm.data.batching.padding_cost import BatchingCost, LengthCounts, batches_per_epoch, batching_cost
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
@@ -43,7 +43,7 @@ def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
 
 
 def test_an_epoch_of_nothing_costs_nothing() -> None:
-    assert batching_cost(LengthCounts(), budget=50, seed=1, epoch=0) == Cost(0, 0, 0.0)
+    assert batching_cost(LengthCounts(), budget=50, seed=1, epoch=0) == BatchingCost(0, 0, 0.0)
 
 
 @given(
@@ -57,7 +57,7 @@ def test_epochs_are_counted_without_making_them(
 ) -> None:
     rows = np.array(pairs)
     weights = None if some is None else np.resize(np.array(some), len(rows))
-    size = epoch_sizes(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
+    size = batches_per_epoch(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
     for epoch in range(4):
         made = make_batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=epoch, weights=weights)
         assert size(epoch) == len(made)
@@ -70,6 +70,6 @@ def test_pieces_are_counted_as_they_are_cut_whatever_the_first_may_hold(
     ascending, share = np.array(sorted(larger), np.int64), min(first, budget)
     made = split_by_budget(ascending, ascending, budget, first=share / budget)
     found, times = np.unique(ascending, return_counts=True)
-    assert padding_cost._num_pieces(
+    assert padding_cost._num_batches(
         found.tolist(), times.tolist(), budget, max(int(share / budget * budget), 1)
     ) == len(made)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tfm.data.batching.buckets import make_batches
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.curriculum import CorpusEpochs, epoch_weights, read_turns
+from tfm.data.dataset.curriculum import CorpusEpochs, epoch_weights, read_corpus_epochs
 from tfm.data.errors import DataError
 
 FILE = Path("dataset.json")
@@ -39,7 +39,7 @@ def test_the_first_epoch_in_which_no_corpus_takes_part_is_known(given: list[tupl
     corpora = tuple(CorpusConfig(epochs=epochs) for epochs in given)
     turns = [CorpusEpochs(1, epochs) for epochs in given]
     idle = [epoch + 1 for epoch in range(last) if not any(turn.is_active(epoch) for turn in turns)]
-    assert DataConfig.model_construct(train=corpora).idle_epoch(last) == (idle[0] if idle else None)
+    assert DataConfig.model_construct(train=corpora).epoch_without_corpora(last) == (idle[0] if idle else None)
 
 
 def test_epochs_are_counted_from_one_and_both_ends_take_part() -> None:
@@ -58,12 +58,12 @@ def test_where_every_row_comes_up_once_there_are_no_weights() -> None:
 
 def test_turns_are_read_as_they_are_written() -> None:
     written = [{"rows": 3, "weight": 1.0, "epochs": [1, 2]}, {"rows": 0, "weight": 2.0, "epochs": [3, 3]}, {"rows": 4}]
-    assert read_turns(written, 7, FILE) == (CorpusEpochs(3, (1, 2)), CorpusEpochs(0, (3, 3)), CorpusEpochs(4))
+    assert read_corpus_epochs(written, 7, FILE) == (CorpusEpochs(3, (1, 2)), CorpusEpochs(0, (3, 3)), CorpusEpochs(4))
 
 
 @pytest.mark.parametrize("written", [[], [{"rows": 3}, {"rows": 9}], [{}]])
 def test_without_epochs_there_are_no_turns(written: list[dict[str, int]]) -> None:
-    assert read_turns(written, 5, FILE) == ()
+    assert read_corpus_epochs(written, 5, FILE) == ()
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_without_epochs_there_are_no_turns(written: list[dict[str, int]]) -> Non
     ids=str,
 )
 def test_turns_of_other_rows_or_without_sense_are_refused(other: dict[str, object]) -> None:
-    assert len(read_turns([{"rows": 3, "epochs": [1, 2]}, {"rows": 1}], 4, FILE)) == 2
+    assert len(read_corpus_epochs([{"rows": 3, "epochs": [1, 2]}, {"rows": 1}], 4, FILE)) == 2
     with pytest.raises(DataError, match=r"dataset\.json: has no valid `train_corpora`"):
-        read_turns([{"rows": 3, "epochs": [1, 2]}, other], 4, FILE)
+        read_corpus_epochs([{"rows": 3, "epochs": [1, 2]}, other], 4, FILE)

@@ -10,7 +10,7 @@ import pytest
 from tests.foreign_tokenizers import LINES
 from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -21,7 +21,7 @@ Code = tuple[str, str]
 
 
 def taken(place: Path, **keys: Any) -> Tokenizer:
-    return load_foreign(TokenizerConfig(file=str(place), **keys)).tokenizer
+    return load_foreign_tokenizer(TokenizerConfig(file=str(place), **keys)).tokenizer
 
 
 def there(ours: Tokenizer, line: str) -> list[int | None]:
@@ -103,7 +103,9 @@ def test_a_vocabulary_numbers_the_pieces_of_codes(with_counts: bool, tmp_path: P
     control = [("<s>", 0), ("<pad>", 0), ("</s>", 0), ("<unk>", 0)]
     lines = [f"{piece} {count}" if with_counts else piece for piece, count in [*control, *kept]]
     (tmp_path / "vocab").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    found = load_foreign(TokenizerConfig(file=str(tmp_path / "codes"), codes_vocabulary=str(tmp_path / "vocab")))
+    found = load_foreign_tokenizer(
+        TokenizerConfig(file=str(tmp_path / "codes"), codes_vocabulary=str(tmp_path / "vocab"))
+    )
     ours, numbers = found.tokenizer, {piece: number for number, (piece, _) in enumerate([*control, *kept])}
     assert found.control_tokens == {PAD: "<pad>", UNK: "<unk>", BOS: "<s>", EOS: "</s>"}
     assert ours.vocab_size == len(numbers)

@@ -10,7 +10,7 @@ import pytest
 from tests.foreign_tokenizers import LINES, bert, gpt2
 from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -19,7 +19,7 @@ TEST = lines_of(1000, seed=2)
 
 
 def taken(place: Path, **keys: Any) -> Tokenizer:
-    return load_foreign(TokenizerConfig(file=str(place), **keys)).tokenizer
+    return load_foreign_tokenizer(TokenizerConfig(file=str(place), **keys)).tokenizer
 
 
 def there(ours: Tokenizer, line: str) -> list[int | None]:
@@ -103,7 +103,7 @@ def test_a_sentencepiece_model_is_taken_with_its_control_tokens(tmp_path: Path) 
     )
     (tmp_path / "m.vocab").unlink()
     theirs = package.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
-    found = load_foreign(TokenizerConfig(file=str(tmp_path)))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path)))
     assert found.form == "a SentencePiece model"
     assert found.control_tokens == {PAD: "<pad>", UNK: "[UNK]", BOS: "<s>", EOS: "</s>"}
     for line in TEST:

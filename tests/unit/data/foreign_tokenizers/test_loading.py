@@ -10,10 +10,10 @@ import tokenizers
 from tests.foreign_tokenizers import KINDS, document_of, legacy, write
 from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import load_foreign, tokenizer_files
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, Tokenizer, save_pair
 from tfm.tokenizer.train import train
 
@@ -28,7 +28,7 @@ ROLES = {
 
 
 def taken(file: Path, **keys: Any) -> Tokenizer:
-    return load_foreign(TokenizerConfig(file=str(file), **keys)).tokenizer
+    return load_foreign_tokenizer(TokenizerConfig(file=str(file), **keys)).tokenizer
 
 
 def there(ours: Tokenizer, ids: list[int]) -> list[int | None]:
@@ -41,10 +41,10 @@ def test_pieces_and_ids_are_those_of_the_original_in_ten_scripts(name: str, as_b
     theirs = KINDS[name]()
     document = document_of(theirs)
     file = write(tmp_path, legacy(document) if as_before else document)
-    found = load_foreign(TokenizerConfig(file=str(file)))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(file)))
     ours = found.tokenizer
     assert found.control_tokens == ROLES[name]
-    assert [ours.piece(number) for number in range(4)] == [*SPECIALS]
+    assert [ours.piece(number) for number in range(4)] == [*SPECIAL_TOKENS]
     names = {number: piece for piece, number in theirs.get_vocab().items()}
     for line in lines_of(1000, seed=2):
         ids, wanted = ours.encode(line), theirs.encode(line, add_special_tokens=False)
@@ -95,9 +95,9 @@ def test_roles_are_those_of_the_files_beside_and_of_keys_before_them(tmp_path: P
         "tokenizer_config": {"cls_token": some[1], "pad_token": some[2], "model_max_length": 10**30},
     }
     file = write(tmp_path, document, **beside)
-    found = load_foreign(TokenizerConfig(file=str(file)))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(file)))
     assert found.control_tokens == {EOS: some[0], BOS: some[1], PAD: some[2], UNK: "[unknown]"}
-    found = load_foreign(TokenizerConfig(file=str(tmp_path), eos_token=some[3]))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path), eos_token=some[3]))
     assert found.control_tokens[EOS] == some[3]
     assert found.tokenizer.encode(f"{some[0]} {some[3]}") != []
     assert [*tokenizer_files(TokenizerConfig(file=str(tmp_path)))] == [
@@ -112,21 +112,23 @@ def test_roles_are_those_of_the_files_beside_and_of_keys_before_them(tmp_path: P
 
 def test_control_tokens_of_ours_stay_unless_a_key_says_otherwise(tmp_path: Path) -> None:
     whole = KINDS["words"]()
-    vocab = {name: number for number, name in enumerate([*SPECIALS, *sorted(document_of(whole)["model"]["vocab"])[:9]])}
+    vocab = {
+        name: number for number, name in enumerate([*SPECIAL_TOKENS, *sorted(document_of(whole)["model"]["vocab"])[:9]])
+    }
     model = tokenizers.models.WordLevel(vocab, unk_token="<unk>")
     whole.model = model
     file = write(tmp_path, document_of(whole))
-    found = load_foreign(TokenizerConfig(file=str(file)))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(file)))
     assert found.control_tokens == {}
     assert found.tokenizer.original_ids == ()
-    other = load_foreign(TokenizerConfig(file=str(file), eos_token="<s>"))
+    other = load_foreign_tokenizer(TokenizerConfig(file=str(file), eos_token="<s>"))
     assert other.control_tokens == {PAD: "<pad>", UNK: "<unk>", EOS: "<s>"}
 
 
 @pytest.mark.skipif(not WILD.exists(), reason="needs ../shared/data/wild")
 def test_a_file_without_the_type_of_its_model_as_published() -> None:
     file = WILD / "legacy_tokenizer.json"
-    found = load_foreign(TokenizerConfig(file=str(file)))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(file)))
     theirs = tokenizers.Tokenizer.from_file(str(file))
     assert found.control_tokens == ROLES["bert"]
     for line in lines_of(100):
@@ -212,4 +214,4 @@ def test_a_snapshot_in_a_cache_of_the_hub_is_taken_as_it_lies(tmp_path: Path) ->
         (tmp_path / "theirs" / name).rename(blobs / str(number))
         (snapshot / name).symlink_to(Path("../../blobs") / str(number))
     for place in (snapshot, snapshot / "tokenizer.json"):
-        assert load_foreign(TokenizerConfig(file=str(place))).control_tokens[PAD] == "the"
+        assert load_foreign_tokenizer(TokenizerConfig(file=str(place))).control_tokens[PAD] == "the"

@@ -13,7 +13,7 @@ from tokenizers import Regex, models, pre_tokenizers, trainers
 from tests.foreign_tokenizers import ALPHABET, LINES
 from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.loading import load_foreign
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.foreign.tiktoken import PATTERNS
 from tfm.tokenizer.special import UNK_ID
@@ -23,7 +23,7 @@ TEST = lines_of(1000, seed=2)
 
 
 def taken(place: Path, **keys: Any) -> Tokenizer:
-    return load_foreign(TokenizerConfig(file=str(place), **keys)).tokenizer
+    return load_foreign_tokenizer(TokenizerConfig(file=str(place), **keys)).tokenizer
 
 
 def there(ours: Tokenizer, line: str) -> list[int | None]:

@@ -68,7 +68,7 @@ def test_holds_more_than_a_million_pairs() -> None:
     # n draws collide about n * n / 2 * sum(p * p) times, and no distribution over fewer than a million has a
     # sum of squares below 1e-6. One construction is enough.
     draw, num_draws = Draw("many"), 10_000
-    num_different = len({relative.about_subject(draw).english for _ in range(num_draws)})
+    num_different = len({relative.relative_clause_on_subject(draw).english for _ in range(num_draws)})
     assert num_draws - num_different < num_draws**2 / 2 / 1e6
 
 
@@ -296,12 +296,12 @@ READ = [
         "Diese schönen Kisten kosten siebenundsechzig Euro.",
     ),
     (
-        *(relative.about_subject, 3),
+        *(relative.relative_clause_on_subject, 3),
         "The queen with whom the artist has played is opening every window.",
         "Die Königin, mit der der Künstler gespielt hat, macht jedes Fenster auf.",
     ),
     (
-        *(relative.about_object, 1),
+        *(relative.relative_clause_on_object, 1),
         "I have listened to a hungry artist who is famous.",
         "Ich habe einem hungrigen Künstler zugehört, der berühmt ist.",
     ),

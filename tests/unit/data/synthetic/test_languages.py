@@ -44,13 +44,13 @@ def test_is_a_pure_function_of_its_arguments_and_a_longer_run_begins_alike() -> 
 
 
 def test_every_sentence_has_one_translation_in_each_other_language(train: list[Meaning]) -> None:
-    said = [tuple(say(meaning) for say in languages.SPOKEN.values()) for meaning in train]
-    for column in range(len(languages.SPOKEN)):
+    said = [tuple(say(meaning) for say in languages.SENTENCE_REALIZERS.values()) for meaning in train]
+    for column in range(len(languages.SENTENCE_REALIZERS)):
         assert len({row[column] for row in said}) == len(said)
 
 
 def test_the_columns_are_the_languages_and_pairs_are_of_the_same_meaning() -> None:
-    assert tuple(languages.SPOKEN) == BUILT_IN_LANGUAGES
+    assert tuple(languages.SENTENCE_REALIZERS) == BUILT_IN_LANGUAGES
     to_hindi, to_german = (list(read_pairs(corpus(target=target))) for target in ("hin", "deu"))
     between = list(read_pairs(corpus(source="deu", target="hin")))
     assert [english for english, _ in to_hindi] == [english for english, _ in to_german]
@@ -82,10 +82,10 @@ def test_refuses_a_language_or_a_split_that_it_does_not_have() -> None:
 
 
 def test_splits_share_no_sentence_and_hold_out_verbs_with_objects(train: list[Meaning]) -> None:
-    seen = {languages.SPOKEN["eng"](meaning) for meaning in train}
+    seen = {languages.SENTENCE_REALIZERS["eng"](meaning) for meaning in train}
     for split in ("valid", "test", "combinations"):
         found = list(languages.meanings(split, 80, 1))
-        assert seen.isdisjoint(languages.SPOKEN["eng"](meaning) for meaning in found)
+        assert seen.isdisjoint(languages.SENTENCE_REALIZERS["eng"](meaning) for meaning in found)
         held_out = [any(languages.is_held_out(*pair) for pair in meaning.pairs) for meaning in found]
         assert all(held_out) if split == "combinations" else not any(held_out)
     used = {pair for meaning in train for pair in meaning.pairs}
@@ -163,7 +163,7 @@ READ = [
 @pytest.mark.parametrize(("meaning", "said"), READ)
 def test_says_what_a_speaker_of_each_language_says(meaning: Meaning, said: tuple[str, str, str]) -> None:
     english, german, in_hindi = said
-    found = [say(meaning) for say in languages.SPOKEN.values()]
+    found = [say(meaning) for say in languages.SENTENCE_REALIZERS.values()]
     assert found == [english, german, normalize("NFC", in_hindi)]
 
 

@@ -152,7 +152,7 @@ def test_an_english_sentence_has_one_german_sentence() -> None:
 
 
 def test_words_depend_on_the_noun_that_it_stands_for(train: list[Example]) -> None:
-    tag_of: dict[str, set[str]] = {}
+    parse_tag: dict[str, set[str]] = {}
     for example in train[:3000]:
         words = parsed(example)
         assert " ".join(word.text for word in words) == example.english
@@ -164,12 +164,17 @@ def test_words_depend_on_the_noun_that_it_stands_for(train: list[Example]) -> No
             nouns[example.antecedent]
         }
         for word in words:
-            tag_of.setdefault(word.text.lower().strip("."), set()).add(word.tag)
-    of_two = {word: tags for word, tags in tag_of.items() if len(tags) > 1}
+            parse_tag.setdefault(word.text.lower().strip("."), set()).add(word.tag)
+    of_two = {word: tags for word, tags in parse_tag.items() if len(tags) > 1}
     assert of_two == {"damaged": {"VERB", "ADJ"}, "frightened": {"VERB", "ADJ"}}
-    assert tag_of["cat"] | tag_of["garden"] == {"NOUN"}
-    assert tag_of["hungry"] | tag_of["slow"] == {"ADJ"}
-    assert (tag_of["at"], tag_of["very"], tag_of["our"], tag_of["ate"]) == ({"ADP"}, {"ADV"}, {"DET"}, {"VERB"})
+    assert parse_tag["cat"] | parse_tag["garden"] == {"NOUN"}
+    assert parse_tag["hungry"] | parse_tag["slow"] == {"ADJ"}
+    assert (parse_tag["at"], parse_tag["very"], parse_tag["our"], parse_tag["ate"]) == (
+        {"ADP"},
+        {"ADV"},
+        {"DET"},
+        {"VERB"},
+    )
 
 
 def test_refuses_a_split_it_does_not_have() -> None:

@@ -206,7 +206,7 @@ def test_splits_share_no_caption() -> None:
 
 def test_a_scene_may_be_in_one_split_alone_however_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of scenes of one thing there are so few that every split would otherwise meet all of them."""
-    monkeypatch.setattr("tfm.data.synthetic.scenes.scene.COUNTS", (1,))
+    monkeypatch.setattr("tfm.data.synthetic.scenes.scene.THING_COUNTS", (1,))
     texts = {split: {min(captions(scene(split, each, 1))) for each in range(300)} for split in SPLITS}
     assert sum(map(len, texts.values())) == len(set.union(*texts.values()))
     assert len(set.union(*texts.values())) > 250

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.character_models import ALL, EVERY, TAGS, TRANSLATES, encoded, network, upsampled
 from tfm.model.build import num_parameters
-from tfm.model.characters.downsampling import ShorterLayout
+from tfm.model.characters.downsampling import DownsampledLayout
 from tfm.model.layout import FlatLayout, Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -102,7 +102,7 @@ def test_every_part_learns_and_gradients_are_those_of_each_sentence(task: str) -
 
 def test_every_row_of_the_shorter_sequence_has_its_characters() -> None:
     lengths = torch.tensor([1, 7, 3, 6])
-    shorter = ShorterLayout(Layout.from_lengths(lengths), 3)
+    shorter = DownsampledLayout(Layout.from_lengths(lengths), 3)
     assert shorter.lengths.tolist() == [1, 3, 1, 2]
     rows = torch.arange(1, 18, dtype=torch.float64).unsqueeze(1)
     gathered = [[1, 0, 0], [2, 3, 4], [5, 6, 7], [8, 0, 0], [9, 10, 11], [12, 13, 14], [15, 16, 17]]

@@ -255,17 +255,17 @@ def test_they_stand_aside_for_other_types_gradients_and_masks() -> None:
 
 def test_they_are_used_where_they_are_asked_for_alone() -> None:
     with dispatch.use_compiled_kernels(False):
-        assert not dispatch.is_enabled()
+        assert not dispatch.are_kernels_enabled()
         assert not dispatch.log_softmax(torch.randn(2, 9))
         assert dispatch.attend(*[torch.randn(1, 1, 2, 4)] * 3, Mask(), 1.0) is None
-    assert dispatch.is_enabled()
+    assert dispatch.are_kernels_enabled()
 
 
 def test_without_numba_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tfm.model.cpu_kernels.library", None)
     monkeypatch.delattr("tfm.model.cpu_kernels.library", raising=False)
     with dispatch.use_compiled_kernels(True):
-        assert not dispatch.is_enabled()
+        assert not dispatch.are_kernels_enabled()
 
 
 def test_a_search_that_is_stopped_while_the_loops_are_imported_can_be_repeated(

@@ -71,7 +71,7 @@ def test_vectors_are_added_subtracted_and_multiplied() -> None:
         v.store(found, 2 * SIDE, a * b)
         v.store(found, 3 * SIDE, v.vmax(a, b))
         v.store(found, 4 * SIDE, v.floor(a))
-        v.store(found, 5 * SIDE, v.power_of_two(v.floor(b)))
+        v.store(found, 5 * SIDE, v.exp2(v.floor(b)))
         v.store(found, 6 * SIDE, v.splat(y[3]))
         return v.hsum(a), v.hmax(a)
 
@@ -86,7 +86,7 @@ def test_vectors_are_added_subtracted_and_multiplied() -> None:
 def test_the_sums_of_four_vectors_stand_side_by_side() -> None:
     @njit
     def sums(numbers, found):
-        v.store_totals(found, 1, *(v.load(numbers, 0), v.load(numbers, 16), v.load(numbers, 32), v.load(numbers, 48)))
+        v.store_hsums(found, 1, *(v.load(numbers, 0), v.load(numbers, 16), v.load(numbers, 32), v.load(numbers, 48)))
 
     numbers, found = DRAW.integers(-99, 99, (4, SIDE)).astype(np.float32), np.zeros(6, np.float32)
     sums(numbers.reshape(-1), found)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 pytest.importorskip("tfm.model.cpu_kernels.word2vec", reason="no numba (extra: fast)", exc_type=ImportError)
 
 from tests.rounding import assert_rounds_like
-from tfm.data.batching.example_keys import keys_as_uniform, token_keys
+from tfm.data.batching.example_keys import keys_to_uniform, token_keys
 from tfm.model.cpu_kernels import word2vec as loops
-from tfm.pipeline.tasks.word_vector_objectives import losses_of
+from tfm.pipeline.tasks.word_vector_objectives import negative_sampling_losses
 from tfm.tokenizer.sampled import hash_numbers
 
 VOCAB, SPECIALS, MASK = 14, 4, (1 << 64) - 1
@@ -23,7 +23,7 @@ SHARES = np.array([0.0] * SPECIALS + [0.3, 0.2, 0.1, 0.1, 0.08, 0.08, 0.05, 0.05
 
 def alias_table(shares: np.ndarray) -> np.ndarray:
     table = np.empty((len(shares), 2), np.uint32)
-    loops.alias_loop()(shares / shares.sum(), table)
+    loops.get_alias_table_kernel()(shares / shares.sum(), table)
     return table
 
 
@@ -58,7 +58,7 @@ def reference(
     """The same steps in plain numpy, in the type of the weights."""
     (ids, lengths, keys), (inputs, outputs), (window, shrink, negatives, rate) = texts, weights, how
     total, count = 0.0, 0
-    kept = keys_as_uniform(token_keys(keys, lengths, 0)) < keep[ids]
+    kept = keys_to_uniform(token_keys(keys, lengths, 0)) < keep[ids]
     reaches = 1 + token_keys(keys, lengths, 1) % np.uint64(window) if shrink else np.full(len(ids), window)
     streams = token_keys(keys, lengths, 2)
     for begin, length in zip(np.cumsum(lengths) - lengths, lengths, strict=True):
@@ -89,7 +89,7 @@ def test_a_loop_takes_the_steps_of_plain_numpy(architecture: str, how: Any) -> N
     exact = [DRAW.standard_normal((VOCAB, 21)) for _ in range(2)]
     ours, plain, plain32, ours32 = ([each.astype(kind) for each in exact] for kind in ("f8", "f8", "f4", "f4"))
     wanted = reference(architecture, texts, plain, keep, table, how)
-    found = loops.loop_of(architecture, "f8")(*texts, *ours, keep, table, *how)
+    found = loops.get_training_kernel(architecture, "f8")(*texts, *ours, keep, table, *how)
     assert found[1] == wanted[1] > 20
     assert found[0] == pytest.approx(wanted[0], rel=1e-12)
     for one, other, before in zip(ours, plain, exact, strict=True):
@@ -97,7 +97,7 @@ def test_a_loop_takes_the_steps_of_plain_numpy(architecture: str, how: Any) -> N
         assert (one[:SPECIALS] == before[:SPECIALS]).all()
         assert np.abs(one - before).mean() > 1e-2
     lower = reference(architecture, texts, plain32, keep, table, how)
-    of_loop = loops.loop_of(architecture, "f4")(*texts, *ours32, keep, table, *how)
+    of_loop = loops.get_training_kernel(architecture, "f4")(*texts, *ours32, keep, table, *how)
     three = ([torch.from_numpy(each) for each in weights] for weights in (ours32, plain32, plain))
     assert_rounds_like(*three)
     sums = torch.tensor([of_loop[0]]), torch.tensor([lower[0]]), torch.tensor([wanted[0]], dtype=torch.float64)
@@ -110,7 +110,7 @@ def test_a_step_is_along_the_gradient_of_equation_4() -> None:
     hidden, outputs = DRAW.standard_normal(19), DRAW.standard_normal((VOCAB, 19))
     h, weight = (torch.from_numpy(each.copy()).requires_grad_() for each in (hidden, outputs))
     scores = weight[torch.from_numpy(chosen)] @ h
-    loss = losses_of(scores[:1], scores[None, 1:]).sum()
+    loss = negative_sampling_losses(scores[:1], scores[None, 1:]).sum()
     of_h, of_weight = torch.autograd.grad(loss, (h, weight))
     error, before = np.empty(19), outputs.copy()
     found = loops.step(hidden, outputs, chosen, 0.125, np.empty(len(chosen) + loops.BESIDE), error)
@@ -124,7 +124,7 @@ def test_large_scores_have_a_loss(score: float) -> None:
     hidden, outputs = np.ones(1), np.array([[score], [score]])
     found = loops.step(hidden, outputs, np.array([0, 1]), 0.0, np.empty(2 + loops.BESIDE), np.empty(1))
     exact = torch.tensor([score], dtype=torch.float64)
-    assert found == pytest.approx(float(losses_of(exact, exact[None])), rel=1e-14)
+    assert found == pytest.approx(float(negative_sampling_losses(exact, exact[None])), rel=1e-14)
 
 
 @settings(max_examples=60, deadline=None)

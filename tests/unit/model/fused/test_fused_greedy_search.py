@@ -163,7 +163,7 @@ def test_a_long_source_is_read_by_the_model_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(model, "start", lambda *given: (calls.append(1), start(*given))[1])
     check(model)
     assert not calls
-    monkeypatch.setattr(greedy_search, "MAX_FLOPS_FOR_LOOP", 0)
+    monkeypatch.setattr(greedy_search, "MAX_FLOPS_FOR_COMPILED_SEARCH", 0)
     check(model)
     assert len(calls) == len(SOURCES)
 

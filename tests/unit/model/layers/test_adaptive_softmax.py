@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bench.flops import TokenCounts, forward_flops
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import run, training, write_dataset
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.build import build, num_parameters
 from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, make_clusters
@@ -249,7 +249,7 @@ def test_cached_steps_say_what_teacher_forcing_does(architecture: str, inputs: b
     adaptive = {"cutoffs": CUTOFFS, "factor": 2, "inputs": inputs}
     model = network(architecture=architecture, tie="all" if inputs else "none", adaptive=adaptive).eval()
     sources, targets = [[4, 8, 12, 25], [29, 7], [20]], [[29, 5, 12], [], [7, 11, 19, 4]]
-    batch = pairs_from_ids(sources, targets)
+    batch = pair_batch_from_ids(sources, targets)
     with torch.inference_mode():
         state = model.start(batch.source, Layout.from_lengths(batch.source_lengths))
     begins = torch.full((3,), BOS_ID)
@@ -272,7 +272,7 @@ def test_inference_in_bf16_is_near() -> None:
 
 def test_tasks_ask_for_it_by_the_same_name() -> None:
     model = network().train()
-    batch = pairs_from_ids([[4, 15, 29], [7]], [[8], [9, 20, 28, 12]])
+    batch = pair_batch_from_ids([[4, 15, 29], [7]], [[8], [9, 20, 28, 12]])
     padded, flat = (Translation(CrossEntropy(0.0), flat_rows).loss(model, batch) for flat_rows in (None, 16))
     layouts = Layout.from_lengths(batch.source_lengths), Layout.from_lengths(batch.target_lengths)
     logits = model.output(model(batch.source, layouts[0], batch.target_in, layouts[1]))
@@ -336,7 +336,7 @@ def test_a_recipe_that_smooths_is_refused(tmp_path: Path) -> None:
         load_recipe(file)
     recipe = load_recipe(file, ["training.label_smoothing=0"])
     assert recipe.model.adaptive == AdaptiveConfig(cutoffs=(1000,))
-    assert recipe.model.has_tails
+    assert recipe.model.has_adaptive_tails
     assert load_recipe(file, ["model.adaptive.cutoffs=[]"]).training.label_smoothing == 0.1
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tests.rounding import TIMES
 from tfm.model.layers import int8, linear
-from tfm.model.layers.int8 import int8_product, int8_unsupported_reason, quantize_weight
+from tfm.model.layers.int8 import int8_matmul, int8_unsupported_reason, quantize_weight
 from tfm.model.layers.linear import Linear, inference_precision
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
@@ -25,7 +25,7 @@ def written_out(x: Tensor, weight: Tensor) -> Tensor:
 def test_it_is_the_equation(num_rows: int) -> None:
     torch.manual_seed(num_rows)
     x, weight = torch.randn(num_rows, 96), torch.randn(50, 96)
-    found = int8_product(x, quantize_weight(weight))
+    found = int8_matmul(x, quantize_weight(weight))
     wanted = written_out(x, weight)
     rounding = TIMES * torch.finfo(torch.float32).eps * wanted.abs().max()
     # where rounding to whole numbers in fp32 and in float64 differ in one number, it shows
@@ -40,15 +40,15 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(seed: int, num_rows: int, r
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(num_rows, 32, generator=generator) * 10 ** (6 * torch.rand(num_rows, 1, generator=generator) - 3)
     weight, row = quantize_weight(torch.randn(24, 32, generator=generator)), row % num_rows
-    assert torch.equal(int8_product(x, weight)[row], int8_product(x[row : row + 1], weight)[0])
+    assert torch.equal(int8_matmul(x, weight)[row], int8_matmul(x[row : row + 1], weight)[0])
 
 
 @needs_int8
 def test_rows_of_zeros_are_zeros() -> None:
     weight = torch.randn(16, 16)
     weight[3] = 0
-    assert not int8_product(torch.zeros(2, 16), quantize_weight(weight)).any()
-    assert not int8_product(torch.randn(2, 16), quantize_weight(weight))[:, 3].any()
+    assert not int8_matmul(torch.zeros(2, 16), quantize_weight(weight)).any()
+    assert not int8_matmul(torch.randn(2, 16), quantize_weight(weight))[:, 3].any()
 
 
 @needs_int8
@@ -79,7 +79,7 @@ def test_where_it_is_not_exact_it_is_refused_with_the_reason(monkeypatch: pytest
         raise RuntimeError("could not create a primitive\nat length")
 
     for kernel, reason in ((cuts, "VNNI"), (fails, r"\(could not create a primitive\)")):
-        monkeypatch.setattr(int8, "int8_product", kernel)
+        monkeypatch.setattr(int8, "int8_matmul", kernel)
         monkeypatch.setattr("tfm.pipeline.runtime.devices.int8_unsupported_reason", int8_unsupported_reason.__wrapped__)
         with pytest.raises(RecipeError, match=reason):
             decoding_precision("int8", "cpu")

@@ -8,10 +8,10 @@ import torch
 
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.weights import (
-    LABEL_KEYS,
+    LABEL_MODEL_KEYS,
     UnsupportedModelError,
     build_encoder_only_network,
     build_network,
@@ -40,7 +40,7 @@ def network_of(loaded: LoadedModel) -> Any:
 @torch.inference_mode()
 def plain_log_probs(loaded: LoadedModel, source: list[int]) -> torch.Tensor:
     model: Any = loaded.model
-    batch = pairs_from_ids([source], [[]])
+    batch = pair_batch_from_ids([source], [[]])
     found: torch.Tensor = model.output(model(batch.source, model.source_layout(batch.source, batch.source_lengths)))
     return found.log_softmax(-1)
 
@@ -73,7 +73,7 @@ def test_in_fp32_it_rounds_as_torch_does(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(ModelConfig.model_fields.keys() - set(LABEL_KEYS)))
+@pytest.mark.parametrize("name", sorted(ModelConfig.model_fields.keys() - set(LABEL_MODEL_KEYS)))
 def test_a_key_that_is_not_listed_must_be_as_it_is_by_default(name: str) -> None:
     config = ModelConfig.model_validate(BASE | MODELS["mean"])
     assert gives_labels(config)

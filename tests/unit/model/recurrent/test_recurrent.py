@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.rounding import assert_rounds_like
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.build import build
 from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
@@ -18,7 +18,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, TanhRnn
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
-from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectedStates, RecurrentEncoderDecoder
+from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectionBridge, RecurrentEncoderDecoder
 from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -382,7 +382,7 @@ def test_states_are_handed_over_or_projected() -> None:
     ends = [(torch.zeros(2, 16, dtype=F64), torch.ones(2, 16, dtype=F64))] * 2
     assert isinstance(network({}).bridge, IdentityBridge)
     bridge = network({}, layers=(2, 3), dims=(16, 12), tie="none").bridge
-    assert isinstance(bridge, ProjectedStates)
+    assert isinstance(bridge, ProjectionBridge)
     ends[-1] = (torch.randn(2, 16, dtype=F64), ends[-1][1])
     made = bridge(ends)
     assert bridge.project.bias is not None
@@ -596,7 +596,7 @@ def test_what_does_not_combine_is_refused(given: dict[str, Any], reason: str) ->
 
 
 def test_target_tokens_alone_enter_the_loss() -> None:
-    model, batch = network(VARIANTS[2]).train(), pairs_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]])
+    model, batch = network(VARIANTS[2]).train(), pair_batch_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]])
     results = []
     for rows in (None, 30):
         model.zero_grad()

@@ -134,4 +134,4 @@ def test_the_fast_ways_leave_it_to_the_model(languages: str) -> None:
         told, plain = network(languages=languages), network()
         assert greedy_search.make_greedy_search(told, (PAD, BEGIN, END)) is None
         assert maybe_fuse(told) is told
-        assert (maybe_fuse(plain) is plain) == (not dispatch.is_enabled())
+        assert (maybe_fuse(plain) is plain) == (not dispatch.are_kernels_enabled())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.image_models import images
 from tests.rounding import assert_rounds_like
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.vision.convolution import Conv, MapNorm, ResNetEmbedding
+from tfm.model.vision.convolution import Conv, FeatureMapNorm, ResNetEmbedding
 from tfm.model.vision.image_shape import ImageShape
 
 SIZES = [
@@ -39,7 +39,7 @@ def convolution(
     )
     with torch.no_grad():
         for each in made.modules():
-            if isinstance(each, MapNorm):
+            if isinstance(each, FeatureMapNorm):
                 each.weight.normal_(1.0, 0.3)
                 each.bias.normal_(0.0, 0.3)
     return made
@@ -63,7 +63,7 @@ class Block(nn.Module):
 def plain(ours: ResNetEmbedding, channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape) -> nn.Module:
     """The same network of torch's modules, with our weights, in the order in which they are said."""
     convs: Iterator[Any] = (each for each in ours.modules() if isinstance(each, Conv))
-    norms: Iterator[Any] = (each for each in ours.modules() if isinstance(each, MapNorm))
+    norms: Iterator[Any] = (each for each in ours.modules() if isinstance(each, FeatureMapNorm))
 
     def take(before: int, after: int | None = None, kernel: int = 0, stride: int = 1) -> nn.Module:
         if after is None:

@@ -12,7 +12,7 @@ import tfm
 from tests.tiny_model import tiny_model
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.pipeline.api import attention_function
-from tfm.pipeline.api.attention_function import WITHOUT_WEIGHTS, attention
+from tfm.pipeline.api.attention_function import PARAMETER_FREE_SCORES, attention
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -34,7 +34,7 @@ def test_the_weather_stations_are_as_the_docstring_says() -> None:
     assert (found.failed, found.attempted) == (0, 3)
 
 
-@pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
+@pytest.mark.parametrize("name", PARAMETER_FREE_SCORES)
 @pytest.mark.parametrize("masked", ["all", "causal", "strict", "some"])
 def test_it_is_its_equation(name: Any, masked: str) -> None:
     query, key, value = drawn()
@@ -70,7 +70,7 @@ def test_one_query_and_flat_values_have_fewer_dimensions() -> None:
     assert float(values) == pytest.approx(many.values[0, 0])
 
 
-@pytest.mark.parametrize("score", [*WITHOUT_WEIGHTS, "additive"])
+@pytest.mark.parametrize("score", [*PARAMETER_FREE_SCORES, "additive"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_a_network_computes_the_same_of_its_own_queries_and_keys(
     score: Any, kind: Any, monkeypatch: pytest.MonkeyPatch

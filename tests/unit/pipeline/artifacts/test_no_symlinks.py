@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.pipeline.artifacts.no_symlinks import check_tree, make_below, open_below, remove_below
+from tfm.pipeline.artifacts.no_symlinks import check_tree, make_folder_below, open_file_below, remove_path_below
 from tfm.pipeline.errors import CannotWrite
 
 
@@ -28,11 +28,11 @@ def root(tmp_path: Path) -> Path:
 
 def write(root: Path, place: Path) -> None:
     for mode in "a", "w", "r+":
-        with open_below(root, place, mode) as stream:
+        with open_file_below(root, place, mode) as stream:
             stream.write("changed")
 
 
-@pytest.mark.parametrize("touch", [write, make_below, remove_below])
+@pytest.mark.parametrize("touch", [write, make_folder_below, remove_path_below])
 def test_a_folder_on_the_way_that_is_a_link_is_refused(
     root: Path, outside: Path, touch: Callable[[Path, Path], None]
 ) -> None:
@@ -46,10 +46,10 @@ def test_a_file_that_is_a_link_is_not_written_and_removed_alone(root: Path, outs
     (root / "file").symlink_to(outside / "file")
     for mode in "a", "w", "r+":
         with pytest.raises(CannotWrite, match="is a link"):
-            open_below(root, root / "file", mode)
+            open_file_below(root, root / "file", mode)
     with pytest.raises(CannotWrite, match="is a link"):
         check_tree(root / "file")
-    remove_below(root, root / "file")
+    remove_path_below(root, root / "file")
     assert not os.path.lexists(root / "file")
     assert (outside / "file").read_text() == "kept"
 
@@ -59,9 +59,9 @@ def test_links_inside_what_is_removed_are_not_followed(root: Path, outside: Path
     (root / "a" / "b" / "link").symlink_to(outside)
     with pytest.raises(CannotWrite, match="link: is a link"):
         check_tree(root / "a")
-    remove_below(root, root / "a")
-    remove_below(root, root / "a")  # nothing there any more
-    remove_below(root, root / "never" / "there")
+    remove_path_below(root, root / "a")
+    remove_path_below(root, root / "a")  # nothing there any more
+    remove_path_below(root, root / "never" / "there")
     assert not (root / "a").exists()
     assert (outside / "file").read_text() == "kept"
 
@@ -70,20 +70,20 @@ def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
     os.mkfifo(root / "pipe")
     for mode in "a", "w", "r+":
         with pytest.raises(CannotWrite, match="is a special file"):
-            open_below(root, root / "pipe", mode)
+            open_file_below(root, root / "pipe", mode)
     with pytest.raises(CannotWrite, match="is a special file"):
         check_tree(root.resolve())
 
 
 def test_regular_files_are_written_as_open_does(root: Path) -> None:
-    make_below(root, root / "a" / "b")
-    make_below(root, root / "a" / "b")
+    make_folder_below(root, root / "a" / "b")
+    make_folder_below(root, root / "a" / "b")
     place = root / "a" / "b" / "file"
     for mode, text, expected in ("a", "one", "one"), ("a", "two", "onetwo"), ("w", "new", "new"), ("r+", "o", "oew"):
-        with open_below(root, place, mode, encoding="utf-8") as stream:
+        with open_file_below(root, place, mode, encoding="utf-8") as stream:
             stream.write(text)
         assert place.read_text() == expected
     check_tree(root / "a")
     check_tree(root / "nowhere")
     with pytest.raises(FileNotFoundError, match="nowhere/file"):
-        open_below(root, root / "nowhere" / "file", "a")
+        open_file_below(root, root / "nowhere" / "file", "a")

@@ -12,7 +12,7 @@ from tests.planted import KINDS, PLANTS, tree, write_outside
 from tests.tiny_artifact import as_link, make, plan_of
 from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.artifact import is_fresh, open_artifact
-from tfm.pipeline.artifacts.files import check_folder_of, replace_text
+from tfm.pipeline.artifacts.files import check_parent_folder, write_text_atomically
 from tfm.pipeline.artifacts.folder_lock import lock, writer
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -44,7 +44,7 @@ def look(run: Path) -> None:
 
 
 def replace(run: Path) -> None:
-    replace_text(run / "file", "new")
+    write_text_atomically(run / "file", "new")
 
 
 def hold(run: Path) -> None:
@@ -85,7 +85,7 @@ def test_nothing_outside_is_touched(
 @pytest.mark.parametrize("kind", ["link to a file", "dangling link", "endless", "full", "pipe", "folder"])
 def test_a_file_in_the_way_is_refused_before_any_work_and_named(run: Path, outside: Path, kind: str) -> None:
     PLANTS[kind](run / "page.html", outside)
-    check = replace_text if kind == "folder" else lambda file, _: check_folder_of(file)
+    check = write_text_atomically if kind == "folder" else lambda file, _: check_parent_folder(file)
     with pytest.raises((CannotWrite, IsADirectoryError), match=r"page\.html"):
         check(run / "page.html", "new")
 
@@ -93,7 +93,7 @@ def test_a_file_in_the_way_is_refused_before_any_work_and_named(run: Path, outsi
 @pytest.mark.parametrize("kind", ["link to a file", "dangling link", "endless", "full", "pipe"])
 def test_a_draft_in_the_way_is_no_obstacle(run: Path, outside: Path, kind: str) -> None:
     PLANTS[kind](run / ".file.draft", outside)
-    replace_text(run / "file", "new")
+    write_text_atomically(run / "file", "new")
     assert (run / "file").read_text() == "new"
     assert os.listdir(run) == ["file"]
 

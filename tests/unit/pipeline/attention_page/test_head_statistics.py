@@ -12,7 +12,7 @@ from torch import finfo, float32, float64
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.attention_page.attended import KINDS, Axes, Token
 from tfm.pipeline.attention_page.head_statistics import (
-    RELATIVE_PLACES,
+    RELATIVE_POSITIONS,
     HeadReport,
     Measure,
     Sums,
@@ -136,7 +136,9 @@ def test_the_same_corpus_gives_the_same_figures_in_any_order(tmp_path: Path) -> 
     )
     assert once == again
     for one, two in zip(once.measures, other.measures, strict=True):
-        figures = [(*map(each.__getattribute__, (*RELATIVE_PLACES, "separators", "entropy")),) for each in (one, two)]
+        figures = [
+            (*map(each.__getattribute__, (*RELATIVE_POSITIONS, "separators", "entropy")),) for each in (one, two)
+        ]
         assert figures[0] == pytest.approx(figures[1], abs=1e-12)
 
 

@@ -14,7 +14,7 @@ from tfm.pipeline.attention_page.head_syntax import (
     MIN_COUNT,
     SyntaxSums,
     relation_rows,
-    syntax_questions,
+    syntax_probe_targets,
     word_attention,
 )
 from tfm.pipeline.attention_page.reading import attend
@@ -73,7 +73,7 @@ def test_the_built_in_sentences_are_read_by_their_name_and_a_file_of_that_name_i
 
 
 def test_each_dependent_asks_once_and_each_governor_once_a_relation() -> None:
-    assert list(syntax_questions(sentence(SENTENCES[1]))) == [
+    assert list(syntax_probe_targets(sentence(SENTENCES[1]))) == [
         (("nsubj", "governor"), 0, {1}),
         (("obj", "governor"), 2, {1}),
         (("obj", "governor"), 3, {1}),
@@ -97,7 +97,7 @@ def test_attention_between_words_is_summed_over_keys_and_averaged_over_queries()
 def planted(of: Sentence, towards: str) -> np.ndarray:
     """Attention (1, W, W) of a head that knows the syntax."""
     attention = np.full((1, len(of.tags), len(of.tags)), 0.01)
-    for (_, direction), word, right in syntax_questions(of):
+    for (_, direction), word, right in syntax_probe_targets(of):
         if direction == towards:
             attention[0, word, min(right)] += 1
     return attention
@@ -144,7 +144,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
         of = read.axes[kind]  # type: ignore[index]
         for attention in read.layers(kind):  # type: ignore[arg-type]
             for head, weights in enumerate(attention.weights, 1):
-                for (relation, towards), asks, answers in syntax_questions(each):
+                for (relation, towards), asks, answers in syntax_probe_targets(each):
                     scores: dict[int, float] = {}
                     for t, query in enumerate(of.queries):
                         for s, key in enumerate(of.keys):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.tiny_model import STACK, tiny_model
 from tfm.model.attention.explicit_attention import ExplicitAttention, repeat_kv
 from tfm.model.attention.inner_attention import VarlenAttention
-from tfm.model.attention.multi_head import CrossAttention, SelfAttention, join_heads
+from tfm.model.attention.multi_head import CrossAttention, SelfAttention, merge_heads
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
@@ -78,7 +78,7 @@ def test_weights_are_those_that_the_output_is_made_of(name: str) -> None:
         assert first == weights[module_name].shape[2]
         if isinstance(module, SelfAttention | CrossAttention):
             (((_, layout, *_), output),) = calls[module]
-            torch.testing.assert_close(module.output(layout.unpad(join_heads(again))), output, atol=1e-12, rtol=0)
+            torch.testing.assert_close(module.output(layout.unpad(merge_heads(again))), output, atol=1e-12, rtol=0)
 
 
 def test_names_are_those_of_the_modules_and_what_is_masked_has_no_weight() -> None:

@@ -392,7 +392,7 @@ def test_a_significant_difference_whose_interval_holds_0_is_called_undecided(
     monkeypatch.setattr(metric_tests, "compare_systems", around_zero)
     found = outcome(folders)
     assert versus_of(found.rows["exact_match"])["bad"].is_significant
-    assert found.notes == [f"bad: exact_match: {metric_tests.HOLDS_ZERO}"]
+    assert found.notes == [f"bad: exact_match: {metric_tests.ZERO_IN_INTERVAL_MESSAGE}"]
 
 
 def test_another_test_set_and_the_validation_split_are_tested_when_asked_for(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import changes
 from tfm.pipeline.comparison.differences.html import MIN_SCALE
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.comparison.metric_tests import run_tests
-from tfm.pipeline.comparison.page import NOTHING_SAID, render_page, score_columns, write_page
+from tfm.pipeline.comparison.page import NO_OUTPUTS_MESSAGE, render_page, score_columns, write_page
 from tfm.pipeline.comparison.page import page as comparison_page
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.columns import Cell, Column, comparison_columns
@@ -117,7 +117,7 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
         comparison_page(alone, nothing, [], comparison_columns(alone, nothing, [], duration=str), NullReporter())
     )
     assert empty.texts["h2"] == ["Figures", "Notes"]
-    assert NOTHING_SAID.format("bare") in empty.texts["li"]
+    assert NO_OUTPUTS_MESSAGE.format("bare") in empty.texts["li"]
 
 
 def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.tiny_model import numpy_of, tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.search.numpy_beam_search import best_candidates, is_basic_search, search_one
+from tfm.pipeline.decoding.search.numpy_beam_search import best_candidates, is_basic_search, search_sentence
 from tfm.pipeline.decoding.search.top_k import best_candidates as best_by_torch
 from tfm.tokenizer.special import EOS_ID
 
@@ -39,7 +39,7 @@ def test_it_finds_the_hypotheses_of_the_model_with_their_scores(data: st.DataObj
         max_ratio=data.draw(st.sampled_from([0.1, 1.0, 2.0])),
     )
     source = data.draw(st.lists(st.integers(4, 50), min_size=1, max_size=9))
-    found = search_one(NETWORK, [*source, EOS_ID], config)
+    found = search_sentence(NETWORK, [*source, EOS_ID], config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoding, "num_workers", lambda *_: 0)
         (wanted,) = decoding.decode(LOADED.model, [source], config)
@@ -86,4 +86,4 @@ def test_weights_that_are_no_numbers_are_an_error() -> None:
     with torch.no_grad():
         next(loaded.model.decoder.parameters()).fill_(torch.nan)
     with pytest.raises(DataError, match="no finite probabilities"):
-        search_one(numpy_of(loaded), [5, 6, EOS_ID], DecodingConfig())
+        search_sentence(numpy_of(loaded), [5, 6, EOS_ID], DecodingConfig())

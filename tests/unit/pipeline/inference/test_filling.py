@@ -12,7 +12,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.filling import fill_masks
 from tfm.pipeline.inference.masked_text import encode_masked
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.special import EOS_ID, PAD_ID, SPECIALS
+from tfm.tokenizer.special import EOS_ID, PAD_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
@@ -76,7 +76,7 @@ def test_pieces_have_the_probabilities_of_the_network(model) -> None:
     assert len(found) == 2
     for (place,), candidates in zip(shown.runs, found, strict=True):
         wanted = probabilities(model, shown.ids, place)
-        ranked = sorted(range(len(SPECIALS), len(wanted)), key=lambda piece: -wanted[piece])
+        ranked = sorted(range(len(SPECIAL_TOKENS), len(wanted)), key=lambda piece: -wanted[piece])
         assert [each.text for each in candidates] == [tokenizer.surface(piece) for piece in ranked]
         assert [each.probability for each in candidates] == pytest.approx([wanted[piece] for piece in ranked])
     assert [each[:3] for each in found] == fill_masks(model, text, 3, "piece")
@@ -87,7 +87,7 @@ def test_words_have_the_probability_of_their_pieces_one_after_the_other(model) -
     text, tokenizer = "two [MASK][MASK] and a [MASK] .", model.source_tokenizer
     shown, begins = encode_masked(tokenizer, text), tokenizer.begins_word()
     first, second = shown.runs[0]
-    letters = [n for n in range(len(SPECIALS), len(begins)) if any(map(str.isalnum, tokenizer.surface(n)))]
+    letters = [n for n in range(len(SPECIAL_TOKENS), len(begins)) if any(map(str.isalnum, tokenizer.surface(n)))]
     words = {}
     alone = probabilities(model, shown.ids, first)
     for head in (piece for piece in letters if begins[piece]):

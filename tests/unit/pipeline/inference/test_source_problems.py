@@ -5,7 +5,7 @@ import pytest
 from tests.tiny_model import TEXTS, numpy_of, tiny_model
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.numpy_translation import NumpyModel, translate_as_they_come
+from tfm.pipeline.inference.numpy_translation import NumpyModel, translate_stream
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
@@ -45,13 +45,13 @@ def test_a_source_in_another_script_is_warned_of(kind, task):
 def test_the_path_without_torch_warns_of_it_too():
     loaded, said = tiny_model(), Listening()
     small = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
-    list(translate_as_they_come(lambda: small, lambda: loaded, [HANGUL, "a dog"], SHORT, reporter=said))
+    list(translate_stream(lambda: small, lambda: loaded, [HANGUL, "a dog"], SHORT, reporter=said))
     assert [text.partition(" by half")[0] for text in said.warnings] == ["1 of 2 sources consists"]
 
 
 def test_a_line_of_letters_without_pieces_is_unknown_and_an_empty_one_is_not():
     tokenizer, problems, said = tiny_model().source_tokenizer, SourceProblems(), Listening()
     problems.count([False, False])
-    problems.count_unknown(tokenizer, ["한국어", " "], [[], []])
+    problems.count_unknown_pieces(tokenizer, ["한국어", " "], [[], []])
     problems.warn(said, 95)
     assert said.warnings[0].startswith("1 of 2 sources consists")

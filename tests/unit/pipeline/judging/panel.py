@@ -82,7 +82,7 @@ def answer(campaign: Campaign, panel: Sequence[Judge], folder: Path, seed: int) 
         random = np.random.default_rng([seed, number])
         rows = []
         for name in judge.items:
-            item = campaign.by_id[name]
+            item = campaign.items_by_id[name]
             seems = kind(lambda shown, item=item: _true(item, shown), random)  # type: ignore[misc]
             rows.append(
                 {"item": name, "seconds": round(random.uniform(5, 30), 1), "answer": _said(campaign, item, seems)}

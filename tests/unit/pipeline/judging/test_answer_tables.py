@@ -5,16 +5,16 @@ from typing import Any
 
 from tfm.pipeline.judging.answer_tables import (
     choices,
+    error_counter,
     error_weight,
     judge_stats,
     list_judgments,
     list_preferences,
     mean_scale,
-    num_errors,
     pair_judgments,
     scale_value,
 )
-from tfm.pipeline.judging.answers import Answer, Rating, Span, ties_of
+from tfm.pipeline.judging.answers import Answer, Rating, Span, tie_answers
 from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, ShownText
 from tfm.pipeline.judging.statistics.agreement import alpha
 from tfm.pipeline.judging.statistics.preferences import Preference
@@ -63,7 +63,7 @@ def test_checks_and_repeats_are_no_ratings() -> None:
 
 def test_errors_by_weight_and_number() -> None:
     rating = Rating({"score": 50}, (Span(0, 1, "minor"), Span(2, 3, "major"), Span(3, 3, "major")))
-    assert (error_weight(rating), num_errors("minor")(rating), num_errors("major")(rating)) == (11, 1, 2)
+    assert (error_weight(rating), error_counter("minor")(rating), error_counter("major")(rating)) == (11, 1, 2)
 
 
 def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown() -> None:
@@ -71,7 +71,7 @@ def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown
     answers = [
         Answer("j", of.items[0], best=frozenset("A")),
         Answer("j", of.items[1], best=frozenset("AB")),
-        *ties_of(of, of.judges[0]),
+        *tie_answers(of, of.judges[0]),
     ]
     assert list_preferences(answers, SYSTEMS) == [
         Preference("j", "t:1", "x", "z", 0),

@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import Campaign, Kind
 from tfm.pipeline.judging.findings import Findings, analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metric_correlation import METRICS, add_correlations, references_from, references_of
+from tfm.pipeline.judging.metric_correlation import METRICS, add_correlations, read_references, references_of
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 
 KINDS: Sequence[Kind] = ("likert", "esa", "pairwise", "best")
@@ -229,15 +229,15 @@ def test_references_from_a_file(tmp_path: Path) -> None:
     assert without.correlations == {}
     assert "so there are no metrics beside the judges: give --reference" in without.notes[-1]
     noted = add_correlations(bare, {}, EvaluationConfig(), {"comet": MetricScores("", {}, {})})
-    assert "so there are no other metrics beside the judges" in noted.notes[-2]
+    assert "so there are no other metrics beside the judges" in noted.notes[-1]
     file = tmp_path / "references"
     wanted = references_of(found.campaign)
     file.write_text("".join(f"{wanted[f't:{line}'][0]}\n" for line in range(1, 13)), encoding="utf-8")
-    assert {name: list(texts) for name, texts in wanted.items()} == references_from(bare.campaign, file)
+    assert {name: list(texts) for name, texts in wanted.items()} == read_references(bare.campaign, file)
     file.write_text("one\n", encoding="utf-8")
     old = bare.campaign.model_copy(update={"num_lines": None})
     with pytest.raises(DataError, match="references: has 1 line, but the campaign has line 12 of t"):
-        references_from(old, file)
+        read_references(old, file)
 
 
 def test_references_of_another_number_of_lines_than_the_test_set_are_refused(tmp_path: Path) -> None:
@@ -248,8 +248,8 @@ def test_references_of_another_number_of_lines_than_the_test_set_are_refused(tmp
     for given in (num - 1, num + 1):
         (tmp_path / "references").write_text("word\n" * given, encoding="utf-8")
         with pytest.raises(DataError, match=f"has {given} lines, but the test set t has {num}"):
-            references_from(found.campaign, tmp_path / "references")
+            read_references(found.campaign, tmp_path / "references")
     old = found.campaign.model_copy(update={"num_lines": None})
     assert old.fingerprint == found.campaign.fingerprint  # answers of campaigns from before stay theirs
     (tmp_path / "references").write_text("word\n" * last, encoding="utf-8")
-    assert set(references_from(old, tmp_path / "references")) == set(references_of(old))
+    assert set(read_references(old, tmp_path / "references")) == set(references_of(old))

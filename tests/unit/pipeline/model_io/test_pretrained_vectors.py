@@ -21,7 +21,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.model_io.pretrained_vectors import vectors_of, vectors_text, words_of
+from tfm.pipeline.model_io.pretrained_vectors import format_vectors, vectors_of, words_of
 from tfm.pipeline.model_io.vector_files import read_vectors
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -62,7 +62,7 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
     vectors = np.array(rows, np.float32)
     words = {f"wörd{row}": row for row in range(len(rows))}
     file = tmp_path_factory.mktemp("vectors") / "v.txt"
-    file.write_text(vectors_text(words, vectors), encoding="utf-8")
+    file.write_text(format_vectors(words, vectors), encoding="utf-8")
     found = read_vectors(file, 3, words)
     assert list(found) == list(words)
     assert all(np.array_equal(found[word], vectors[row]) for word, row in words.items())
@@ -326,4 +326,4 @@ def test_what_does_not_combine_is_refused(keys: list[str], said: str) -> None:
     ids=["source alone", "none", "embeddings"],
 )
 def test_what_combines_is_not_refused(keys: list[str]) -> None:
-    assert load_recipe(Path("recipes/demo.toml"), keys).model.frozen_sides
+    assert load_recipe(Path("recipes/demo.toml"), keys).model.frozen_vector_sides

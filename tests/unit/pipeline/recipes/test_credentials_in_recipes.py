@@ -7,7 +7,7 @@ import pytest
 from tfm.data.credentials import mask_command
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import from_flags, load_recipe, schema
+from tfm.pipeline.recipes.recipe import load_recipe, schema, section_from_flags
 
 CORPUS = '[data]\ntrain = [{format = "huggingface", path = "PATH", source = "a", target = "b"}]\n'
 
@@ -41,7 +41,7 @@ def test_texts_that_are_data_are_not_looked_at(tmp_path: Path) -> None:
 def test_flags_are_looked_at_too() -> None:
     command = '[{name = "x", command = ["score", "--secret", "hush"]}]'
     with pytest.raises(RecipeError, match="holds a credential") as error:
-        from_flags(EvaluationConfig, {}, [f"evaluation.external={command}"])
+        section_from_flags(EvaluationConfig, {}, [f"evaluation.external={command}"])
     assert "hush" not in str(error.value)
 
 

@@ -16,7 +16,7 @@ from tfm.pipeline.recipes.final_evaluation import (
     read_candidate,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.metrics.score import LOWER, Score
+from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE, Score
 
 
 def candidate(name: str, task: str = "translation", texts: str = "t", **scores: tuple[float, str]) -> Candidate:
@@ -37,8 +37,9 @@ def test_the_best_is_chosen_by_the_task_s_main_figure() -> None:
 
 
 def test_of_equal_ones_the_first_is_chosen_and_the_lower_where_that_is_better() -> None:
-    runs = [candidate(name, ter=(ter, "s"), comet=(-ter, f"external:comet|{LOWER}|stat:mean")) for name, ter in
-            (("a", 5.0), ("b", 4.0), ("c", 4.0))]  # fmt: skip
+    comet = f"external:comet|{LOWER_IS_BETTER_SIGNATURE}|stat:mean"
+    figures = (("a", 5.0), ("b", 4.0), ("c", 4.0))
+    runs = [candidate(name, ter=(ter, "s"), comet=(-ter, comet)) for name, ter in figures]
     assert choose_run(runs, "ter").run.folder == Path("b")
     assert choose_run(runs, "comet").run.folder == Path("a")
 

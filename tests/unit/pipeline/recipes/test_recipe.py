@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
-from tfm.pipeline.recipes.recipe import Recipe, from_flags, load_recipe, run_folder, schema
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder, schema, section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -280,7 +280,7 @@ def test_a_key_that_a_later_recipe_makes_idle_is_left_aside(tmp_path: Path) -> N
         with pytest.raises(RecipeError, match=r"^--set model\.norm=post: .* it has no norms"):
             load_recipe(write(tmp_path, SMALL, "plain.toml"), sets)
     with pytest.raises(RecipeError, match=r"^flags: model\.norm = \"post\" has no effect"):
-        from_flags(ModelConfig, {"architecture": "recurrent", "norm": "post"})
+        section_from_flags(ModelConfig, {"architecture": "recurrent", "norm": "post"})
 
 
 def test_a_wrong_value_is_laid_to_the_file_that_says_it(tmp_path: Path) -> None:
@@ -335,19 +335,21 @@ def test_any_bytes_give_a_recipe_or_an_error_of_ours(tmp_path_factory: pytest.Te
 
 
 def test_flags_alone_make_a_part(tmp_path: Path) -> None:
-    config = from_flags(TokenizerConfig, {"kind": "char", "vocab_size": None}, ["tokenizer.lowercase=true", "seed=2"])
+    config = section_from_flags(
+        TokenizerConfig, {"kind": "char", "vocab_size": None}, ["tokenizer.lowercase=true", "seed=2"]
+    )
     assert config == TokenizerConfig(kind="char", lowercase=True)
     sets = ["model.encoder.heads=4", "training.max_steps=1"]
-    deep = from_flags(ModelConfig, {"encoder.layers": 2}, sets, beside=["training"])
+    deep = section_from_flags(ModelConfig, {"encoder.layers": 2}, sets, beside=["training"])
     assert (deep.encoder.layers, deep.encoder.heads) == (2, 4)
     with pytest.raises(RecipeError, match=r"tokenizer\.kind = \"x\" is not allowed"):
-        from_flags(TokenizerConfig, {"kind": "x"})
-    assert from_flags(TrainingConfig, {}).max_epochs == 10
-    assert from_flags(TrainingConfig, {"max_steps": 5}).max_epochs is None
+        section_from_flags(TokenizerConfig, {"kind": "x"})
+    assert section_from_flags(TrainingConfig, {}).max_epochs == 10
+    assert section_from_flags(TrainingConfig, {"max_steps": 5}).max_epochs is None
     with pytest.raises(RecipeError, match=r"--set training\..*this command takes model"):
-        from_flags(ModelConfig, {}, sets)
+        section_from_flags(ModelConfig, {}, sets)
     with pytest.raises(RecipeError, match="did you mean tokenizer"):
-        from_flags(TokenizerConfig, {}, ["tokeniser.kind=bpe"])
+        section_from_flags(TokenizerConfig, {}, ["tokeniser.kind=bpe"])
 
 
 def test_the_schema_lets_editors_complete(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
 from tfm.pipeline.recipes import chain, recipe_batch
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, load_recipes, run_recipes, seeds_of
+from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, load_recipes, parse_seeds, run_recipes
 from tfm.pipeline.runtime.progress import NullReporter
 
 VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
@@ -105,14 +105,14 @@ def test_each_recipe_is_run_with_each_seed_under_a_name_of_its_own(tmp_path: Pat
 
 
 def test_a_list_of_seeds_is_read() -> None:
-    assert seeds_of("3") == [3]
-    assert seeds_of("1, 2,0,4294967295") == [1, 2, 0, 4294967295]
+    assert parse_seeds("3") == [3]
+    assert parse_seeds("1, 2,0,4294967295") == [1, 2, 0, 4294967295]
 
 
 @pytest.mark.parametrize("text", ["", "1,", "1,x", "-1", "1.5", "1-3", "4294967296", "٣", "9" * 5000, "1,2,1", "1,01"])
 def test_a_bad_list_of_seeds_is_refused(text: str) -> None:
     with pytest.raises(RecipeError, match=r"^--seeds"):
-        seeds_of(text)
+        parse_seeds(text)
 
 
 def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
     monkeypatch.setattr(chain, "run", run)
     monkeypatch.setattr(
         recipe_batch,
-        "plan_of",
+        "plan_stage",
         lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None,
     )
     monkeypatch.setattr(

@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from tfm.data.dataset.examples import Side
-from tfm.data.dataset.unwritable import Unwritable
+from tfm.data.dataset.unwritable import UnwritableCharacters
 from tfm.pipeline.reports.dataset_report import _unwritable_table
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -28,7 +28,7 @@ def tokenizer_of(text, **config):
 
 
 def found(references, tokenizer):
-    count = Unwritable(tokenizer)
+    count = UnwritableCharacters(tokenizer)
     count.add(Side.encode(references, tokenizer))
     return count.as_json()
 

@@ -31,7 +31,7 @@ def test_auto_precision_is_bf16_where_the_cpu_multiplies_it_faster(
     for ask in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.setattr(torch.cpu, ask, lambda: native, raising=False)
     seconds = {torch.bfloat16: 1.0 if faster else 3.0, torch.float32: 2.0}
-    monkeypatch.setattr(devices, "_seconds_of_product", lambda dtype, _: seconds[dtype])
+    monkeypatch.setattr(devices, "_time_matmul", lambda dtype, _: seconds[dtype])
     bf16_is_faster.cache_clear()
     assert resolve_precision("auto", CPU) == expected
     assert resolve_precision("fp32", CPU) == torch.float32

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, oom_as_data_error
+from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, raise_oom_as_data_error
 
 SAID = [
     MemoryError(),
@@ -31,13 +31,16 @@ OTHERS = [
 @pytest.mark.parametrize("error", SAID, ids=repr)
 def test_it_is_explained(error: Exception) -> None:
     assert is_out_of_memory(error)
-    with pytest.raises(DataError, match="does not fit: lower it"), oom_as_data_error(lambda: "does not fit: lower it"):
+    with (
+        pytest.raises(DataError, match="does not fit: lower it"),
+        raise_oom_as_data_error(lambda: "does not fit: lower it"),
+    ):
         raise error
 
 
 @pytest.mark.parametrize("error", OTHERS, ids=repr)
 def test_other_errors_are_raised_as_they_are(error: Exception) -> None:
     assert not is_out_of_memory(error)
-    with pytest.raises(type(error)) as caught, oom_as_data_error(lambda: "does not fit: lower it"):
+    with pytest.raises(type(error)) as caught, raise_oom_as_data_error(lambda: "does not fit: lower it"):
         raise error
     assert caught.value is error

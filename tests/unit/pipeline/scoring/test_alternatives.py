@@ -25,18 +25,18 @@ from tfm.pipeline.scoring.alternative_files import (
     Kind,
     built_in_sets,
     is_built_in,
-    item_of,
+    parse_item,
     read_alternatives,
 )
 from tfm.pipeline.scoring.alternative_scores import (
-    RULES,
+    SCORING_RULES,
     InputWarnings,
     ScoredItem,
     as_json,
     input_warnings,
-    line_of,
+    item_as_json,
+    proportion_interval,
     score_rows,
-    share_interval,
     tie_split_accuracy,
     wilson,
 )
@@ -64,12 +64,12 @@ def pairs() -> LoadedModel:
 
 def questions(*asked: tuple[str, list[str]]) -> AlternativeSet:
     rows_ = [{"context": context, "choices": choices, "answer": 0} for context, choices in asked]
-    return AlternativeSet("some", tuple(item_of(row, line, "choices") for line, row in enumerate(rows_, 1)))
+    return AlternativeSet("some", tuple(parse_item(row, line, "choices") for line, row in enumerate(rows_, 1)))
 
 
 def contrasts(*asked: tuple[str, list[str]]) -> AlternativeSet:
     rows_ = [{"source": source, "right": right, "wrong": wrong} for source, (right, *wrong) in asked]
-    return AlternativeSet("some", tuple(item_of(row, line, "contrast") for line, row in enumerate(rows_, 1)))
+    return AlternativeSet("some", tuple(parse_item(row, line, "contrast") for line, row in enumerate(rows_, 1)))
 
 
 def plain(loaded: LoadedModel, ids: list[int]) -> float:
@@ -312,15 +312,15 @@ def test_unknown_pieces_are_told_and_texts_of_equal_pieces_share_what_they_get(l
 def item(answer: int, count: int, category: str | None = None, line: int = 1) -> Item:
     texts = tuple(f"text {number}" for number in range(count))
     row = {"context": "so", "choices": [*texts], "answer": answer, "category": category}
-    return item_of({name: value for name, value in row.items() if value is not None}, line, "choices")
+    return parse_item({name: value for name, value in row.items() if value is not None}, line, "choices")
 
 
 def test_the_three_rules_are_three() -> None:
     """By hand: the sum prefers the short text, the mean the long one, the difference what is likelier than alone."""
     scored = ScoredItem(item(0, 3), (-3.0, -8.0, -6.0), (2, 8, 3), (-3.5, -7.9, -9.0))
-    assert [max(range(3), key=list(RULES[name](scored)).__getitem__) for name in RULES] == [0, 1, 2]
-    assert list(RULES["mean"](scored)) == [-1.5, -1.0, -2.0]
-    assert list(RULES["difference"](scored)) == pytest.approx([0.5, -0.1, 3.0])
+    assert [max(range(3), key=list(SCORING_RULES[name](scored)).__getitem__) for name in SCORING_RULES] == [0, 1, 2]
+    assert list(SCORING_RULES["mean"](scored)) == [-1.5, -1.0, -2.0]
+    assert list(SCORING_RULES["difference"](scored)) == pytest.approx([0.5, -0.1, 3.0])
 
 
 def test_those_who_tie_share() -> None:
@@ -338,7 +338,7 @@ def test_the_interval_is_wilsons(right: int, count: int) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 50, 51, 400])
 def test_the_interval_of_a_share_is_exact_or_wilsons_but_at_its_ends(count: int) -> None:
     for right in range(count + 1):
-        low, high = share_interval(right, count)
+        low, high = proportion_interval(right, count)
         method = "exact" if count < 5 else "wilson"
         expected = binomtest(right, count).proportion_ci(0.95, method=method)
         few = 0 if count < 5 else 2 if count <= 50 else 3
@@ -355,7 +355,7 @@ def test_shares_chance_categories_and_failures() -> None:
     found = as_json(AlternativeSet("some", items), "choices", scored, InputWarnings())
     share = found["accuracy"]["sum"]
     assert (found["count"], found["chance"], share["score"]) == (4, 43.75, 62.5)
-    assert (share["low"] / 100, share["high"] / 100) == pytest.approx(share_interval(2.5, 4))
+    assert (share["low"] / 100, share["high"] / 100) == pytest.approx(proportion_interval(2.5, 4))
     assert "|count:4|chance:43.75|" in share["signature"]
     assert list(found["accuracy"]) == ["sum", "mean"]
     assert found["missing"].keys() == {"difference"}
@@ -461,7 +461,7 @@ def test_the_built_in_contrast_set_is_of_the_sentences_of_a_recipes_test_sets(
     assert [each.name for each in found] == ["it test", "it combinations"]
     for each in found:
         split = each.name.removeprefix("it ")
-        corpus = CorpusConfig(format="generated", path="it", split=split, size=registry.CONTRASTS)
+        corpus = CorpusConfig(format="generated", path="it", split=split, size=registry.NUM_CONTRAST_EXAMPLES)
         assert [(item.context, item.alternatives[item.answer]) for item in each.items] == list(read_pairs(corpus))
         assert {item.category for item in each.items} == {"subject", "object", "same gender"}
 
@@ -470,7 +470,9 @@ def test_items_with_their_figures_are_items_again(tmp_path: Path, lines: LoadedM
     asked = contrasts(("", ["the sea", "sea the"]), ("", ["a dog", "dog a"]))
     scored, _ = score_alternatives(lines, asked, "contrast", NullReporter())
     file = tmp_path / "items.jsonl"
-    file.write_text("".join(json.dumps({"set": "some", **line_of(each)}) + "\n" for each in scored), encoding="utf-8")
+    file.write_text(
+        "".join(json.dumps({"set": "some", **item_as_json(each)}) + "\n" for each in scored), encoding="utf-8"
+    )
     again = read_alternatives(file, "contrast")
     assert [each.alternatives for each in again.items] == [each.alternatives for each in asked.items]
     assert json.loads(file.read_text().splitlines()[1])["log_probs"] == list(scored[1].log_probs)

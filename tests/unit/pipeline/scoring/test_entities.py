@@ -14,8 +14,8 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, entities_of
-from tfm.pipeline.scoring.metrics.entities.scores import are_entities, entity_scores
+from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, extract_entities
+from tfm.pipeline.scoring.metrics.entities.scores import entity_scores, has_entity_tags
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.significance.segment_statistics import segment_statistics
@@ -79,7 +79,7 @@ def test_the_ways_are_those_of_the_recipe() -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_entities_are_those_of_an_expression(way: str) -> None:
     for text in tagged(way, 2000, 1):
-        assert {*entities_of(text.split(), way)} == by_expression(text.split(), way), text
+        assert {*extract_entities(text.split(), way)} == by_expression(text.split(), way), text
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -122,8 +122,8 @@ def test_conlleval_and_strict_differ_where_a_begin_is_missing() -> None:
     given, wanted = ["O I-PER I-PER"], ["O B-PER I-PER"]
     scores = {way: score_texts(given, [wanted], config(way))["entity_f1"].score for way in ("conlleval", "IOB2")}
     assert scores == {"conlleval": 100.0, "IOB2": 0.0}
-    assert entities_of(["B-PER", "I-LOC", "E-LOC"], "conlleval") == [(0, 1, "PER"), (1, 3, "LOC")]
-    assert entities_of(["B-a-b", "I-a-b"], "IOB2") == [(0, 2, "a-b")], "a type may have a hyphen"
+    assert extract_entities(["B-PER", "I-LOC", "E-LOC"], "conlleval") == [(0, 1, "PER"), (1, 3, "LOC")]
+    assert extract_entities(["B-a-b", "I-a-b"], "IOB2") == [(0, 2, "a-b")], "a type may have a hyphen"
 
 
 def test_labels_that_are_missing_or_too_many() -> None:
@@ -136,10 +136,10 @@ def test_what_is_no_entity_is_said_and_what_is_one_is_found() -> None:
     assert "NOUN" in inapplicable_metrics(["O"], [["O NOUN"]], config("IOB2"))["entity_f1"]
     assert "line 2" in inapplicable_metrics(["O", "O"], [["O", "S-PER"]], config("IOB2"))["entity_f1"]
     assert inapplicable_metrics(["O"], [["O O"]], config("IOB2")) == {"entity_f1": "the references have no entity"}
-    assert are_entities(["O B-PER", "I-PER"])
-    assert not are_entities(["O O"])
-    assert not are_entities(["NOUN B-PER"])
-    assert not are_entities(["B I"])
+    assert has_entity_tags(["O B-PER", "I-PER"])
+    assert not has_entity_tags(["O O"])
+    assert not has_entity_tags(["NOUN B-PER"])
+    assert not has_entity_tags(["B I"])
 
 
 def test_entities_in_scores_json_in_the_table_and_in_the_report(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, label_warnings, macro_f1
 from tfm.pipeline.scoring.tables.labels import label_tables
-from tfm.pipeline.tasks.abilities import evaluation_of
+from tfm.pipeline.tasks.abilities import task_evaluation_config
 
 CONFIG = EvaluationConfig()
 LINES = EvaluationConfig(labels="line")
@@ -82,10 +82,10 @@ def test_a_label_of_several_words_is_one_where_lines_are_labels() -> None:
     ):
         assert score(given, [wanted], LINES).score == pytest.approx(100 * theirs)
     assert accuracy(given, [wanted], LINES).signature.startswith("unit:line|count:4|")
-    assert evaluation_of("classification", EvaluationConfig()).labels == "line"
-    assert evaluation_of("classification", EvaluationConfig(metrics=METRICS)).labels == "line"
-    assert evaluation_of("classification", EvaluationConfig(labels="word")).labels == "word"
-    assert evaluation_of("tagging", EvaluationConfig()).labels == "auto"
+    assert task_evaluation_config("classification", EvaluationConfig()).labels == "line"
+    assert task_evaluation_config("classification", EvaluationConfig(metrics=METRICS)).labels == "line"
+    assert task_evaluation_config("classification", EvaluationConfig(labels="word")).labels == "word"
+    assert task_evaluation_config("tagging", EvaluationConfig()).labels == "auto"
 
 
 def test_labels_are_scored_as_by_hand() -> None:

@@ -19,11 +19,11 @@ from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
     append_entries,
     are_same_texts,
-    describe_looks,
-    looker_of,
-    num_looks,
-    read_looks,
-    select_texts,
+    describe_test_uses,
+    num_test_uses,
+    read_evaluated_model,
+    read_ledger,
+    select_entries,
     texts_fingerprint,
 )
 
@@ -74,7 +74,7 @@ def entered(entries: Sequence[LedgerEntry]) -> list[tuple[str, ...]]:
 def test_no_entry_of_eight_processes_is_lost_or_torn(tmp_path: Path) -> None:
     with start(tmp_path, 40) as process:
         process.communicate()
-    found = entered(read_looks(tmp_path))
+    found = entered(read_ledger(tmp_path))
     assert sorted(found) == sorted((str(writer), str(entry)) for writer in range(8) for entry in range(40))
     for writer in range(8):
         assert [entry for by, entry in found if by == str(writer)] == [str(entry) for entry in range(40)]
@@ -87,11 +87,11 @@ def test_what_was_entered_before_a_kill_stays_and_later_entries_are_whole(tmp_pa
         os.killpg(process.pid, signal.SIGKILL)
         said += process.stdout.readlines()
     told = {tuple(line.split()) for line in said if line.endswith("\n") and line.strip()}
-    found = entered(read_looks(tmp_path))
+    found = entered(read_ledger(tmp_path))
     assert told <= set(found)
     assert len(set(found)) == len(found)
     append_entries(tmp_path, [LOOK], NullReporter())
-    assert read_looks(tmp_path)[-1].test == "main"
+    assert read_ledger(tmp_path)[-1].test == "main"
 
 
 @pytest.mark.parametrize("kept", [1, 40, -1])
@@ -102,7 +102,7 @@ def test_half_a_line_swallows_no_entry(tmp_path: Path, kept: int) -> None:
     file.write_bytes(whole + whole[:kept])
     append_entries(tmp_path, [LOOK, LOOK], NullReporter())
     # a line that lacks its end alone says all that it had to say
-    assert len(read_looks(tmp_path)) == (4 if kept == -1 else 3)
+    assert len(read_ledger(tmp_path)) == (4 if kept == -1 else 3)
 
 
 @pytest.mark.parametrize("line", ["", "[]", "null", '{"texts": 1}', "[" * 10**5, '{"texts": "a"}', "\x00\ufeff"])
@@ -111,7 +111,7 @@ def test_lines_of_others_are_passed_over(tmp_path: Path, line: str) -> None:
     with open(tmp_path / ledger.NAME, "a", encoding="utf-8") as file:
         file.write(line + "\n")
     append_entries(tmp_path, [LOOK], NullReporter())
-    assert [look.test for look in read_looks(tmp_path)] == ["main", "main"]
+    assert [look.test for look in read_ledger(tmp_path)] == ["main", "main"]
 
 
 def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
     data = (tmp_path / ledger.NAME).read_bytes()
     assert data.count(b"\n") == len(names)
     assert max(map(len, data.split(b"\n"))) < 4095
-    assert [look.test for look in read_looks(tmp_path)][:2] == names[:2]
-    assert read_looks(tmp_path)[4].run == "run-?"
+    assert [look.test for look in read_ledger(tmp_path)][:2] == names[:2]
+    assert read_ledger(tmp_path)[4].run == "run-?"
 
 
 def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
     append_entries(tmp_path, [LOOK], heard)
     assert len(heard.warnings) == 2
     assert all("could not be entered: " in text for text in heard.warnings)
-    assert read_looks(tmp_path) == read_looks(tmp_path / "none") == []
+    assert read_ledger(tmp_path) == read_ledger(tmp_path / "none") == []
 
 
 def test_a_full_disk_costs_the_entry_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_a_full_disk_costs_the_entry_alone(tmp_path: Path, monkeypatch: pytest.M
         append_entries(tmp_path, [LOOK], heard)
     assert "only 30 of" in heard.warnings[0]
     append_entries(tmp_path, [LOOK], NullReporter())
-    assert len(read_looks(tmp_path)) == 2
+    assert len(read_ledger(tmp_path)) == 2
 
 
 def test_a_fingerprint_is_of_words_and_lines() -> None:
@@ -159,13 +159,13 @@ def test_in_words(tmp_path: Path) -> None:
         NullReporter(),
     )
     append_entries(tmp_path, [LedgerEntry("b", "main", "model 1", "r", "recipe")], NullReporter())
-    entries = read_looks(tmp_path)
-    assert describe_looks(select_texts(entries, "a")) == "14 times, by 9 models of this folder"
+    entries = read_ledger(tmp_path)
+    assert describe_test_uses(select_entries(entries, "a")) == "14 times, by 9 models of this folder"
     # what is seen again is nothing new: of a crash, say, before the scores were published
     again = [LedgerEntry("a", "main", "m", "r", "recipe", seen=seen) for seen in ("x", "y", "x", "x")]
-    assert describe_looks(again) == "2 times, by 1 model of this folder"
-    assert describe_looks(select_texts(entries, "b")) == "once, by 1 model of this folder"
-    assert describe_looks(select_texts(entries, "c")) == ""
+    assert describe_test_uses(again) == "2 times, by 1 model of this folder"
+    assert describe_test_uses(select_entries(entries, "b")) == "once, by 1 model of this folder"
+    assert describe_test_uses(select_entries(entries, "c")) == ""
     assert all(look.when.endswith("+00:00") for look in entries)
     assert json.loads((tmp_path / ledger.NAME).read_text().splitlines()[0])["chosen"] == "recipe"
 
@@ -173,12 +173,12 @@ def test_in_words(tmp_path: Path) -> None:
 def test_the_ledger_of_a_run_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "runs" / "demo"
     (run / "model").mkdir(parents=True)
-    assert looker_of(run / "model", "m", "files") is None  # a model by itself
+    assert read_evaluated_model(run / "model", "m", "files") is None  # a model by itself
     (run / "training").mkdir()
-    assert looker_of(run / "model", "m", "files") == EvaluatedModel(tmp_path / "runs", "m", "demo", "files")
+    assert read_evaluated_model(run / "model", "m", "files") == EvaluatedModel(tmp_path / "runs", "m", "demo", "files")
     monkeypatch.chdir(run)
-    assert looker_of(Path("model"), "m", "files") == EvaluatedModel(tmp_path / "runs", "m", "demo", "files")
-    assert looker_of(Path("training"), "m", "files") is None
+    assert read_evaluated_model(Path("model"), "m", "files") == EvaluatedModel(tmp_path / "runs", "m", "demo", "files")
+    assert read_evaluated_model(Path("training"), "m", "files") is None
 
 
 def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entries_count(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entrie
         replace(LOOK, texts=each, seen=str(number)) for number, each in enumerate((former, turned, whole, other))
     ]
     append_entries(tmp_path, entries, NullReporter())
-    assert num_looks(select_texts(read_looks(tmp_path), whole)) == 3
+    assert num_test_uses(select_entries(read_ledger(tmp_path), whole)) == 3
     assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"
 
 

@@ -22,7 +22,7 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
-from tfm.pipeline.scoring.metrics.tokenization import UnicodeWords
+from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 from tfm.pipeline.scoring.metrics.wordnet import FILES, WordNet
 
 PLAIN = EvaluationConfig(metrics=("meteor",))
@@ -67,7 +67,7 @@ def of_exact_words(hypothesis: list[str], reference: list[str]) -> float:
 def test_it_is_nltk_s_on_the_same_tokens(tmp_path: Path, num_references: int, synonyms: bool) -> None:
     hypotheses, references = corpus(num_references)
     synsets: Any = SYNSETS if synonyms else {part: [] for part in SYNSETS}
-    words = UnicodeWords().tokenize
+    words = UnicodeWordTokenizer().tokenize
     with nltk_reader(tmp_path / "nltk_data", write_wordnet(tmp_path / "theirs", synsets)) as reader:
         values = [
             meteor_score([words(text) for text in segment], words(hypothesis), wordnet=reader)

@@ -12,7 +12,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.correlation import metric_scores
 from tfm.pipeline.scoring.breakdown import worst_samples
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.references import non_blank, references_for_sacrebleu
+from tfm.pipeline.scoring.metrics.references import drop_blank_references, references_for_sacrebleu
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
@@ -74,7 +74,7 @@ def test_sacrebleu_scores_equal_its_own_of_the_sets(blank: str) -> None:
 def test_by_hand() -> None:
     """The hypothesis of the second segment is wrong; its blank line would make it the right, empty answer."""
     references = [["a dog", ""], [" ", "a cat sat"]]
-    assert [non_blank(each) for each in zip(*references, strict=True)] == [["a dog"], ["a cat sat"]]
+    assert [drop_blank_references(each) for each in zip(*references, strict=True)] == [["a dog"], ["a cat sat"]]
     assert references_for_sacrebleu(references) == [["a dog", "a cat sat"]]
     assert references_for_sacrebleu([["a", ""], ["b", ""]]) == [["a", ""], ["b", None]]
     found = score_texts(["a dog", ""], references, EvaluationConfig(metrics=("exact_match", "ter")))

@@ -14,10 +14,10 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import METRICS
-from tfm.pipeline.scoring.summaries import NO_SOURCES, SUMMARY_FIGURES, SummaryFigures, summary_figures
+from tfm.pipeline.scoring.summaries import NO_SOURCES_REASON, SUMMARY_METRICS, SummaryStatistics, summary_statistics
 
 WORDS = "running runs Ran runner happily happy ties tie flies dogs cats, relational 3.5 it's was bus".split()
-CONFIG = EvaluationConfig(metrics=SUMMARY_FIGURES)
+CONFIG = EvaluationConfig(metrics=SUMMARY_METRICS)
 
 
 def lines(count: int, seed: int, most: int = 12) -> list[str]:
@@ -50,7 +50,7 @@ def test_stems_are_of_words_of_four_letters_or_more() -> None:
 def test_figures_are_those_of_plain_loops() -> None:
     sources = ["a b c d a b", "x y", "", "one two three"]
     texts = ["a b x", "", "n o", "Three one TWO three"]
-    found = summary_figures(sources, texts)
+    found = summary_statistics(sources, texts)
     assert found.length == (3 + 0 + 2 + 4) / 4
     assert found.compression == pytest.approx((6 / 3 + 0 / 2 + 3 / 4) / 3)
     for order in (1, 2, 3, 4):
@@ -67,10 +67,10 @@ def test_figures_are_those_of_plain_loops() -> None:
 
 def test_texts_that_copy_and_texts_without_words() -> None:
     texts = lines(20, 3)
-    copied = summary_figures(texts, texts)
+    copied = summary_statistics(texts, texts)
     assert {*copied.novelty.values()} <= {0.0, None}
     assert copied.compression == 1
-    assert summary_figures(["a"], ["…"]) == SummaryFigures(0.0, None, dict.fromkeys((1, 2, 3, 4)))
+    assert summary_statistics(["a"], ["…"]) == SummaryStatistics(0.0, None, dict.fromkeys((1, 2, 3, 4)))
 
 
 def test_scores_and_table_of_both_sides(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_scores_and_table_of_both_sides(tmp_path: Path) -> None:
     (again,) = from_json(json.loads(json.dumps(as_json([found]))))
     assert again.summaries == found.summaries
     without = evaluate_segments(Segments("test", None, given, [wanted]), CONFIG, seed=1, reporter=NullReporter())
-    assert without.missing == dict.fromkeys(SUMMARY_FIGURES, NO_SOURCES)
+    assert without.missing == dict.fromkeys(SUMMARY_METRICS, NO_SOURCES_REASON)
     empty = evaluate_segments(Segments("test", sources, [""], [wanted]), CONFIG, seed=1, reporter=NullReporter())
     assert empty.missing == dict.fromkeys(("compression", "novelty"), "no hypothesis has a word")
     files = [write_lines(tmp_path / name, each) for name, each in (("s", sources), ("h", given), ("r", wanted))]

@@ -109,7 +109,7 @@ def test_of_several_directions_each_has_figures_and_the_mean_counts() -> None:
     assert (found.loss, found.accuracy, found.bleu) == (2.0, 0.5, 25.0)
     assert found.perplexity == pytest.approx(math.sqrt(first["perplexity"] * second["perplexity"]))
     assert found.bleu_signature == f"mean-of:2-directions|{SIGNATURE}"
-    line = found.as_line()
+    line = found.as_log_entry()
     assert [line[key] for key in ("step", "epoch", "a/loss", "b/bleu", "loss")] == [7, 2, 1.0, 20.0, 2.0]
     assert Validation.model_validate_json(found.model_dump_json()) == found
     said = found.lines(is_best=True)
@@ -134,5 +134,5 @@ def test_signatures_that_differ_are_all_in_that_of_the_mean() -> None:
 
 
 def test_one_direction_is_written_down_as_it_was() -> None:
-    line = Validation(step=3, epoch=1, **figures_of(1.0, 30.0)).as_line()
+    line = Validation(step=3, epoch=1, **figures_of(1.0, 30.0)).as_log_entry()
     assert [*line] == ["step", "epoch", "loss", "perplexity", "accuracy", "bleu"]

@@ -11,11 +11,11 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetr
 from tfm.pipeline.recipes.label_defaults import LABEL_METRICS, no_score_reason
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
-from tfm.pipeline.scoring.summaries import SUMMARY_FIGURES
-from tfm.pipeline.scoring.validation import DirectionsValidator, Labeller, Translator
+from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
+from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, Translator
 from tfm.pipeline.stages.train import METRIC_SETTINGS
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
-from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from tfm.pipeline.training.early_stopping import Validation, best_first, is_patience_exhausted
 from tfm.pipeline.training_config import FIGURES, Metric, TrainingConfig, ValidationScore
 
 
@@ -30,7 +30,7 @@ def validation(step: int, **scores: float) -> Validation:
 
 def test_every_metric_of_texts_is_one_of_validation_and_can_choose() -> None:
     assert {*get_args(ValidationScore)} == {*METRICS} - {"accuracy"}
-    assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_FIGURES}
+    assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_METRICS}
     assert {*get_args(Metric)} == {*get_args(ValidationScore), *FIGURES}
     assert {*LABEL_METRICS} <= {*get_args(ValidationScore)}
 
@@ -41,13 +41,13 @@ def test_the_better_score_chooses_and_stops(metric: Any) -> None:
     better, worse = (10.0, 20.0) if lower else (20.0, 10.0)
     history = [validation(1, **{metric: better}), validation(2, **{metric: worse}), validation(3)]
     assert [each.step for each in best_first(history, metric)] == [1, 2, 3], "one without it is last"
-    assert is_exhausted(history, metric, 2)
-    assert not is_exhausted(history[::-1], metric, 3)
+    assert is_patience_exhausted(history, metric, 2)
+    assert not is_patience_exhausted(history[::-1], metric, 3)
 
 
 def test_scores_are_written_down_and_said() -> None:
     found = validation(3, wer=12.5, exact_match=80.0)
-    assert found.as_line() == {
+    assert found.as_log_entry() == {
         "step": 3,
         "epoch": 1,
         "loss": 1.0,
@@ -63,12 +63,12 @@ def test_scores_are_written_down_and_said() -> None:
 
 
 def test_what_is_asked_for_is_computed_once() -> None:
-    assert training().scores_of(labels=False) == ("bleu",)
-    assert training().scores_of(labels=True) == ()
+    assert training().select_validation_scores(labels=False) == ("bleu",)
+    assert training().select_validation_scores(labels=True) == ()
     asked = {"metrics": ["wer", "bleu", "wer"]}
-    assert training(validation=asked).scores_of(labels=False) == ("bleu", "wer")
+    assert training(validation=asked).select_validation_scores(labels=False) == ("bleu", "wer")
     alone = training(validation={"bleu": False}, early_stopping={"metric": "exact_match"})
-    assert alone.scores_of(labels=False) == ("exact_match",)
+    assert alone.select_validation_scores(labels=False) == ("exact_match",)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_labels_are_scored_by_their_rows_whatever_the_batches() -> None:
     batches = [np.array([2, 0]), np.array([1])]
     config = EvaluationConfig(labels="line")
     split = Split(["x", "y", "y", ""])
-    found = Labeller(split, tokenizer, task, batches, config, ("macro_f1", "exact_match"))
+    found = LabelScorer(split, tokenizer, task, batches, config, ("macro_f1", "exact_match"))
     scores = found.scores(torch.nn.Linear(1, 1), World(), lambda: None)
     expected = score_texts(["x", "y", "x", ""], [list(split)], config.model_copy(update={"metrics": found.metrics}))
     assert scores == expected
@@ -150,4 +150,4 @@ def test_of_several_directions_the_mean_of_each_score_counts() -> None:
     found = Validation(step=1, epoch=1, **DirectionsValidator(validators).figures(torch.nn.Linear(1, 1), World()))
     assert found.value("wer") == 20.0
     assert found.scores["wer"].signature == "mean-of:2-directions|w"
-    assert found.as_line()["b/wer"] == 30.0
+    assert found.as_log_entry()["b/wer"] == 30.0

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from tfm.pipeline.significance.holm import format_p, holm
+from tfm.pipeline.significance.holm import format_p_value, holm
 
 
 def test_equals_a_table_worked_by_hand() -> None:
@@ -40,6 +40,6 @@ def test_of_nothing_and_of_one() -> None:
 
 
 def test_no_p_value_is_shown_as_0() -> None:
-    assert [format_p(p) for p in (1.0, 0.04996, 9.999e-05, 4.9e-05, 1e-300)] == [
+    assert [format_p_value(p) for p in (1.0, 0.04996, 9.999e-05, 4.9e-05, 1e-300)] == [
         *("1.0000", "0.0500", "0.0001", "<0.0001", "<0.0001")
     ]

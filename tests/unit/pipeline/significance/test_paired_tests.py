@@ -25,7 +25,7 @@ from tfm.pipeline.significance.resampling import (
     bootstrap_scores,
     percentile_interval,
     randomisation_p,
-    seed_of_tests,
+    resampling_seed,
 )
 from tfm.pipeline.significance.segment_statistics import (
     mean_statistics,
@@ -200,7 +200,7 @@ def test_blocks_change_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(5)
     systems = [mean_statistics(draw.normal(size=37)) for _ in range(2)]
     whole = bootstrap_scores(systems, resamples=500), randomisation_p(*systems, trials=500)
-    monkeypatch.setattr(resampling, "_BLOCK", 1)
+    monkeypatch.setattr(resampling, "_MAX_BLOCK_CELLS", 1)
     assert (bootstrap_scores(systems, resamples=500) == whole[0]).all()
     assert randomisation_p(*systems, trials=500) == whole[1]
 
@@ -315,7 +315,7 @@ def test_the_seed_is_sacrebleus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(mine != other for mine, other in zip(seven, usual, strict=True))
     assert p_values() == seven
     monkeypatch.setenv("SACREBLEU_SEED", "None")
-    assert seed_of_tests() is None
+    assert resampling_seed() is None
     for wrong in ("-1", "x", ""):
         monkeypatch.setenv("SACREBLEU_SEED", wrong)
         with pytest.raises(RecipeError, match="SACREBLEU_SEED"):

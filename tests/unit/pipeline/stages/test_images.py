@@ -27,7 +27,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
-from tfm.data.table_keys import drop_unset
+from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -359,10 +359,10 @@ def save_words(folder: Path) -> Path:
 
 def test_texts_are_described_as_before_there_were_images(tmp_path: Path) -> None:
     text = {"source": str(tmp_path / "a"), "target": str(tmp_path / "b")}
-    found = drop_unset(DataConfig.model_validate({"train": text, "valid": text}).model_dump(mode="json"))
+    found = drop_unset_keys(DataConfig.model_validate({"train": text, "valid": text}).model_dump(mode="json"))
     assert "images" not in found
     assert not {"image", "classes"} & found["train"][0].keys()
-    seen = drop_unset(DataConfig.model_validate(config(tmp_path)).model_dump(mode="json"))
+    seen = drop_unset_keys(DataConfig.model_validate(config(tmp_path)).model_dump(mode="json"))
     assert seen["images"]["height"] == 8
 
 

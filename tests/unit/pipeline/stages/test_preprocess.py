@@ -13,7 +13,7 @@ from tfm.pipeline.stages.preprocess import plan, preprocess
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import save_pair
-from tfm.tokenizer.train import NamesTrainer, train
+from tfm.tokenizer.train import LabelTrainer, train
 
 
 class Loud(NullReporter):
@@ -361,7 +361,7 @@ def tags_tokenizer(tmp_path):
     """Publish a tokenizer of words and their tags."""
     source, names = (
         train([pair[0] for pair in TRAIN], TokenizerConfig(vocab_size=100, kind="bpe")),
-        NamesTrainer("tags"),
+        LabelTrainer("tags"),
     )
     names.add("X Y Z")
     with publish(Plan("tokenize", tmp_path / "tags", {}, {}, None), command=["test"]) as draft:

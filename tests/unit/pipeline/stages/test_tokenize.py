@@ -15,11 +15,11 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.progress import NullReporter, showing_time
+from tfm.pipeline.runtime.progress import NullReporter, run_with_elapsed_time
 from tfm.pipeline.stages import tokenize as stage
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import FOREIGN_KEYS, SOURCE_KEYS, TARGET_KEYS, TokenizerConfig
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 COMMAND = ["tfm", "tokenize"]
@@ -206,10 +206,10 @@ def test_waiting_gives_the_result_or_the_error_of_the_work() -> None:
     def failing() -> None:
         raise TimeoutError("of the work itself")
 
-    assert showing_time(slow, Bar()) == "done"
+    assert run_with_elapsed_time(slow, Bar()) == "done"
     assert notes == ["1 s"]
     with pytest.raises(TimeoutError, match="of the work itself"):
-        showing_time(failing, Bar())
+        run_with_elapsed_time(failing, Bar())
 
 
 def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_figures_are_plain_json(data: DataConfig, tmp_path: Path) -> None:
     assert document["command"] == COMMAND
 
 
-def from_elsewhere(file: Path, specials: Sequence[str] = SPECIALS, **more: int) -> str:
+def from_elsewhere(file: Path, specials: Sequence[str] = SPECIAL_TOKENS, **more: int) -> str:
     """A tokenizer as others make them: words and punctuation, lower-cased, put together with spaces."""
     words = ["the", "cat", "sat", "die", "katze", "."]
     vocab = {piece: number for number, piece in enumerate([*specials, *words])} | more

@@ -15,7 +15,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import METRIC_NAMES
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
-from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, evaluation_of, tasks_that
+from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, select_tasks, task_evaluation_config
 from tfm.pipeline.tasks.registry import TASKS
 
 ROOT = Path(__file__).parents[4]
@@ -114,10 +114,10 @@ def test_what_is_better_is_so_by_the_metrics_themselves() -> None:
 
 
 def test_tasks_are_found_by_what_they_can() -> None:
-    assert tasks_that(lambda task: task.labels) == ("classification", "tagging")
-    assert tasks_that(lambda task: task.writes) == ("translation", "language_model")
-    assert tasks_that(lambda task: task.generates) == ("language_model",)
-    assert tasks_that(lambda task: not task.gives_hypotheses) == (
+    assert select_tasks(lambda task: task.labels) == ("classification", "tagging")
+    assert select_tasks(lambda task: task.writes) == ("translation", "language_model")
+    assert select_tasks(lambda task: task.generates) == ("language_model",)
+    assert select_tasks(lambda task: not task.gives_hypotheses) == (
         "language_model",
         "masked_language_model",
         "span_corruption",
@@ -135,6 +135,6 @@ def test_how_many_hypotheses_a_task_can_give() -> None:
 
 def test_what_is_scored_by_default_depends_on_the_task() -> None:
     asked = EvaluationConfig()
-    assert evaluation_of("tagging", asked).metrics == ("accuracy", "macro_f1", "exact_match")
-    assert evaluation_of("tagging", EvaluationConfig(metrics=("bleu",))).metrics == ("bleu",)
-    assert evaluation_of("translation", asked) == evaluation_of("of another version", asked) == asked
+    assert task_evaluation_config("tagging", asked).metrics == ("accuracy", "macro_f1", "exact_match")
+    assert task_evaluation_config("tagging", EvaluationConfig(metrics=("bleu",))).metrics == ("bleu",)
+    assert task_evaluation_config("translation", asked) == task_evaluation_config("of another version", asked) == asked

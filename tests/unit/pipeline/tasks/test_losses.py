@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.rounding import assert_rounds_like
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.linear import Linear
@@ -130,7 +130,7 @@ def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(
     dropout = DropoutConfig(residual=0.1, embedding=0.1, attention=attention, feed_forward=0.1)
     config = ModelConfig(encoder=stack, decoder=stack, dropout=dropout)
     model = build(config, source_vocab=30, target_vocab=30, compute_dtype=dtype).to("meta").train()
-    batch = pairs_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]]).to("meta")
+    batch = pair_batch_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]]).to("meta")
     model.dropout_rng.begin(1, 1, 0, 0)
     loss = Translation(criterion, flat_rows).loss(model, batch)
     loss.sum.backward()

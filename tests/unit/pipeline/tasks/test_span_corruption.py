@@ -14,7 +14,7 @@ from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, StackConfig
 from tfm.pipeline.tasks.criteria import CrossEntropy
-from tfm.pipeline.tasks.span_corruption import SpanCorruption, compositions, num_hidden, num_spans
+from tfm.pipeline.tasks.span_corruption import SpanCorruption, draw_compositions, num_noise_tokens, num_spans
 from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -130,7 +130,7 @@ def test_all_ways_to_hide_spans_are_equally_likely() -> None:
 
 def test_compositions_sum_to_their_totals() -> None:
     totals, parts = np.array([5, 1, 7, 0, 9]), np.array([2, 1, 7, 0, 3])
-    sizes = compositions(totals, parts, hash_numbers(np.array([3], np.uint64), np.arange(5)))
+    sizes = draw_compositions(totals, parts, hash_numbers(np.array([3], np.uint64), np.arange(5)))
     each = np.split(sizes, np.cumsum(parts)[:-1])
     assert [len(one) for one in each] == parts.tolist()
     assert [int(one.sum()) for one in each] == totals.tolist()
@@ -147,7 +147,7 @@ def test_a_text_of_one_token_or_none_is_in_no_batch_but_does_not_hurt() -> None:
     found = rows_of(batch)
     assert found[0] == ([EOS_ID], [BOS_ID], [EOS_ID])
     assert found[1] == ([4, EOS_ID], [BOS_ID], [EOS_ID])
-    assert num_hidden(np.array([], np.int64), task.spans)[0].tolist() == []
+    assert num_noise_tokens(np.array([], np.int64), task.spans)[0].tolist() == []
 
 
 def test_a_text_with_more_spans_than_sentinels_is_refused() -> None:

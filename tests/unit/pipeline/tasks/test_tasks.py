@@ -16,11 +16,11 @@ from tfm.pipeline.tasks.classification import Classification
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.masked_language_model import (
-    HIDDEN_ID,
+    MASKED_TOKEN_ID,
     MaskedLanguageModel,
-    chosen_at_random,
-    deal_positions,
+    draw_masked_positions,
     draw_replacements,
+    partition_positions,
 )
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
@@ -169,7 +169,7 @@ def keys_of(count: int, seed: int = 7) -> Any:
 
 def test_of_the_tokens_fifteen_percent_are_chosen_and_most_of_them_hidden() -> None:
     lengths, keys = np.full(500, 201), keys_of(500)
-    chosen = chosen_at_random(lengths, keys)
+    chosen = draw_masked_positions(lengths, keys)
     assert not (chosen % 201 == 200).any()
     assert len(chosen) / 100_000 == pytest.approx(0.15, abs=0.005)
     check_replaced(chosen, lengths, keys)
@@ -179,28 +179,28 @@ def check_replaced(chosen: Any, lengths: Any, keys: Any) -> None:
     """Whether of some chosen tokens 80 % are hidden, 10 % are some other piece, and 10 % are left."""
     places, instead = draw_replacements(chosen, lengths, 1000, keys)
     assert set(places.tolist()) <= set(chosen.tolist())
-    assert (instead == HIDDEN_ID).sum() / len(chosen) == pytest.approx(0.8, abs=0.01)
+    assert (instead == MASKED_TOKEN_ID).sum() / len(chosen) == pytest.approx(0.8, abs=0.01)
     assert 1 - len(places) / len(chosen) == pytest.approx(0.1, abs=0.01)
-    others = instead[instead != HIDDEN_ID]
+    others = instead[instead != MASKED_TOKEN_ID]
     assert (others.min(), others.max()) == (4, 999)
 
 
 def test_of_each_text_a_token_is_chosen_whatever_the_key() -> None:
     lengths = np.array([3, 1, 2, 9, 1])
-    found = [chosen_at_random(lengths, keys_of(5, seed)).tolist() for seed in range(50)]
+    found = [draw_masked_positions(lengths, keys_of(5, seed)).tolist() for seed in range(50)]
     for chosen in found:
         assert {0, 1} & {*chosen}
         assert 4 in chosen
         assert {*range(6, 14)} & {*chosen}
         assert not {2, 3, 5, 14, 15} & {*chosen}, "end tokens, and texts that have nothing else"
     assert len({*map(tuple, found)}) > 20
-    assert found[0] == chosen_at_random(lengths, keys_of(5, 0)).tolist()
+    assert found[0] == draw_masked_positions(lengths, keys_of(5, 0)).tolist()
 
 
 def test_in_evaluation_each_token_is_chosen_once_in_parts_of_a_seventh() -> None:
     lengths = np.array([1, 2, 5, 8, 30, 701])
     keys = keys_of(6)
-    passes = deal_positions(lengths, keys, 7)
+    passes = partition_positions(lengths, keys, 7)
     ends = np.cumsum(lengths) - 1
     assert sorted(np.concatenate(passes).tolist()) == sorted(set(range(747)) - {*ends.tolist()})
     for text, (end, length) in enumerate(zip(ends.tolist(), lengths.tolist(), strict=True)):

@@ -34,7 +34,7 @@ from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.tasks import word_vector_objectives, word_vectors
 from tfm.pipeline.tasks.losses import CHUNK_ROWS
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.tasks.word_vector_objectives import losses_of, noise_words
+from tfm.pipeline.tasks.word_vector_objectives import draw_noise_words, negative_sampling_losses
 from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keep_probability, num_words
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.sampled import hash_numbers
@@ -106,7 +106,7 @@ def test_the_softmax_is_the_equation_of_the_lecture(architecture: str) -> None:
 def test_negative_sampling_is_equation_4(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task, model, batch = made(config_of(architecture, window=2, negatives=3))
     noise = torch.randint(4, 12, (len(predictions(architecture, model, 2)), 3))
-    monkeypatch.setattr(word_vector_objectives, "noise_words", lambda *_: noise)
+    monkeypatch.setattr(word_vector_objectives, "draw_noise_words", lambda *_: noise)
     monkeypatch.setattr(word_vectors, "neighbour_pairs", in_order_of_words)
     found = task.loss(model, batch)
     total, output = torch.zeros((), dtype=torch.float64), model.output.weight
@@ -135,7 +135,7 @@ def check_same(found: Any, total: Tensor, model: Any) -> None:
 
 def test_the_gradients_of_equation_4() -> None:
     true, false = torch.randn(4, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
-    assert torch.autograd.gradcheck(losses_of, (true.requires_grad_(), false.requires_grad_()))
+    assert torch.autograd.gradcheck(negative_sampling_losses, (true.requires_grad_(), false.requires_grad_()))
 
 
 def test_label_smoothing_is_of_the_softmax() -> None:
@@ -171,7 +171,7 @@ def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
     for number in range(7):
         reach, drawn = torch.full_like(batch.tokens_out, 2), hash_numbers(keys, np.array([number]))
         hidden, wanted, of_words = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), reach, drawn)
-        noise, output = noise_words(model.frequencies, wanted, 2, of_words()), model.output.weight
+        noise, output = draw_noise_words(model.frequencies, wanted, 2, of_words()), model.output.weight
         true = [hidden[n] @ output[wanted[n]] for n in range(len(wanted))]
         false = [[hidden[n] @ output[word] for word in noise[n]] for n in range(len(wanted))]
         correct += sum(score > max(others) for score, others in zip(true, false, strict=True))
@@ -232,7 +232,7 @@ def test_training_draws_by_seed_and_step_alone() -> None:
 def test_noise_words_come_by_three_quarters_of_their_frequency() -> None:
     shares = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.5, 0.3, 0.2, 0.0])
     for word in range(3, 8):  # also words that are never drawn, and the last one that is
-        drawn = noise_words(shares, torch.full((1000,), word), 200, keys_of(1000, KEY))
+        drawn = draw_noise_words(shares, torch.full((1000,), word), 200, keys_of(1000, KEY))
         wanted = shares.double() ** 0.75
         wanted[word] = 0
         found = torch.bincount(drawn.flatten(), minlength=8) / drawn.numel()
@@ -247,10 +247,10 @@ def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[flo
     for word in range(len(shares)):
         others = {other for other, share in enumerate(shares) if share > 0} - {word}
         wanted = torch.full((4,), word)
-        drawn = noise_words(frequencies, wanted, 50, keys_of(4, key))
+        drawn = draw_noise_words(frequencies, wanted, 50, keys_of(4, key))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(word_vector_objectives, "keys_as_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
-            drawn = torch.cat([drawn, noise_words(frequencies, wanted, 4, keys_of(4, key))], 1)
+            patch.setattr(word_vector_objectives, "keys_to_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
+            drawn = torch.cat([drawn, draw_noise_words(frequencies, wanted, 4, keys_of(4, key))], 1)
         if any(frequencies.pow(0.75).cumsum(0)[-1] > frequencies.pow(0.75)[word] for _ in others):
             assert set(drawn.flatten().tolist()) <= others
         assert 0 <= int(drawn.min()) <= int(drawn.max()) < len(shares)

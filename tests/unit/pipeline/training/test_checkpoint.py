@@ -135,6 +135,6 @@ def test_moving_average_follows_its_formula_and_gives_the_weights_back() -> None
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * model.weight.detach()
     own = model.weight.detach().clone()
-    with ema.swapped_in():
+    with ema.use_ema_weights():
         torch.testing.assert_close(model.weight.detach(), expected, rtol=1e-12, atol=0)
     assert torch.equal(model.weight.detach(), own)

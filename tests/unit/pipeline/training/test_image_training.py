@@ -18,7 +18,7 @@ from tests.tiny_images import COLOURS, write_folder
 from tests.tiny_training import STACK, run, training
 from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
 from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.batching.augmented_images import AugmentImages
+from tfm.data.batching.augmented_images import ImageAugmenter
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.config import DataConfig
 from tfm.data.dataset.split import Dataset, Split
@@ -106,7 +106,7 @@ def test_a_model_stands_alone(folder: Path, tmp_path: Path) -> None:
 def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
     assert data.augmentation == Augmentation(**VARIED)
     assert data.train.images is not None
-    varied = AugmentImages(data.augmentation, 7)
+    varied = ImageAugmenter(data.augmentation, 7)
     rows = np.array([5, 0, 39, 5])
     plain = data.train.images.take(rows)
     for step in (1, 2):
@@ -115,7 +115,7 @@ def test_each_update_sees_what_seed_step_and_row_say(data: Dataset) -> None:
         assert np.array_equal(batch.source[0], batch.source[3])
     once, again, later, of_other_seed = (
         np.asarray(Translation(CrossEntropy(0.1)).batch(each(data.train, step), rows).source)
-        for each, step in ((varied, 1), (varied, 1), (varied, 2), (AugmentImages(data.augmentation, 8), 1))
+        for each, step in ((varied, 1), (varied, 1), (varied, 2), (ImageAugmenter(data.augmentation, 8), 1))
     )
     assert np.array_equal(once, again)
     assert not np.array_equal(once, later)
@@ -130,7 +130,7 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     captions = train(["".join(COLOURS)], TokenizerConfig(kind="bpe", vocab_size=80, min_frequency=1))
     sampler = captions.sampler(bpe_dropout=0.5)
     how = Resegmentation(None, sampler, seed=1, max_tokens=32, budget=40)
-    varied, rows = AugmentImages(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
+    varied, rows = ImageAugmenter(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
     parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part, _ in how.parts(varied, rows, 3)]
     assert len(parts) > 1
     whole = Translation(CrossEntropy(0.1)).batch(varied, rows)
@@ -177,7 +177,7 @@ def test_an_update_is_the_same_however_its_rows_are_divided(data: Dataset) -> No
             training(clip_norm=None),
             1,
             World(),
-            at_step=AugmentImages(data.augmentation, 1),
+            at_step=ImageAugmenter(data.augmentation, 1),
         )
         update = made.compute(group, 3, stop=False)
         found.append((update, [each.grad.clone() for each in model.parameters() if each.grad is not None]))

@@ -44,7 +44,7 @@ from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.assembly import starting_point
-from tfm.pipeline.training.early_stopping import Validation, best_first, is_exhausted
+from tfm.pipeline.training.early_stopping import Validation, best_first, is_patience_exhausted
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.update import Gradients
@@ -361,8 +361,8 @@ def test_patience_counts_validations_since_the_best(values: list[float], patienc
             best, since = score, 0
         else:
             since += 1
-    assert is_exhausted(history(values), metric, patience) == (since >= patience)
-    assert not is_exhausted(history(values), metric, None)
+    assert is_patience_exhausted(history(values), metric, patience) == (since >= patience)
+    assert not is_patience_exhausted(history(values), metric, None)
 
 
 def test_best_first_prefers_the_earlier_of_equals() -> None:

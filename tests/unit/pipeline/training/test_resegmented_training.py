@@ -25,7 +25,7 @@ from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
-from tfm.pipeline.training.assembly.setup import resegmentation_of
+from tfm.pipeline.training.assembly.setup import make_resegmentation
 from tfm.pipeline.training.update import Gradients
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -87,17 +87,17 @@ def about(dataset: Path, model: dict[str, Any], **more: Any) -> TaskContext:
 
 def test_what_can_draw_nothing_is_refused(dataset: Path, tmp_path: Path) -> None:
     words = write_dataset(tmp_path / "words")
-    assert resegmentation_of(about(dataset, {}), 1) is None
-    made = resegmentation_of(about(dataset, {}, bpe_dropout=0.1), 1)
+    assert make_resegmentation(about(dataset, {}), 1) is None
+    made = make_resegmentation(about(dataset, {}, bpe_dropout=0.1), 1)
     assert made is not None
     assert made.source is made.target is not None
     assert (made.max_tokens, made.budget, made.seed) == (32, 64, 1)
     with pytest.raises(RecipeError, match=r"training.bpe_dropout = 0.1: neither side has a tokenizer of kind bpe"):
-        resegmentation_of(about(words, {}, bpe_dropout=0.1), 1)
+        make_resegmentation(about(words, {}, bpe_dropout=0.1), 1)
     with pytest.raises(RecipeError, match=r"training.unigram_alpha = 0.2: neither side .* of kind unigram"):
-        resegmentation_of(about(dataset, {}, bpe_dropout=0.1, unigram_alpha=0.2), 1)
+        make_resegmentation(about(dataset, {}, bpe_dropout=0.1, unigram_alpha=0.2), 1)
     for idle in ({"task": "tagging"}, {"task": "word_vectors"}, {"block": 8}):
         with pytest.raises(RecipeError, match="tags and word vectors belong to words"):
-            resegmentation_of(about(dataset, idle, bpe_dropout=0.1), 1)
+            make_resegmentation(about(dataset, idle, bpe_dropout=0.1), 1)
     assert settings().batch_norm_problem() is None
     assert "may be read in parts" in str(settings(bpe_dropout=0.1).batch_norm_problem())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau, StepLR
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.training.schedules import NEEDS_TOTAL_STEPS, SCHEDULES, ScheduleContext
+from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES, ScheduleContext
 from tfm.pipeline.training_config import Schedule, ScheduleConfig
 
 
@@ -109,6 +109,6 @@ def test_rates_are_positive_and_finite_even_past_the_end(name: Schedule, step: i
 def test_only_schedules_with_an_end_know_how_many_updates_there_are(name: Schedule) -> None:
     settings = {"warmup_steps": 3, "decay_steps": 6, "final": 0.1}
     alike = [rates(name, 20, total=total, losses=[3.0, 2.0], **settings) for total in (20, 40)]
-    assert (alike[0] != alike[1]) == (name in NEEDS_TOTAL_STEPS)
-    if name in NEEDS_TOTAL_STEPS:
+    assert (alike[0] != alike[1]) == (name in TOTAL_STEPS_SCHEDULES)
+    if name in TOTAL_STEPS_SCHEDULES:
         assert alike[0][-1] == pytest.approx(0.1)

@@ -23,7 +23,7 @@ from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, num_words
 from tfm.pipeline.training.assembly import word2vec
-from tfm.pipeline.training.assembly.word2vec import Word2vec, initialize_as_word2vec, whole_gradient_reason
+from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec, whole_gradient_reason
 from tfm.pipeline.training.checkpoints.train_state import Settings
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training_config import TrainingConfig
@@ -44,7 +44,7 @@ def sgd(**changes: Any) -> TrainingConfig:
     return training(**{**plain, "schedule": schedule, "threads": 1, **changes})
 
 
-def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vec:
+def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vecGradients:
     """The steps of a model whose training begins, in float64."""
     data = load_dataset(dataset)
     task = WordVectorTask.from_context(TaskContext(sgd(), config, None, None, 64))  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vec:
     task.begin(model, data)
     optimizer = make_optimizer(model, sgd().optimizer)
     set_learning_rate(optimizer, rate)
-    return Word2vec(model, task, data.train, sgd(), 3, World(), optimizer)
+    return Word2vecGradients(model, task, data.train, sgd(), 3, World(), optimizer)
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_other_losses_and_optimizers_have_a_gradient(words: Any, name: str, data
 
 
 def test_without_numba_the_training_is_refused(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word2vec, "load_loops", lambda name: None)
+    monkeypatch.setattr(word2vec, "load_kernel_module", lambda name: None)
     with pytest.raises(RecipeError, match=r"loops of numba, which is not installed: pip install .*fast"):
         run(dataset, tmp_path, sgd(), model=model_of())
 
@@ -217,9 +217,9 @@ def test_a_split_is_read_some_rows_at_a_time(dataset: Path, monkeypatch: pytest.
     split = load_dataset(dataset).train
     whole = frequencies(split, 20), num_words(split)
     monkeypatch.setattr(word_vectors, "ROWS_AT_ONCE", 7)
-    assert max(len(ids) for _, ids, _ in word_vectors.some_at_a_time(split)) < 60
+    assert max(len(ids) for _, ids, _ in word_vectors.iterate_chunks(split)) < 60
     assert [each.tolist() for each in (frequencies(split, 20), num_words(split))] == [each.tolist() for each in whole]
 
 
 def test_loops_are_compiled_for_the_type_of_the_weights(dataset: Path) -> None:
-    assert updates_of(dataset, model_of(), 0.1).loop is loops.loop_of("skip_gram", "f8")
+    assert updates_of(dataset, model_of(), 0.1).loop is loops.get_training_kernel("skip_gram", "f8")

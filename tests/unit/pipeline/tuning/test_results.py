@@ -18,10 +18,10 @@ from tfm.pipeline.tuning.results import (
     equally_good_trials,
     fold_means,
     summarize_trials,
-    worse_on_folds_p,
-    worse_p,
+    worse_on_folds_p_value,
+    worse_p_value,
 )
-from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
+from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
 from tfm.pipeline.tuning.study import open_trials
 
 CONFIG = SearchConfig.model_validate(
@@ -65,11 +65,11 @@ BEST, NEAR, FAR = (1.0, 1.1, 0.9), (1.05, 1.2, 0.95), (2.0, 2.1, 2.2)
 
 def test_worse_is_what_welchs_formulas_say() -> None:
     for other in (NEAR, FAR):
-        assert worse_p(BEST, other, "loss") == pytest.approx(welch(BEST, other), rel=1e-9)
+        assert worse_p_value(BEST, other, "loss") == pytest.approx(welch(BEST, other), rel=1e-9)
         turned = tuple(-each for each in BEST), tuple(-each for each in other)
-        assert worse_p(*turned, "accuracy") == pytest.approx(welch(BEST, other), rel=1e-9)
-    assert worse_p((1.0, 1.0), (1.0, 1.0), "loss") == 1
-    assert worse_p((1.0, 1.0), (1.5, 1.5), "loss") == 0
+        assert worse_p_value(*turned, "accuracy") == pytest.approx(welch(BEST, other), rel=1e-9)
+    assert worse_p_value((1.0, 1.0), (1.0, 1.0), "loss") == 1
+    assert worse_p_value((1.0, 1.0), (1.5, 1.5), "loss") == 0
 
 
 def test_the_best_stands_with_all_that_are_not_worse() -> None:
@@ -83,12 +83,12 @@ def test_folds_are_compared_in_pairs_with_more_variance_as_their_trainings_share
     best, other = (1.0, 1.4, 0.8, 1.2, 1.1), (1.05, 1.41, 0.93, 1.24, 1.12)
     plain = ttest_rel(other, best).statistic
     corrected = plain * math.sqrt((1 / 5) / (1 / 5 + 1 / 4))  # Nadeau and Bengio 2003
-    assert worse_on_folds_p(best, other, "loss") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
+    assert worse_on_folds_p_value(best, other, "loss") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
     turned = [-each for each in best], [-each for each in other]
-    assert worse_on_folds_p(*turned, "accuracy") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
-    assert worse_p(best, other, "loss") > 0.3 > 0.1 > worse_on_folds_p(best, other, "loss")
-    assert worse_on_folds_p((1.0, 2.0), (1.5, 2.5), "loss") == 0
-    assert worse_on_folds_p((1.0, 2.0), (1.0, 2.0), "loss") == 1
+    assert worse_on_folds_p_value(*turned, "accuracy") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
+    assert worse_p_value(best, other, "loss") > 0.3 > 0.1 > worse_on_folds_p_value(best, other, "loss")
+    assert worse_on_folds_p_value((1.0, 2.0), (1.5, 2.5), "loss") == 0
+    assert worse_on_folds_p_value((1.0, 2.0), (1.0, 2.0), "loss") == 1
 
 
 def test_with_folds_the_best_stands_with_those_that_folds_do_not_find_worse() -> None:
@@ -108,7 +108,7 @@ def some_results() -> Results:
 
 
 def test_the_paragraph_says_what_a_reader_must_know() -> None:
-    text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), some_results())
+    text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), some_results())
     for part in (
         "evolutionary search (generations of 12, 4 survivors",
         "trials worse than the median of earlier finished ones",
@@ -127,16 +127,16 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
 def test_the_paragraph_says_every_configuration_only_where_none_is_left() -> None:
     grid = CONFIG.model_copy(update={"method": "grid"})
     some = some_results()
-    assert "by grid search over every configuration; " in methods_paragraph(grid, parameters_of(CONFIG.space), some)
+    assert "by grid search over every configuration; " in methods_paragraph(grid, make_parameters(CONFIG.space), some)
     some = replace(some, trials=(*some.trials, trial(4, (), "waiting")))
-    text = methods_paragraph(grid, parameters_of(CONFIG.space), some)
+    text = methods_paragraph(grid, make_parameters(CONFIG.space), some)
     assert "by grid search; " in text
     assert "Of 5 trials, 1 not begun; 4 were trained" in text
 
 
 def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
     folds = CONFIG.model_copy(update={"folds": 5, "repeats": 1})
-    text = methods_paragraph(folds, parameters_of(CONFIG.space), some_results())
+    text = methods_paragraph(folds, make_parameters(CONFIG.space), some_results())
     assert "by the mean loss of 5-fold cross-validation on the training data (seed 1)" in text
     assert "trained with one seed each" in text
     assert "By the one-sided paired t-test over folds" in text
@@ -149,7 +149,7 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
     again = tuple(replace(trained[number % 2], number=number, values=(), updates=0) for number in range(2, 8))
     ranked = (trained[0], *again[::2], trained[1], *again[1::2])
     some = Results("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
-    text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), some)
+    text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), some)
     assert (
         "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; 2 were trained with "
         "3 seeds each, of which the mean counts, 2 finished; they took"
@@ -161,26 +161,28 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
 def test_the_paragraph_claims_no_test_where_nothing_was_compared(others: tuple[TrialResult, ...]) -> None:
     best = trial(0, BEST)
     ranked = (best, *(each for each in others if each.ended == "finished"))
-    text = methods_paragraph(CONFIG, parameters_of(CONFIG.space), Results("loss", (best, *others), ranked, (best,), {}))
+    text = methods_paragraph(
+        CONFIG, make_parameters(CONFIG.space), Results("loss", (best, *others), ranked, (best,), {})
+    )
     assert "t-test" not in text
     assert "p < 0.05" not in text
     assert text.endswith("No other trial has the figures for a test of whether it is worse.")
 
 
 def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
-    found = search_page(CONFIG, parameters_of(CONFIG.space), some_results())
+    found = search_page(CONFIG, make_parameters(CONFIG.space), some_results())
     assert "<b>not finite" not in found
     assert "loss &amp; gradient &lt;b&gt;not finite" in found
     assert found.count("<svg") == 4
-    assert found == search_page(CONFIG, parameters_of(CONFIG.space), some_results())
-    empty = search_page(CONFIG, parameters_of(CONFIG.space), Results("loss", (), (), (), {}))
+    assert found == search_page(CONFIG, make_parameters(CONFIG.space), some_results())
+    empty = search_page(CONFIG, make_parameters(CONFIG.space), Results("loss", (), (), (), {}))
     assert "No trial has finished" in empty
 
 
 def importances(folder: Path, figure: Callable[[Mapping[str, Any]], float], **settings: Any) -> dict[str, float]:
     """What each key explains by itself in a search whose trials have these figures."""
     config = SearchConfig.model_validate({"name": "s", "base": "b", **settings})
-    trials = open_trials(config, {}, parameters_of(config.space), folder, None)
+    trials = open_trials(config, {}, make_parameters(config.space), folder, None)
     while trials.stop_reason() is None:
         with trials.claim() as mine:
             assert mine is not None

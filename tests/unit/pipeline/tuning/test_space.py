@@ -8,7 +8,7 @@ import pytest
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tuning.config import ParameterConfig, load_search
-from tfm.pipeline.tuning.space import every_configuration, parameters_of, suggest_configuration
+from tfm.pipeline.tuning.space import list_configurations, make_parameters, suggest_configuration
 
 
 def space(**keys: dict[str, object]) -> dict[str, ParameterConfig]:
@@ -29,22 +29,22 @@ def space(**keys: dict[str, object]) -> dict[str, ParameterConfig]:
     ],
 )
 def test_the_values_of_a_key(config: dict[str, object], values: tuple[object, ...] | None) -> None:
-    (parameter,) = parameters_of(space(key=config))
+    (parameter,) = make_parameters(space(key=config))
     assert parameter.values == values
     if values and all(isinstance(each, int) for each in values):
         assert all(isinstance(each, int) for each in parameter.values or ())
 
 
 def test_every_configuration_of_a_space_without_conditions_is_the_product() -> None:
-    found = every_configuration(parameters_of(space(a={"values": [1, 2, 3]}, b={"choices": ["x", "y"]})))
+    found = list_configurations(make_parameters(space(a={"values": [1, 2, 3]}, b={"choices": ["x", "y"]})))
     assert found == [{"a": a, "b": b} for a, b in product((1, 2, 3), ("x", "y"))]
 
 
 def test_a_condition_leaves_a_key_out() -> None:
-    parameters = parameters_of(
+    parameters = make_parameters(
         space(norm={"choices": ["pre", "post"]}, warmup={"values": [10, 20], "only_if": {"norm": "post"}})
     )
-    found = every_configuration(parameters)
+    found = list_configurations(parameters)
     assert found == [{"norm": "pre"}, {"norm": "post", "warmup": 10}, {"norm": "post", "warmup": 20}]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     seen = [suggest_configuration(parameters, study.ask()) for _ in range(30)]
@@ -52,7 +52,9 @@ def test_a_condition_leaves_a_key_out() -> None:
 
 
 def test_what_is_drawn_is_a_value_and_what_optuna_keeps_is_its_place() -> None:
-    parameters = parameters_of(space(peak={"low": 0.001, "high": 0.004, "factor": 2}, share={"low": 0.0, "high": 1.0}))
+    parameters = make_parameters(
+        space(peak={"low": 0.001, "high": 0.004, "factor": 2}, share={"low": 0.0, "high": 1.0})
+    )
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
     for _ in range(20):
         trial = study.ask()
@@ -65,9 +67,9 @@ def test_what_is_drawn_is_a_value_and_what_optuna_keeps_is_its_place() -> None:
 
 def test_infinitely_many_values_have_no_grid() -> None:
     with pytest.raises(RecipeError, match=r'"share" has infinitely many values'):
-        every_configuration(parameters_of(space(share={"low": 0.0, "high": 1.0})))
+        list_configurations(make_parameters(space(share={"low": 0.0, "high": 1.0})))
     with pytest.raises(RecipeError, match=r'"share" has 1,000,001 values'):
-        parameters_of(space(share={"low": 0.0, "high": 1.0, "step": 1e-6}))
+        make_parameters(space(share={"low": 0.0, "high": 1.0, "step": 1e-6}))
 
 
 HEAD = '[search]\nbase = "b.toml"\ntrials = 3\n'
@@ -129,12 +131,12 @@ def test_a_search_has_the_name_of_its_file(tmp_path: Path) -> None:
 )
 def test_a_key_that_never_has_a_value_is_refused(first: dict[str, object], needed: object, problem: str) -> None:
     with pytest.raises(RecipeError) as refused:
-        parameters_of(space(a=first, b={"values": [1, 2], "only_if": {"a": needed}}))
+        make_parameters(space(a=first, b={"values": [1, 2], "only_if": {"a": needed}}))
     assert f'search.space."b".only_if: {problem}' in str(refused.value)
 
 
 def test_conditions_that_exclude_each_other_are_refused() -> None:
     b = {"values": [1, 2], "only_if": {"a": 1}}
-    assert len(parameters_of(space(a={"values": [1, 2]}, b=b, c={"values": [1], "only_if": {"a": 1, "b": 2}}))) == 3
+    assert len(make_parameters(space(a={"values": [1, 2]}, b=b, c={"values": [1], "only_if": {"a": 1, "b": 2}}))) == 3
     with pytest.raises(RecipeError, match=r'space\."c"\.only_if is never so: it needs a = 1 and a = 2'):
-        parameters_of(space(a={"values": [1, 2]}, b=b, c={"values": [1], "only_if": {"a": 2, "b": 2}}))
+        make_parameters(space(a={"values": [1, 2]}, b=b, c={"values": [1], "only_if": {"a": 2, "b": 2}}))

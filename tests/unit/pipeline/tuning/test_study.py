@@ -16,7 +16,7 @@ from tests.cli.user import ROOT
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.tuning import storage
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.space import parameters_of, suggest_configuration
+from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
 from tfm.pipeline.tuning.study import Trials, open_trials
 
 
@@ -24,7 +24,7 @@ def opened(folder: Path, url: str | None = None, create: bool = True, **settings
     config = SearchConfig.model_validate(
         {"name": "s", "base": "b", "method": "random", "trials": 3, "space": {"a": {"values": [1, 2, 3]}}} | settings
     )
-    return open_trials(config, {"seed": config.seed}, parameters_of(config.space), folder, url, create=create)
+    return open_trials(config, {"seed": config.seed}, make_parameters(config.space), folder, url, create=create)
 
 
 def urls(folder: Path) -> list[str | None]:
@@ -188,7 +188,7 @@ def _full(descriptor: int) -> None:
 
 def test_a_key_of_recipes_that_came_later_is_no_difference(tmp_path: Path) -> None:
     config = opened(tmp_path / "s").config
-    parameters = parameters_of(config.space)
+    parameters = make_parameters(config.space)
 
     def open_with(recipe: dict[str, Any], **more: Any) -> Trials:
         return open_trials(config, {"recipe": recipe, **more}, parameters, tmp_path / "t", None)
@@ -216,7 +216,7 @@ def drawn(folder: Path, spaces: list[dict[str, Any]], method: str = "random", ur
         settings = {"name": "s", "base": "b", "method": method, "trials": 9, "space": each}
         config = SearchConfig.model_validate(settings)
         about = config.model_dump(mode="json")
-        trials = open_trials(config, about, parameters_of(config.space), folder, url)
+        trials = open_trials(config, about, make_parameters(config.space), folder, url)
         with trials.claim() as mine:
             assert mine is not None
             found.append(suggest_configuration(trials.parameters, mine.trial))
@@ -291,10 +291,10 @@ def test_a_lowered_number_of_trials_leaves_what_was_begun_beyond_it(tmp_path: Pa
 
 OPENS = """
 import sys, time
-from tfm.pipeline.tuning.storage import storage_at
+from tfm.pipeline.tuning.storage import open_storage
 from pathlib import Path
 while time.time() < float(sys.argv[2]): pass
-storage_at(Path("."), sys.argv[1])
+open_storage(Path("."), sys.argv[1])
 """
 
 
@@ -309,11 +309,11 @@ def test_tables_that_another_worker_is_making_are_waited_for(tmp_path: Path, mon
 
     monkeypatch.setattr(storage, "RDBStorage", loses)
     monkeypatch.setattr(storage, "SECONDS_BETWEEN_ATTEMPTS", 0.0)
-    assert storage.storage_at(tmp_path, "sqlite:///x.db") == "the storage"  # type: ignore[comparison-overlap]
+    assert storage.open_storage(tmp_path, "sqlite:///x.db") == "the storage"  # type: ignore[comparison-overlap]
     tries.clear()
     monkeypatch.setattr(storage, "RACE_MESSAGES", ())
     with pytest.raises(RecipeError, match="cannot be opened"):
-        storage.storage_at(tmp_path, "sqlite:///x.db")
+        storage.open_storage(tmp_path, "sqlite:///x.db")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.space import parameters_of
+from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials, open_trials
 from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNED, prune_artifacts
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
@@ -35,7 +35,7 @@ def played(folder: Path, **settings: Any) -> Trials:
     folder.mkdir(exist_ok=True)
     maximize = config.metric in ("accuracy", "bleu")
     study = optuna.create_study(study_name="s", direction="maximize" if maximize else "minimize")
-    return Trials(config, parameters_of(config.space), folder, study, shares_folder=True)
+    return Trials(config, make_parameters(config.space), folder, study, shares_folder=True)
 
 
 def validation(number: int, loss: float, accuracy: float = 0.0) -> Validation:
@@ -214,7 +214,7 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
     left = iter(figures)
     counts = iter((5, 6))
-    monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
+    monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
     trials = played(tmp_path, repeats=2)
@@ -230,7 +230,7 @@ def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
 ) -> None:
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
     left = iter([(3.0, "nrefs:1|tok:13a"), (1.0, "nrefs:var|tok:zh")])
-    monkeypatch.setattr(trial, "recipe_of", lambda *given: recipe)
+    monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: next(left))
     trials = played(tmp_path, metric="bleu", folds=2)
@@ -279,7 +279,7 @@ def test_optuna_alone_opens_the_study(tmp_path: Path) -> None:
     config = SearchConfig.model_validate(
         {"name": "mine", "base": "b", "method": "random", "trials": 2, "space": space, "metric": "accuracy"}
     )
-    trials = open_trials(config, {"seed": 1}, parameters_of(config.space), tmp_path / "mine", None)
+    trials = open_trials(config, {"seed": 1}, make_parameters(config.space), tmp_path / "mine", None)
     with trials.claim() as claimed:
         assert claimed is not None
         norm = claimed.trial.suggest_categorical("model.norm", ["pre", "post"])
@@ -316,7 +316,7 @@ def test_a_search_reads_further_scores_of_validation(tmp_path: Path, metric: str
     config = SearchConfig.model_validate(
         {"name": "s", "base": "b", "trials": 9, "metric": metric, "space": {"a": {"values": [1, 2]}}}
     )
-    trials = open_trials(config, {}, parameters_of(config.space), tmp_path / "s", None)
+    trials = open_trials(config, {}, make_parameters(config.space), tmp_path / "s", None)
     assert trials.study.direction.name == direction
     with trials.claim() as claimed:
         assert claimed is not None

@@ -8,7 +8,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from tfm.tokenizer.foreign.renumbered import RenumberedTokenizer, document_pieces, renumber
-from tfm.tokenizer.special import BOS, EOS, PAD, SPECIALS, UNK
+from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 LETTERS = "abcdefghs<>/▁"
@@ -30,7 +30,7 @@ def checked(document: dict[str, Any], roles: dict[str, int], size: int) -> tuple
     found = renumber(document, roles, size)
     made, there = Tokenizer.from_json(json.dumps(found.document)), document_pieces(document)
     assert made.vocab_size == len(found.rows)
-    assert [made.piece(number) for number in range(4)] == [*SPECIALS]
+    assert [made.piece(number) for number in range(4)] == [*SPECIAL_TOKENS]
     for number in range(4, made.vocab_size):
         assert made.piece(number) in (
             there.get(found.rows[number]),
@@ -87,14 +87,14 @@ def test_rows_without_a_piece_have_a_name_and_more_pieces_than_rows_are_refused(
 
 
 def test_what_we_wrote_stays_as_it_is() -> None:
-    document = unigram(*SPECIALS)
+    document = unigram(*SPECIAL_TOKENS)
     found, _ = checked(document, {EOS: 3, BOS: 2, UNK: 1, PAD: 2}, 19)
     assert found.rows == list(range(19))
     assert found.unmapped_ids == []
 
 
 def test_pieces_that_are_called_as_ours_have_the_roles_that_they_have_there() -> None:
-    document = unigram(*SPECIALS)
+    document = unigram(*SPECIAL_TOKENS)
     found, made = checked(document, {EOS: 3, BOS: 0, UNK: 1, PAD: 0}, 19)  # padding begins a target
     assert found.rows == [0, 1, 0, 3, 2, *range(4, 19)]
     assert found.unmapped_ids == [0]

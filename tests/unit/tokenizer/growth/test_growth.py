@@ -13,7 +13,7 @@ from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.growth.extension import is_extension, old_segmentations
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.normalization import normalizer
-from tfm.tokenizer.special import EOS_ID, SPECIALS, UNK_ID
+from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer, train
 
@@ -106,7 +106,7 @@ def test_no_merge_makes_an_old_piece_in_another_way() -> None:
     """Merges of other programs may be in an order by which a piece is never made: `abc` from `ab` and `c` is none here,
     for `bc` comes first."""
     document, pieces = first("bpe").document, ["a", "b", "c", " ", "bc", "ab", "abc"]
-    document["model"]["vocab"] = {piece: number for number, piece in enumerate([*SPECIALS, *pieces])}
+    document["model"]["vocab"] = {piece: number for number, piece in enumerate([*SPECIAL_TOKENS, *pieces])}
     document["model"]["merges"] = [["b", "c"], ["a", "b"], ["ab", "c"]]
     old = Tokenizer.from_json(json.dumps(document))
     assert old.pieces("abc") == [" ", "a", "bc"]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.learn import learn_wordpiece
-from tfm.tokenizer.merges.likelihood import best_joins_by_likelihood, best_joins_by_ratio, likelihood_gain
+from tfm.tokenizer.merges.likelihood import best_merges_by_likelihood, best_merges_by_ratio, likelihood_gain
 from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges
-from tfm.tokenizer.special import SPECIALS, UNK_ID
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
@@ -79,7 +79,7 @@ texts = alphabets.flatmap(
 @example({"#####": 2, "##a": 1}, 1, 0.0)
 def test_joins_by_ratio_are_those_of_plain_counting(words: dict[str, int], least: int, min_score: float) -> None:
     split = {units(word): count for word, count in words.items()}
-    assert list(best_joins_by_ratio(PieceCounts(split), least, min_score)) == plainly(split, least, min_score)
+    assert list(best_merges_by_ratio(PieceCounts(split), least, min_score)) == plainly(split, least, min_score)
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,16 +114,16 @@ def test_a_ratio_takes_the_pair_that_is_surer_a_likelihood_the_one_that_gains() 
     5 / (20 * 5) = 1/20, where ##u ##g is 20 / (36 * 20) = 1/36. By likelihood the pair is first that raises log L
     most, and it ends where none raises it enough."""
     words = {units(word): count for word, count in {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}.items()}
-    assert next(best_joins_by_ratio(PieceCounts(words), 1, 0)) == "##gs"
-    assert next(best_joins_by_ratio(PieceCounts(words), 1, 1 / 20)) == "##gs"
-    assert list(best_joins_by_ratio(PieceCounts(words), 1, 0.051)) == []
-    assert next(best_joins_by_ratio(PieceCounts(words), 6, 0)) != "##gs"
+    assert next(best_merges_by_ratio(PieceCounts(words), 1, 0)) == "##gs"
+    assert next(best_merges_by_ratio(PieceCounts(words), 1, 1 / 20)) == "##gs"
+    assert list(best_merges_by_ratio(PieceCounts(words), 1, 0.051)) == []
+    assert next(best_merges_by_ratio(PieceCounts(words), 6, 0)) != "##gs"
     gains = {pair: likelihood_gain(PieceCounts(words), pair) for pair in counted(words)[1]}
     best = max(gains, key=lambda pair: gains[pair])
-    first = next(best_joins_by_likelihood(PieceCounts(words), 1, 0))
+    first = next(best_merges_by_likelihood(PieceCounts(words), 1, 0))
     assert first == best[0] + best[1][2:] != "##gs"
-    assert next(best_joins_by_likelihood(PieceCounts(words), 1, gains[best] - 1e-9)) == first
-    assert list(best_joins_by_likelihood(PieceCounts(words), 1, gains[best] + 1e-9)) == []
+    assert next(best_merges_by_likelihood(PieceCounts(words), 1, gains[best] - 1e-9)) == first
+    assert list(best_merges_by_likelihood(PieceCounts(words), 1, gains[best] + 1e-9)) == []
 
 
 def test_a_pair_that_only_seems_to_gain_is_not_joined() -> None:
@@ -160,7 +160,7 @@ def test_any_script_is_given_back_and_the_same_text_gives_the_same_pieces() -> N
 
 def test_a_space_and_the_letter_after_it_are_one_from_the_beginning() -> None:
     # a space, a comma and three letters, those that continue a word, then as many pieces as there is room for
-    letters = [*SPECIALS, *" ,abc", "##,", "##a", "##b", "##c"]
+    letters = [*SPECIAL_TOKENS, *" ,abc", "##,", "##a", "##b", "##c"]
     assert pieces(learned(["ab cb, ab"], vocab_size=14)) == [*letters, " a"]
     assert pieces(learned(["ab cb, ab"], vocab_size=15)) == [*letters, " a", " c"]
     # " c" is there once and "##b" three times, so " c" "##b" is 1/3, as is " a" "##b", which is there twice

@@ -8,9 +8,9 @@ from sacrebleu.metrics.chrf import CHRF
 from tfm.pipeline.comparison.differences.changed_sentences import (
     MAX_DIFF_WORDS,
     TextSpan,
+    changed_label_spans,
+    changed_word_spans,
     changes,
-    marked_labels,
-    marked_words,
 )
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -68,7 +68,7 @@ def test_of_labels_the_share_that_is_right_counts_and_places_are_compared() -> N
     assert change.scores == (50, 75)
     assert told(list(change.before)) == "O [O B-x] O"
     assert told(list(change.after)) == "O [B-x O] O"
-    assert [told(each) for each in marked_labels("A B", "A")] == ["A [B]", "A"]
+    assert [told(each) for each in changed_label_spans("A B", "A")] == ["A [B]", "A"]
     line = EvaluationConfig(metrics=("accuracy",), labels="line")
     named = (Segments("t", None, [each], [["very bad"]]) for each in ("very bad", "very good"))
     (lost,) = changes(*named, line, 9, lambda _: None).lost
@@ -91,12 +91,12 @@ def test_of_labels_the_share_that_is_right_counts_and_places_are_compared() -> N
     ],
 )
 def test_words_that_differ_are_marked_in_any_script(one: str, other: str, first: str, second: str) -> None:
-    assert tuple(map(told, marked_words(one, other))) == (first, second)
+    assert tuple(map(told, changed_word_spans(one, other))) == (first, second)
 
 
 @given(st.text(st.sampled_from("ab 今א.")), st.text(st.sampled_from("ab 今א.")))
 def test_what_is_not_marked_is_in_both_in_the_same_order(one: str, other: str) -> None:
-    for mark in (marked_words, marked_labels):
+    for mark in (changed_word_spans, changed_label_spans):
         ours, theirs = mark(one, other)
         assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (one, other)
         kept = ["".join("".join(each.text.split()) for each in some if not each.differs) for some in (ours, theirs)]
@@ -105,6 +105,6 @@ def test_what_is_not_marked_is_in_both_in_the_same_order(one: str, other: str) -
 
 def test_of_a_very_long_text_the_beginning_is_marked() -> None:
     text = "a " * MAX_DIFF_WORDS
-    ours, theirs = marked_words("b " + text + "b", "c " + text + "c")
+    ours, theirs = changed_word_spans("b " + text + "b", "c " + text + "c")
     assert [each.text for each in ours if each.differs] == ["b"]
     assert [each.text for each in theirs if each.differs] == ["c"]

@@ -8,7 +8,7 @@ import sacrebleu
 
 from tests.tiny_dataset import make_dataset
 from tests.tiny_runs import make_run
-from tfm.pipeline.comparison.differences.overview import MAX_ROWS, SINGLE_LETTERS, Differences, find_differences
+from tfm.pipeline.comparison.differences.overview import MAX_ROWS, SINGLE_LETTERS_MESSAGE, Differences, find_differences
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import RunSummary, read_run
@@ -79,7 +79,7 @@ def test_of_scripts_without_spaces_each_letter_counts_and_that_is_said(tmp_path:
         "1": (1, [0]),
         "2": (4, [100]),
     }
-    assert SINGLE_LETTERS in found.notes
+    assert SINGLE_LETTERS_MESSAGE in found.notes
 
 
 def test_systems_with_other_texts_are_left_out_and_named(tmp_path: Path) -> None:

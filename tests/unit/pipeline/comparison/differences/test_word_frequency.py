@@ -11,7 +11,7 @@ from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.comparison.differences import word_frequency
 from tfm.pipeline.comparison.differences.word_frequency import (
     breakdown_by_training_frequency,
-    training_counts,
+    count_training_words,
     word_splitter,
     words_in,
 )
@@ -29,18 +29,18 @@ def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkey
     known = make_dataset(tmp_path / "dataset", targets, learned_from=targets * 9)
     words = {"ein", "hund", "äpfel", "katze"}
     split = word_splitter([["Ein Hund"]])
-    counts, unknown = training_counts(tmp_path / "dataset", known, words, split, NullReporter())
+    counts, unknown = count_training_words(tmp_path / "dataset", known, words, split, NullReporter())
     assert counts == {"hund": 3, "ein": 2, "äpfel": 2}
     assert unknown == 0
     other = Input.from_value("another")
     with pytest.raises(DataError):
-        training_counts(tmp_path / "dataset", other, words, split, NullReporter())
+        count_training_words(tmp_path / "dataset", other, words, split, NullReporter())
 
 
 def test_unknown_pieces_are_counted(tmp_path: Path) -> None:
     known = make_dataset(tmp_path / "dataset", ["ein Hund", "eine Maus"], learned_from=["ein Hund"] * 2, kind="word")
     split = word_splitter([["Ein Hund"]])
-    counts, unknown = training_counts(tmp_path / "dataset", known, {"ein", "hund", "maus"}, split, NullReporter())
+    counts, unknown = count_training_words(tmp_path / "dataset", known, {"ein", "hund", "maus"}, split, NullReporter())
     assert (counts, unknown) == ({"ein": 1, "hund": 1}, 2)
 
 

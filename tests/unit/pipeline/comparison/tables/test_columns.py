@@ -12,14 +12,14 @@ import pytest
 from tests.tiny_runs import add_scores, add_texts, make_run
 from tfm.pipeline.comparison.human_agreement import people_agree
 from tfm.pipeline.comparison.metric_tests import MISSING_SEEDS_REASON, Outcome, ScoreEstimate, run_tests
-from tfm.pipeline.comparison.runs import Comparison, compare_runs, sorted_by
+from tfm.pipeline.comparison.runs import Comparison, compare_runs, sort_rows
 from tfm.pipeline.comparison.tables.as_json import as_json
 from tfm.pipeline.comparison.tables.columns import (
     Cell,
     Column,
     comparison_columns,
     difference_columns,
-    metrics_named,
+    match_metric_names,
     score_columns,
 )
 from tfm.pipeline.comparison.tables.latex import escape_latex, latex
@@ -118,7 +118,7 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
     assert [(cell.text, cell.best) for cell in cells] == [("55.00", False), ("51.00", False)]
     assert "b: test.ter: the mean is without b-3" in found.notes
     assert f"b: ter: {MISSING_SEEDS_REASON}" in tested.notes
-    assert [row.name for row in sorted_by(found.rows, "test.ter")] == ["a", "b"]
+    assert [row.name for row in sort_rows(found.rows, "test.ter")] == ["a", "b"]
 
 
 def test_as_json_has_runs_and_rows_with_their_tests(tmp_path: Path) -> None:
@@ -195,11 +195,11 @@ def test_comet_is_known_by_its_model(metric: str, signature: str, known: bool) -
 )
 def test_metrics_are_those_of_the_task_or_those_named(tmp_path: Path, named: list[str], metrics: list[str]) -> None:
     run = add_scores(make_run(tmp_path / "run"), 30.0, chrf=Score(50.0, "x"))
-    assert metrics_named(named, compare_runs([run])) == metrics
+    assert match_metric_names(named, compare_runs([run])) == metrics
     with pytest.raises(RecipeError, match="--metric ter: these runs have bleu, chrf"):
-        metrics_named(["ter"], compare_runs([run]))
+        match_metric_names(["ter"], compare_runs([run]))
     with pytest.raises(RecipeError, match="these runs have no scores"):
-        metrics_named(["ter"], compare_runs([make_run(tmp_path / "bare")]))
+        match_metric_names(["ter"], compare_runs([make_run(tmp_path / "bare")]))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def held(of: Campaign, text: str) -> dict[str, object]:
 def test_a_page_holds_what_its_judge_is_shown_and_no_more(kind: Kind) -> None:
     of = campaign(kind, systems(3, 40))
     judge, text = of.judges[1], page(of, of.judges[1])
-    items = [of.by_id[name] for name in judge.items]
+    items = [of.items_by_id[name] for name in judge.items]
     content = held(of, text)
     assert (content["campaign"], content["judge"], content["kind"]) == (of.fingerprint, "judge-2", kind)
     assert content["items"] == [
@@ -64,7 +64,7 @@ def test_no_text_leaves_its_place(kind: Kind) -> None:
     found = Tags(page(of, of.judges[0]))
     assert found.tags == Tags(page(plain, plain.judges[0])).tags
     assert found.tags.count("script") == 1
-    first = of.by_id[of.judges[0].items[0]]
+    first = of.items_by_id[of.judges[0].items[0]]
     items = held(of, page(of, of.judges[0]))["items"]
     assert isinstance(items, list)
     assert items[0]["reference"] == first.references[0]

@@ -54,7 +54,7 @@ def test_a_campaign_is_one_that_pearmut_opens(kind: Kind) -> None:
             assert {type(item[key]) for key in ("src", "ref")} == {str}
             assert all(not label.isdigit() and isinstance(text, str) for label, text in item["tgt"].items())
             assert [len(text) for text in item["tgt"].values()] == [
-                len(each.text) for each in of.by_id[item["item_id"]].shown
+                len(each.text) for each in of.items_by_id[item["item_id"]].shown
             ]
 
 

@@ -44,7 +44,7 @@ def column(row: dict[str, str], name: str) -> str:
 def test_a_table_has_all_that_a_judge_is_shown_and_no_more(kind: Kind) -> None:
     of = campaign(kind, systems(3, 40), show_reference=kind == "esa")
     rows = rows_of(of)
-    shown = [(item, each) for item in map(of.by_id.__getitem__, of.judges[0].items) for each in item.shown]
+    shown = [(item, each) for item in map(of.items_by_id.__getitem__, of.judges[0].items) for each in item.shown]
     assert [(row["item"], row["label"], row["source"], row["hypothesis"]) for row in rows] == [
         (item.id, each.label, item.source, each.text) for item, each in shown
     ]
@@ -116,7 +116,7 @@ def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"has not answered item {of.judges[0].items[4]} and"):
         read_answers(of, [file])
     found = read_answers(of, [file], partial=True)
-    expected = [Answer("judge-1", of.by_id[name], None, {"A": Rating({"adequacy": 3, "fluency": 3})})
+    expected = [Answer("judge-1", of.items_by_id[name], None, {"A": Rating({"adequacy": 3, "fluency": 3})})
                 for name in of.judges[0].items[:4]]  # fmt: skip
     assert found == expected
 

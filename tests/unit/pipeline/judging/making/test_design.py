@@ -27,7 +27,7 @@ def firsts(of: Campaign, name: str) -> list[Item]:
     """What a judge is asked for the first time, also what is not shown."""
     judge = of.judge(name)
     assert judge is not None
-    return [item for each in (*judge.items, *judge.ties) if (item := of.by_id[each]).counts]
+    return [item for each in (*judge.items, *judge.ties) if (item := of.items_by_id[each]).counts]
 
 
 @pytest.mark.parametrize("number", range(2, 12))
@@ -117,13 +117,13 @@ def test_the_stated_share_comes_twice_and_as_checks(kind: Kind, repeats: float, 
     of = campaign(kind, systems(3, 110), segments=40, judges=3, repeats=repeats, checks=checks)
     judged = {item.line for item in of.items if item.counts}
     for judge in of.judges:
-        order = [of.by_id[name] for name in judge.items]
+        order = [of.items_by_id[name] for name in judge.items]
         again = {place: item for place, item in enumerate(order) if item.repeat_of is not None}
         spoilt = [item for item in order if item.check is not None]
         asked = sum(item.counts for item in order)
         assert (len(again), len(spoilt)) == (round(asked * repeats), round(asked * checks))
         for place, item in again.items():
-            first = of.by_id[str(item.repeat_of)]
+            first = of.items_by_id[str(item.repeat_of)]
             assert place - order.index(first) > 2
             assert [each.text for each in item.shown] == [each.text for each in reversed(first.shown)]
             assert (item.line, item.source) == (first.line, first.source)
@@ -161,9 +161,11 @@ def test_texts_that_are_all_the_same_are_ties_and_are_not_shown(kind: Kind) -> N
     judged[1] = replace(judged[1], tests={"t": replace(first, hypotheses=half)})
     of = campaign(kind, judged, segments=30, judges=2)
     for judge in of.judges:
-        assert all(len({each.text for each in of.by_id[name].shown}) == 2 for name in judge.items)
-        assert all(len({each.text for each in of.by_id[name].shown}) == 1 for name in judge.ties)
-        assert {of.by_id[name].line for name in judge.ties} == {i.line for i in of.items if i.counts and i.line <= 20}
+        assert all(len({each.text for each in of.items_by_id[name].shown}) == 2 for name in judge.items)
+        assert all(len({each.text for each in of.items_by_id[name].shown}) == 1 for name in judge.ties)
+        assert {of.items_by_id[name].line for name in judge.ties} == {
+            i.line for i in of.items if i.counts and i.line <= 20
+        }
         assert len(firsts(of, judge.name)) == 30
 
 
@@ -233,7 +235,7 @@ def test_in_a_short_campaign_too_nothing_comes_twice_in_a_row(segments: int) -> 
     for seed in range(20):
         of = campaign("best", systems(2, 30), segments=segments, repeats=0.5, checks=0, seed=seed)
         for judge in of.judges:
-            lines = [of.by_id[name].line for name in judge.items]
+            lines = [of.items_by_id[name].line for name in judge.items]
             assert len(lines) == segments + segments // 2
             assert all(one != other for one, other in zip(lines, lines[1:], strict=False))
 

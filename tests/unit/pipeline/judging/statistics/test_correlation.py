@@ -52,7 +52,7 @@ def test_coefficients_by_their_definitions() -> None:
 def test_draws_are_those_of_the_values_drawn(
     coefficient: Coefficient, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfm.pipeline.judging.statistics.correlation.MAX_PAIRWISE", most)
+    monkeypatch.setattr("tfm.pipeline.judging.statistics.correlation.MAX_PAIRWISE_UNITS", most)
     random = np.random.default_rng(8)
     x = random.integers(0, 5, size=20) / 3 + 1e6
     y = x + random.integers(0, 3, size=20)

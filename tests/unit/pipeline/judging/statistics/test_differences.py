@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind
 
-from tfm.pipeline.judging.statistics.differences import difference_tests, permutation_p, rank_clusters
+from tfm.pipeline.judging.statistics.differences import difference_tests, permutation_p_value, rank_clusters
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 BOTH = ("first", "second")
@@ -110,7 +110,7 @@ def test_the_unpaired_test_is_near_student_s_where_values_are_normal() -> None:
     random = np.random.default_rng(6)
     for shift in (0.0, 0.3, 0.5):
         first, second = random.normal(shift, size=60).tolist(), random.normal(size=50).tolist()
-        assert permutation_p(first, second) == pytest.approx(ttest_ind(first, second).pvalue, abs=0.015)
+        assert permutation_p_value(first, second) == pytest.approx(ttest_ind(first, second).pvalue, abs=0.015)
 
 
 def test_systems_of_one_segment_or_one_value() -> None:
@@ -128,7 +128,7 @@ def test_a_system_with_few_segments_that_the_other_has_too_is_compared_on_them()
 
 
 def test_no_p_is_0() -> None:
-    assert permutation_p([1.0] * 30, [2.0] * 30) == 1 / 10_001
+    assert permutation_p_value([1.0] * 30, [2.0] * 30) == 1 / 10_001
 
 
 def test_few_shared_segments_are_not_the_only_ones_that_count() -> None:

@@ -24,7 +24,7 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import surrounding_tokens
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.special import SPECIALS
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.train import train
 
 HOSTILE = (
@@ -87,7 +87,7 @@ def test_hostile_texts_have_our_ids_there_and_after_they_came_back(pieces: Kind,
     changes = {} if several else LANGUAGE | BLOCK
     ours, folder = exported(tmp_path, tokenizer=tokenizer, **changes)
     there, back = transformers.AutoTokenizer.from_pretrained(folder), taken(folder)
-    before, after = ([SPECIALS.index(token) for token in side] for side in surrounding_tokens(ours.config))
+    before, after = ([SPECIAL_TOKENS.index(token) for token in side] for side in surrounding_tokens(ours.config))
     for text in HOSTILE:
         asked = ours.for_languages("hin") if several else ours
         ids = asked.source_tokenizer.encode(text)
@@ -159,7 +159,7 @@ def test_running_text_goes_on_after_the_end_of_a_line(tmp_path: Path) -> None:
     transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
     ours = published(tmp_path / "model", **LANGUAGE, **BLOCK, positions="learned", tie="none")
     often = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=40)
-    written = TextGenerator(PromptEncoder(ours), often, NullReporter())._write_all([5, 6])[0].ids
+    written = TextGenerator(PromptEncoder(ours), often, NullReporter())._generate_hypotheses([5, 6])[0].ids
     common = max(written, key=written.count)
     ours.model.output.weight.data[[3, common]] = ours.model.output.weight.data[[common, 3]]
     (folder := tmp_path / "out").mkdir()

@@ -40,7 +40,7 @@ from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.onnx.export import to_onnx
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.perplexity import perplexity
-from tfm.pipeline.training.init_from import encoder_of
+from tfm.pipeline.training.init_from import encoder_config
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -189,7 +189,7 @@ def with_named_languages(plain: Tokenizer) -> Tokenizer:
 def test_an_encoder_alone_is_told_nothing() -> None:
     stack = {"layers": 1, "dim": 8, "heads": 2, "feed_forward_dim": 8}
     given = ModelConfig.model_validate({"encoder": stack, "decoder": stack, "languages": "m2m100"})
-    assert encoder_of(given).languages == "source"
+    assert encoder_config(given).languages == "source"
 
 
 def changed(folder: Path, name: str, **changes: Any) -> None:

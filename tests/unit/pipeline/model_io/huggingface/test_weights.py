@@ -6,7 +6,7 @@ from tests.huggingface_models import KINDS
 from tests.tiny_model import STACK
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.pipeline.model_io.huggingface.llama import rotary_rows
+from tfm.pipeline.model_io.huggingface.llama import rotary_permutation
 from tfm.pipeline.model_io.huggingface.registry import class_for
 from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave
 from tfm.pipeline.model_io.loaded_model import remove_ties
@@ -33,7 +33,7 @@ def test_importing_undoes_exporting() -> None:
 def test_halves_are_apart() -> None:
     assert deinterleave(6).tolist() == [0, 2, 4, 1, 3, 5]
     assert deinterleave(5).tolist() == [0, 2, 4, 1, 3]
-    rows = rotary_rows(StackConfig(dim=8, heads=2, key_value_heads=1))
+    rows = rotary_permutation(StackConfig(dim=8, heads=2, key_value_heads=1))
     assert rows.tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 13, 14, 15]
 
 

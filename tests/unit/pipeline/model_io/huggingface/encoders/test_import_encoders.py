@@ -21,7 +21,7 @@ from tests.huggingface_encoders import (
     transformers,
     word_pieces,
 )
-from tfm.data.batching.batches import pairs_from_ids
+from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.labelling import label
@@ -59,7 +59,7 @@ def taken(folder: Path) -> LoadedModel:
 
 def our_logits(ours: LoadedModel, texts: list[str]) -> torch.Tensor:
     """Of all rows, or of all texts."""
-    batch = pairs_from_ids(ours.source_tokenizer.encode_batch(texts), [[]] * len(texts))
+    batch = pair_batch_from_ids(ours.source_tokenizer.encode_batch(texts), [[]] * len(texts))
     with torch.no_grad():
         found: torch.Tensor = ours.model.output(ours.model(batch.source, Layout.from_lengths(batch.source_lengths)))
     return found
