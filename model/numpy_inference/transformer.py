@@ -17,6 +17,31 @@ Cache = list[KeysValues]
 """Keys and values of each decoder layer."""
 
 
+def attend_step(
+    attention: SelfAttention, around_attention: Residual, x: Array, cache: KeysValues, position: int
+) -> tuple[Array, KeysValues]:
+    """Attend from a new row of each text or hypothesis to those before it, in a residual.
+
+    Args:
+        attention: self-attention.
+        around_attention: its residual.
+        x: (W, D).
+        cache: keys and values of the rows so far.
+        position: the position of the new rows.
+
+    Returns:
+        Rows (W, D), and the cache with the new ones.
+    """
+    grown = cache
+
+    def attend(x: Array) -> Array:
+        nonlocal grown
+        mixed, grown = attention.step(x, cache, position)
+        return mixed
+
+    return around_attention(x, attend), grown
+
+
 @dataclass(frozen=True)
 class EncoderLayer:
     """Self-attention, then feed-forward, each in its residual; step by step the layer of a decoder-only model."""
@@ -41,14 +66,8 @@ class EncoderLayer:
         Returns:
             Rows (W, D), and the cache with them.
         """
-        grown = cache
-
-        def attend(x: Array) -> Array:
-            nonlocal grown
-            mixed, grown = self.attention.step(x, cache, position)
-            return mixed
-
-        return self.around_feed_forward(self.around_attention(x, attend), self.feed_forward), grown
+        x, grown = attend_step(self.attention, self.around_attention, x, cache, position)
+        return self.around_feed_forward(x, self.feed_forward), grown
 
 
 @dataclass(frozen=True)
@@ -74,14 +93,7 @@ class DecoderLayer:
         Returns:
             Rows (W, D), and the cache with them.
         """
-        grown = cache
-
-        def attend(x: Array) -> Array:
-            nonlocal grown
-            mixed, grown = self.attention.step(x, cache, position)
-            return mixed
-
-        x = self.around_attention(x, attend)
+        x, grown = attend_step(self.attention, self.around_attention, x, cache, position)
         x = self.around_cross_attention(x, lambda x: self.cross_attention(x, remembered))
         return self.around_feed_forward(x, self.feed_forward), grown
 
