@@ -23,7 +23,7 @@ class Table(NamedTuple):
     def as_json(self) -> list[dict[str, object]]:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
-    def as_text(self) -> list[tuple[object, ...]]:
+    def formatted_rows(self) -> list[tuple[object, ...]]:
         """The rows with rounded numbers."""
         return [tuple(_shorten(each) for each in row) for row in self.rows]
 

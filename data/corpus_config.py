@@ -181,10 +181,10 @@ class CorpusConfig(BaseModel):
 
     @field_validator("source", "target", "references", mode="before")
     @classmethod
-    def _number_columns(cls, given: object) -> object:
+    def _parse_column_numbers(cls, given: object) -> object:
         """A column without a name may be given as a number."""
         if isinstance(given, (list, tuple)):
-            return tuple(map(cls._number_columns, given))
+            return tuple(map(cls._parse_column_numbers, given))
         return str(given) if type(given) is int else given
 
     @field_validator("source_language", "target_language")

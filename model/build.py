@@ -114,10 +114,10 @@ def build_transformer(
     """
     parts, network = make_factory(config, compute_dtype), LANGUAGE_PREFIX_MODELS[config.languages]
     encoder, decoder = config.encoder, config.decoder
-    source_table, target_table = parts.tables(source_vocab, target_vocab)
+    source_embedding_table, target_table = parts.tables(source_vocab, target_vocab)
     output = parts.output(target_table, target_vocab)
     return network(
-        source_embedding=parts.source_embedding(source_table),
+        source_embedding=parts.source_embedding(source_embedding_table),
         encoder=parts.layers(encoder),
         encoder_norm=parts.final_norm(encoder),
         target_embedding=parts.embedding(target_table, decoder, config.num_positions(causal=True)),
@@ -168,7 +168,7 @@ def build_encoder_only(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts, stack = make_factory(config, compute_dtype), config.encoder
-    table = parts.source_table(source_vocab)
+    table = parts.source_embedding_table(source_vocab)
     begin, of_text = (prepend_begin_token, drop_begin_states) if config.begin_token else (keep_source, keep_all_rows)
     head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
@@ -204,7 +204,7 @@ def build_character_tagger(
     """
     parts, stack = CharacterModuleFactory(config, compute_dtype), config.encoder
     return CharacterTagger(
-        embedding=parts.source_embedding(parts.source_table(source_vocab)),
+        embedding=parts.source_embedding(parts.source_embedding_table(source_vocab)),
         encoder=parts.layers(stack),
         encoder_norm=parts.final_norm(stack),
         head=parts.upsampling(),

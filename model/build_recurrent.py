@@ -29,9 +29,9 @@ def build_recurrent(
     parts = make_positionless_factory(config, compute_dtype)
     recurrent = RecurrentModuleFactory(config, parts.dropout_rng, compute_dtype)
     encoder, decoder = config.encoder, config.decoder
-    source_table, target_table = parts.tables(source_vocab, target_vocab)
+    source_embedding_table, target_table = parts.tables(source_vocab, target_vocab)
     return RecurrentEncoderDecoder(
-        source_embedding=parts.embedding(source_table, encoder),
+        source_embedding=parts.embedding(source_embedding_table, encoder),
         encoder=recurrent.encoder(),
         bridge=recurrent.bridge(),
         target_embedding=parts.embedding(target_table, decoder),
@@ -56,7 +56,7 @@ def build_character_recurrent(
     """
     parts = CharacterModuleFactory(config, compute_dtype)
     return build_attention_recurrent(
-        config, parts, lambda: parts.source_embedding(parts.source_table(source_vocab)), target_vocab
+        config, parts, lambda: parts.source_embedding(parts.source_embedding_table(source_vocab)), target_vocab
     )
 
 

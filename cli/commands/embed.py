@@ -160,7 +160,7 @@ def embed(
         print_json({each.title: each.as_json() for each in tables})
     else:
         for each in tables:
-            reporter.table(each.title, each.columns, each.as_text())
+            reporter.table(each.title, each.columns, each.formatted_rows())
     for file, content in files:
         with raise_cannot_write(file):
             write_bytes_atomically(file, content)

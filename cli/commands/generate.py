@@ -95,7 +95,7 @@ def generate(
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
         reject_flags({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
-        _write_scores(folders, _read_prompts(prompt), choices, through_ends, jsonl, device or "auto")
+        _print_choice_scores(folders, _read_prompts(prompt), choices, through_ends, jsonl, device or "auto")
         return
     from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig
@@ -155,7 +155,7 @@ def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
     _print_text("")
 
 
-def _write_scores(
+def _print_choice_scores(
     models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
 ) -> None:
     """Print the log-probability of each line of a file after each prompt."""

@@ -19,7 +19,7 @@ class CharacterModuleFactory(ModuleFactory):
         assert self.config.canine is not None
         return self.config.canine
 
-    def source_table(self, vocab: int) -> Any:
+    def source_embedding_table(self, vocab: int) -> Any:
         """A few small tables, however many characters there are."""
         width = self.config.embedding_dim or self.config.encoder.dim
         return HashEmbedding(self.canine.hashes, self.canine.buckets, width)

@@ -20,7 +20,7 @@ CHECKS: tuple[Check, ...] = (
     sources.vision_task_problem,
     sources.vision_tie_problem,
     sources.vision_vectors_problem,
-    sources.vision_order_problem,
+    sources.image_reversal_problem,
     sources.vision_pooling_problem,
     sources.num_layers_problem,
     sources.canine_task_problem,

@@ -29,7 +29,7 @@ def vision_vectors_problem(config: ModelFields) -> str | None:
     return None
 
 
-def vision_order_problem(config: ModelFields) -> str | None:
+def image_reversal_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
     return None if config.vision is None else _order_problem(config, why)
 

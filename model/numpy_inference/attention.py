@@ -67,7 +67,7 @@ def split_heads(x: Array, number: int) -> Array:
     return x.reshape(*x.shape[:-1], number, -1).swapaxes(-2, -3)
 
 
-def mix_values(heads: Heads, query: Array, key: Array, value: Array) -> Array:
+def scaled_dot_product_attention(heads: Heads, query: Array, key: Array, value: Array) -> Array:
     """Return softmax(Q K^T / sqrt(K)) V   (Vaswani et al. 2017, eq. 1), the heads side by side.
 
     Args:
@@ -100,7 +100,7 @@ class SelfAttention:
     def __call__(self, x: Array) -> Array:
         """Attend from each piece of a sentence (S, D) to all: (S, D)."""
         query, key, value = self._query_key_value(x[None], np.arange(len(x)))
-        return self.output(mix_values(self.heads, query, key, value)[0])
+        return self.output(scaled_dot_product_attention(self.heads, query, key, value)[0])
 
     def step(self, x: Array, cache: KeysValues, position: int) -> tuple[Array, KeysValues]:
         """Attend from the next piece of each hypothesis to those before it.
@@ -115,7 +115,7 @@ class SelfAttention:
         """
         query, *new = self._query_key_value(x[:, None], np.array([position]))
         key, value = (np.concatenate(both, axis=2) for both in zip(cache, new, strict=True))
-        return self.output(mix_values(self.heads, query, key, value)[:, 0]), (key, value)
+        return self.output(scaled_dot_product_attention(self.heads, query, key, value)[:, 0]), (key, value)
 
     def _query_key_value(self, x: Array, positions: Array) -> tuple[Array, Array, Array]:
         """Return queries, keys and values (W, H, T, K) of rows (W, T, D) at these positions (T,)."""
@@ -143,4 +143,4 @@ class CrossAttention:
     def __call__(self, x: Array, remembered: KeysValues) -> Array:
         """A row of each hypothesis (W, D), all of which attend to the one source -> (W, D)."""
         query = split_heads(self.query(x)[None], self.heads.num_heads)
-        return self.output(mix_values(self.heads, query, *remembered)[0])
+        return self.output(scaled_dot_product_attention(self.heads, query, *remembered)[0])

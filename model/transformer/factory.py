@@ -211,13 +211,13 @@ class ModuleFactory:
         """Return the embedding that the encoder reads, of the source's own table."""
         return self.embedding(table, self.config.encoder, self.config.num_positions(causal=False))
 
-    def source_table(self, vocab: int) -> Table:
+    def source_embedding_table(self, vocab: int) -> Table:
         """A vector for each piece of the source."""
         return self.table(vocab, self.config.embedding_dim or self.config.encoder.dim)
 
     def tables(self, source_vocab: int, target_vocab: int) -> tuple[Table, Table]:
         """The embeddings of source and target, which may be one; then the vocabularies are one too."""
-        config, source = self.config, self.source_table(source_vocab)
+        config, source = self.config, self.source_embedding_table(source_vocab)
         if config.tie not in ("embeddings", "all"):
             return source, self.table(target_vocab, config.embedding_dim or config.decoder.dim)
         return source, source

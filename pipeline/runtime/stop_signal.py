@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -29,7 +29,7 @@ class StopRequest:
 
 def stop_signals() -> list[signal.Signals]:
     """The signals that ask this process to stop, but for those that it was started to ignore."""
-    return [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]
+    return [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _watch_signals(reader: int, echo: float, talk: bool) -> None:
     """
     asked_at = None
     while received := os.read(reader, 1):
-        if received[0] not in NUMBERS:
+        if received[0] not in STOP_SIGNALS:
             continue
         if asked_at is None:
             asked_at = time.monotonic()

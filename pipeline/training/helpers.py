@@ -39,7 +39,7 @@ HELPER_KILLED_MESSAGE = (
 )
 
 
-def workers_unsupported_reason(model: ModelConfig, world: World) -> str | None:
+def parallel_training_unsupported_reason(model: ModelConfig, world: World) -> str | None:
     """Why several processes cannot share an update of this model; None where they can."""
     if world.device.type != "cpu":
         return f"they share updates on the CPU, not on {world.device.type}"

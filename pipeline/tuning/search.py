@@ -30,7 +30,8 @@ from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import Results, summarize_trials
 from tfm.pipeline.tuning.samplers.registry import check_method
 from tfm.pipeline.tuning.space import make_parameters
-from tfm.pipeline.tuning.study import Trials, open_trials
+from tfm.pipeline.tuning.study import Trials
+from tfm.pipeline.tuning.study_opening import open_trials
 from tfm.pipeline.tuning.trial import make_trial_recipe
 
 

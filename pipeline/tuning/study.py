@@ -4,7 +4,6 @@ A trial belongs to the worker that holds the lock of its folder; the operating s
 however it dies, and the next worker that looks goes on with the trial. Workers ask for trials one at a time.
 """
 
-import json
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -14,29 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.storages import BaseStorage
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from tfm.data.errors import format_count, format_names
+from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.journal import REMEDY, wait_for_lock
+from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
-from tfm.pipeline.tuning.space import Configuration, Parameter, in_draw_order, list_configurations
-from tfm.pipeline.tuning.storage import hide_password, open_storage, raise_storage_errors
+from tfm.pipeline.tuning.space import Configuration, Parameter
+from tfm.pipeline.tuning.storage import raise_storage_errors
 from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF, attributes_of, check_trials
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 SEARCH_ATTR = "search"
 """The attribute of a study that describes its search."""
-NEW_TRIAL = object()
-"""In its place, of a study that does not say it yet."""
 MAX_IDLE_TRIALS = 100
 """Trials in a row without an update, after which nothing new is to be expected."""
 
@@ -135,7 +131,7 @@ class Trials:
         if left is None or room <= 0:
             stack.close()
             return None
-        self._use_samplers_of(left.number)
+        self._reset_samplers(left.number)
         trial = Trial(self.study, left._trial_id)
         self._replay_draws(trial, left)
         return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
@@ -147,7 +143,7 @@ class Trials:
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
         return here and _try_lock(place, stack)
 
-    def _use_samplers_of(self, number: int) -> None:
+    def _reset_samplers(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
         self.study.sampler = make_sampler(self.config, number)
         self.study.pruner = PRUNERS[self.config.pruning]()
@@ -166,7 +162,7 @@ class Trials:
             return None
         with raise_cannot_write(self.folder):
             make_folder_below(self.folder, self.folder / "trials")
-        self._use_samplers_of(len(self.all()))
+        self._reset_samplers(len(self.all()))
         trial = self.study.ask()
         place = self.place(trial.number)
         check_no_symlinks(self.folder, place)
@@ -184,133 +180,6 @@ def _try_lock(path: Path, stack: ExitStack) -> bool:
     except FolderLockedError:
         return False
     return True
-
-
-def open_trials(
-    config: SearchConfig,
-    about: Mapping[str, Any],
-    parameters: tuple[Parameter, ...],
-    folder: Path,
-    url: str | None,
-    *,
-    create: bool = True,
-) -> Trials:
-    """The study of a search: a new one, or the one there, of which nothing is written.
-
-    Args:
-        config: the search.
-        about: all settings that define the search.
-        parameters: its space; a new study draws its keys by name, whatever their order.
-        folder: where its runs lie.
-        url: the database of the trials; None: a journal in the folder.
-        create: whether a study that is not there is made on disk; else there are no trials, and nothing is written.
-
-    Raises:
-        DataError: the study there is another search, or holds attributes that no search writes.
-        CannotWrite: the folder holds a link that tfm did not make, or cannot be written.
-    """
-    check_folder(folder)
-    source = str(folder / "trials.journal") if url is None else hide_password(url, url)
-    with raise_storage_errors(source):
-        storage = open_storage(folder, url, create=create)
-        study = None if storage is None else _find_study(storage, config, url)
-        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
-    said, parameters = json.loads(json.dumps(about)), in_draw_order(parameters)
-    if isinstance(said.get("space"), dict):
-        said["space"] = {each.key: said["space"][each.key] for each in parameters}
-    if storage is None or (not create and (study is None or before is NEW_TRIAL)):
-        empty = optuna.create_study(direction=_study_direction(config))  # in memory
-        return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
-    if study is None or before is NEW_TRIAL:
-        with wait_for_lock(folder / ".claim.lock"), raise_storage_errors(source):
-            study, before = _open_or_create(storage, config, parameters, said, url)
-    if not isinstance(before, Mapping):
-        raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
-    changed = sorted(_setting_differences(before, said))
-    if not changed and study.directions != [_study_direction(config)]:
-        changed = ["direction"]
-    if changed:
-        raise DataError(
-            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give this one another "
-            "name, or move that folder away",
-            file=folder,
-        )
-    parameters = _order_parameters(before.get("space"), parameters)
-    trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
-    trials.all()
-    return trials
-
-
-def _order_parameters(space: object, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """The keys in the order in which a study began with them, of which its samplers' draws are a function."""
-    places = {key: place for place, key in enumerate(space)} if isinstance(space, Mapping) else {}
-    return tuple(sorted(parameters, key=lambda each: places.get(each.key, 0)))
-
-
-def check_folder(folder: Path) -> None:
-    """Raise CannotWrite if the folder of a search holds a link or special file where the search writes."""
-    names = ("trials.journal", "search", "trials", ".trials.lock", ".claim.lock", ".share.lock", ".publish.lock")
-    check_no_symlinks(folder, *(folder / name for name in names))
-    if (folder / "trials").is_dir():
-        check_no_symlinks(folder, *(folder / "trials").iterdir())
-
-
-def _study_direction(config: SearchConfig) -> StudyDirection:
-    return StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
-
-
-def _find_study(storage: BaseStorage, config: SearchConfig, url: str | None) -> Study | None:
-    """The study that a storage has of this search; a journal's has any name, as a folder may have been renamed."""
-    names = optuna.get_all_study_names(storage)
-    names = names[:1] if url is None else [name for name in names if name == config.name]
-    return optuna.load_study(storage=storage, study_name=names[0]) if names else None
-
-
-def _open_or_create(
-    storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], said: Any, url: str | None
-) -> tuple[Study, Any]:
-    """The study that another worker has begun meanwhile, or a new one; with what it searches."""
-    study = _find_study(storage, config, url)
-    if study is None:
-        # a worker on another machine may begin it meanwhile, in a database that both share
-        shared = url is not None
-        study = optuna.create_study(
-            storage=storage, study_name=config.name, direction=_study_direction(config), load_if_exists=shared
-        )
-    if SEARCH_ATTR in study.user_attrs:
-        return study, study.user_attrs[SEARCH_ATTR]
-    if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
-        raise ValueError("has trials, and does not say of which search")
-    for configuration in list_configurations(parameters) if config.method == "grid" else ():
-        study.enqueue_trial(_to_drawn_values(configuration, parameters), skip_if_exists=True)
-    study.set_user_attr(SEARCH_ATTR, said)
-    return study, said
-
-
-def _to_drawn_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
-    """A configuration as Optuna keeps it: values with an order as their place."""
-    return {
-        each.key: (each.values or ()).index(configuration[each.key]) if each.ordered else configuration[each.key]
-        for each in parameters
-        if each.key in configuration
-    }
-
-
-def _setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
-    """The keys that differ; of the base recipe one that only one of them has came with a later version."""
-    shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
-    for name in shared:
-        yield from _value_differences(before.get(name), now.get(name), f"{key}{name}")
-
-
-def _value_differences(old: Any, new: Any, key: str) -> Iterator[str]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _setting_differences(old, new, f"{key}.")
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for number, pair in enumerate(zip(old, new, strict=True)):
-            yield from _value_differences(*pair, f"{key}.{number}")
-    elif old != new:
-        yield key
 
 
 def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:

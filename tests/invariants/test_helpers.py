@@ -38,10 +38,10 @@ from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
     MAX_WIDTH,
     MIN_TOKENS,
+    parallel_training_unsupported_reason,
     shard,
     start_gradient_workers,
     workers_pay_off,
-    workers_unsupported_reason,
 )
 from tfm.pipeline.training.update import Gradients
 
@@ -49,8 +49,8 @@ ALONE = World()
 ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.skipif(
-        workers_unsupported_reason(MODEL, ALONE) is not None,
-        reason=f"no helpers here: {workers_unsupported_reason(MODEL, ALONE)}",
+        parallel_training_unsupported_reason(MODEL, ALONE) is not None,
+        reason=f"no helpers here: {parallel_training_unsupported_reason(MODEL, ALONE)}",
     ),
     pytest.mark.usefixtures("no_curves", "threads_as_they_were"),
 ]
@@ -302,11 +302,11 @@ def test_processes_are_refused_where_they_cannot_be(
 
 
 def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert workers_unsupported_reason(MODEL, ALONE) is None
-    assert "not on cuda" in str(workers_unsupported_reason(MODEL, World(device=torch.device("cuda"))))
-    assert "torchrun" in str(workers_unsupported_reason(MODEL, World(0, 2)))
+    assert parallel_training_unsupported_reason(MODEL, ALONE) is None
+    assert "not on cuda" in str(parallel_training_unsupported_reason(MODEL, World(device=torch.device("cuda"))))
+    assert "torchrun" in str(parallel_training_unsupported_reason(MODEL, World(0, 2)))
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    assert "CUDA_VISIBLE_DEVICES" in str(workers_unsupported_reason(MODEL, ALONE))
+    assert "CUDA_VISIBLE_DEVICES" in str(parallel_training_unsupported_reason(MODEL, ALONE))
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ from tests.unit.pipeline.stages.test_images import config as images_in
 from tests.unit.pipeline.stages.test_images import dataset_of
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import Stopped
-from tfm.pipeline.training.helpers import workers_unsupported_reason
+from tfm.pipeline.training.helpers import parallel_training_unsupported_reason
 from tfm.tokenizer.config import TokenizerConfig
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        workers_unsupported_reason(MODEL, ALONE) is not None,
-        reason=f"no helpers here: {workers_unsupported_reason(MODEL, ALONE)}",
+        parallel_training_unsupported_reason(MODEL, ALONE) is not None,
+        reason=f"no helpers here: {parallel_training_unsupported_reason(MODEL, ALONE)}",
     ),
     pytest.mark.usefixtures("no_curves", "threads_as_they_were"),
 ]

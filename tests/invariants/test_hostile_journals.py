@@ -20,7 +20,8 @@ from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import equally_good_trials, summarize_trials
 from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
-from tfm.pipeline.tuning.study import Trials, open_trials
+from tfm.pipeline.tuning.study import Trials
+from tfm.pipeline.tuning.study_opening import open_trials
 
 pytestmark = pytest.mark.promise("hostile")
 SPACE = {

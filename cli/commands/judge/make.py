@@ -82,7 +82,7 @@ def make(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
     from tfm.pipeline.judging.making.folder import write_folder
-    from tfm.pipeline.judging.making.texts import image_warning, read_systems
+    from tfm.pipeline.judging.making.texts import image_source_warning, read_systems
 
     systems = read_systems(runs or (), files, test=test, source=source, references=reference or ())
     wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
@@ -91,7 +91,7 @@ def make(
     reporter = make_reporter()
     reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_workload_table(campaign))
     reporter.line(f"written: {out}; campaign.json is the key: keep it from judges")
-    if (warning := image_warning(systems[0])) is not None:
+    if (warning := image_source_warning(systems[0])) is not None:
         reporter.warn(warning)
 
 

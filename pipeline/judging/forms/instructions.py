@@ -60,7 +60,7 @@ INSTRUCTIONS: Mapping[Kind, Sequence[str]] = {
 }
 
 _NAVIGATION_KEYS = "Enter goes on, Shift and Enter back, Tab from one field to the next."
-KEYS: Mapping[Kind, str] = {
+KEYBOARD_HELP: Mapping[Kind, str] = {
     "likert": f"1 to 5 answer the field in focus, or the first that is open. {_NAVIGATION_KEYS}",
     "esa": "Tab goes to the translation; arrows go from word to word; Space on the first and on the last word marks an "
     "error; then 1 makes it minor, 2 major, 0 takes it away. Tab goes on to the score: type the number. "

@@ -7,7 +7,7 @@ from html import escape
 
 from tfm.pipeline.judging.campaign import SCALES, Campaign, Judge
 from tfm.pipeline.judging.forms.controls_script import CONTROLS_SCRIPT
-from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYS, SCALE_STEPS
+from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYBOARD_HELP, SCALE_STEPS
 from tfm.pipeline.judging.forms.marking_script import MARKING_SCRIPT
 from tfm.pipeline.judging.forms.session_script import SESSION_SCRIPT
 from tfm.pipeline.page_frame import frame_page, script_json
@@ -80,7 +80,7 @@ def page(campaign: Campaign, judge: Judge) -> str:
         "items": [_blind_item(campaign, name) for name in judge.items],
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
-    body = BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYS[campaign.kind]))
+    body = BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYBOARD_HELP[campaign.kind]))
     script = f"'use strict';\nconst DATA = {script_json(data)};\n{MARKING_SCRIPT}{CONTROLS_SCRIPT}{SESSION_SCRIPT}"
     return frame_page("Judging translations", body, style=STYLE, script=script)
 

@@ -52,7 +52,7 @@ def segments_of(system: System) -> Segments:
     return next(iter(system.tests.values()))
 
 
-def image_warning(system: System) -> str | None:
+def image_source_warning(system: System) -> str | None:
     """The warning that judges of captions see the names of images alone; None where sources are texts."""
     if not segments_of(system).sources_are_names:
         return None

@@ -17,7 +17,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose_num_threads as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Change, Progress, Settings, TrainState, read_progress
-from tfm.pipeline.training.helpers import workers_pay_off, workers_unsupported_reason
+from tfm.pipeline.training.helpers import parallel_training_unsupported_reason, workers_pay_off
 from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
@@ -156,7 +156,7 @@ def resolve_settings(
             f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
         )
     kept = {what: getattr(then, what) for what in ("threads", "parallel") if getattr(config, what) == "auto"}
-    if workers_unsupported_reason(model, world) is not None:  # of another machine
+    if parallel_training_unsupported_reason(model, world) is not None:  # of another machine
         kept["parallel"] = "threads"
     now = now.model_copy(update=kept)
     for what in ("device", "torch", "threads", "parallel"):
@@ -181,7 +181,7 @@ def _choose_parallel(
     config: TrainingConfig, model: ModelConfig, world: World, threads: int, batch_tokens: int
 ) -> Literal["threads", "processes"]:
     """Return the way in which a CPU computes an update: by threads, or by as many processes."""
-    reason = workers_unsupported_reason(model, world)
+    reason = parallel_training_unsupported_reason(model, world)
     if config.parallel == "auto":
         is_faster = workers_pay_off(model, threads, batch_tokens * config.accumulate)
         return "processes" if reason is None and is_faster else "threads"

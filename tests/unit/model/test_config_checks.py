@@ -42,7 +42,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "vision_tie_problem": ({"vision": {}}, 'tie = "all" shares the embeddings of the source'),
     "vision_vectors_problem": ({**SEES, **VECTORS}, "source_vectors are of pieces of text"),
-    "vision_order_problem": (
+    "image_reversal_problem": (
         {"architecture": "recurrent", **SEES, "recurrent": {"reverse_source": True}},
         "recurrent.reverse_source is of an encoder that reads text",
     ),

@@ -22,7 +22,7 @@ from tfm.pipeline.tuning.results import (
     worse_p_value,
 )
 from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
-from tfm.pipeline.tuning.study import open_trials
+from tfm.pipeline.tuning.study_opening import open_trials
 
 CONFIG = SearchConfig.model_validate(
     {

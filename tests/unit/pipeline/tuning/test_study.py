@@ -17,7 +17,8 @@ from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.tuning import storage
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
-from tfm.pipeline.tuning.study import Trials, open_trials
+from tfm.pipeline.tuning.study import Trials
+from tfm.pipeline.tuning.study_opening import open_trials
 
 
 def opened(folder: Path, url: str | None = None, create: bool = True, **settings: Any) -> Trials:
@@ -244,7 +245,7 @@ def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(
 ) -> None:
     """A study in whose time draws had the order of the file keeps it."""
     with monkeypatch.context() as then:
-        then.setattr("tfm.pipeline.tuning.study.in_draw_order", lambda parameters: parameters)
+        then.setattr("tfm.pipeline.tuning.study_opening.in_draw_order", lambda parameters: parameters)
         before = drawn(tmp_path / "before", [TURNED] * 3)
         begun = drawn(tmp_path / "s", [TURNED])
     assert begun + drawn(tmp_path / "s", [TURNED, SPACE]) == before

@@ -19,7 +19,8 @@ from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters
-from tfm.pipeline.tuning.study import ClaimedTrial, Trials, open_trials
+from tfm.pipeline.tuning.study import ClaimedTrial, Trials
+from tfm.pipeline.tuning.study_opening import open_trials
 from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNED, prune_artifacts
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import DUPLICATE_OF

@@ -1,0 +1,151 @@
+"""The study of a search opened: a new one, or the one there, if it is of the same search."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.study import Study, StudyDirection
+from optuna.trial import TrialState
+
+from tfm.data.errors import format_names
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
+from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.journal import REMEDY, wait_for_lock
+from tfm.pipeline.tuning.space import Configuration, Parameter, in_draw_order, list_configurations
+from tfm.pipeline.tuning.storage import hide_password, open_storage, raise_storage_errors
+from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
+
+NEW_TRIAL = object()
+"""In its place, of a study that does not say it yet."""
+
+
+def open_trials(
+    config: SearchConfig,
+    about: Mapping[str, Any],
+    parameters: tuple[Parameter, ...],
+    folder: Path,
+    url: str | None,
+    *,
+    create: bool = True,
+) -> Trials:
+    """The study of a search: a new one, or the one there, of which nothing is written.
+
+    Args:
+        config: the search.
+        about: all settings that define the search.
+        parameters: its space; a new study draws its keys by name, whatever their order.
+        folder: where its runs lie.
+        url: the database of the trials; None: a journal in the folder.
+        create: whether a study that is not there is made on disk; else there are no trials, and nothing is written.
+
+    Raises:
+        DataError: the study there is another search, or holds attributes that no search writes.
+        CannotWrite: the folder holds a link that tfm did not make, or cannot be written.
+    """
+    check_folder(folder)
+    source = str(folder / "trials.journal") if url is None else hide_password(url, url)
+    with raise_storage_errors(source):
+        storage = open_storage(folder, url, create=create)
+        study = None if storage is None else _find_study(storage, config, url)
+        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
+    said, parameters = json.loads(json.dumps(about)), in_draw_order(parameters)
+    if isinstance(said.get("space"), dict):
+        said["space"] = {each.key: said["space"][each.key] for each in parameters}
+    if storage is None or (not create and (study is None or before is NEW_TRIAL)):
+        empty = optuna.create_study(direction=_study_direction(config))  # in memory
+        return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
+    if study is None or before is NEW_TRIAL:
+        with wait_for_lock(folder / ".claim.lock"), raise_storage_errors(source):
+            study, before = _open_or_create(storage, config, parameters, said, url)
+    if not isinstance(before, Mapping):
+        raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
+    changed = sorted(_setting_differences(before, said))
+    if not changed and study.directions != [_study_direction(config)]:
+        changed = ["direction"]
+    if changed:
+        raise DataError(
+            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give this one another "
+            "name, or move that folder away",
+            file=folder,
+        )
+    parameters = _order_parameters(before.get("space"), parameters)
+    trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
+    trials.all()
+    return trials
+
+
+def _order_parameters(space: object, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """The keys in the order in which a study began with them, of which its samplers' draws are a function."""
+    places = {key: place for place, key in enumerate(space)} if isinstance(space, Mapping) else {}
+    return tuple(sorted(parameters, key=lambda each: places.get(each.key, 0)))
+
+
+def check_folder(folder: Path) -> None:
+    """Raise CannotWrite if the folder of a search holds a link or special file where the search writes."""
+    names = ("trials.journal", "search", "trials", ".trials.lock", ".claim.lock", ".share.lock", ".publish.lock")
+    check_no_symlinks(folder, *(folder / name for name in names))
+    if (folder / "trials").is_dir():
+        check_no_symlinks(folder, *(folder / "trials").iterdir())
+
+
+def _study_direction(config: SearchConfig) -> StudyDirection:
+    return StudyDirection.MINIMIZE if config.metric in LOWER_IS_BETTER else StudyDirection.MAXIMIZE
+
+
+def _find_study(storage: BaseStorage, config: SearchConfig, url: str | None) -> Study | None:
+    """The study that a storage has of this search; a journal's has any name, as a folder may have been renamed."""
+    names = optuna.get_all_study_names(storage)
+    names = names[:1] if url is None else [name for name in names if name == config.name]
+    return optuna.load_study(storage=storage, study_name=names[0]) if names else None
+
+
+def _open_or_create(
+    storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], said: Any, url: str | None
+) -> tuple[Study, Any]:
+    """The study that another worker has begun meanwhile, or a new one; with what it searches."""
+    study = _find_study(storage, config, url)
+    if study is None:
+        # a worker on another machine may begin it meanwhile, in a database that both share
+        shared = url is not None
+        study = optuna.create_study(
+            storage=storage, study_name=config.name, direction=_study_direction(config), load_if_exists=shared
+        )
+    if SEARCH_ATTR in study.user_attrs:
+        return study, study.user_attrs[SEARCH_ATTR]
+    if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
+        raise ValueError("has trials, and does not say of which search")
+    for configuration in list_configurations(parameters) if config.method == "grid" else ():
+        study.enqueue_trial(_to_drawn_values(configuration, parameters), skip_if_exists=True)
+    study.set_user_attr(SEARCH_ATTR, said)
+    return study, said
+
+
+def _to_drawn_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+    """A configuration as Optuna keeps it: values with an order as their place."""
+    return {
+        each.key: (each.values or ()).index(configuration[each.key]) if each.ordered else configuration[each.key]
+        for each in parameters
+        if each.key in configuration
+    }
+
+
+def _setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
+    """The keys that differ; of the base recipe one that only one of them has came with a later version."""
+    shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
+    for name in shared:
+        yield from _value_differences(before.get(name), now.get(name), f"{key}{name}")
+
+
+def _value_differences(old: Any, new: Any, key: str) -> Iterator[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        yield from _setting_differences(old, new, f"{key}.")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, pair in enumerate(zip(old, new, strict=True)):
+            yield from _value_differences(*pair, f"{key}.{number}")
+    elif old != new:
+        yield key
