@@ -102,8 +102,8 @@ def decompress(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
     try:
         yield kind.open(packed, path)
     except DECOMPRESSION_ERRORS as error:
-        raise DataError(f"not a complete {kind.name}: {error}", file=path) from None
+        raise DataError(f"not a complete {kind.name}: {error!s:.200}", file=path) from None
     except OSError as error:
         if error.errno is not None:
             raise
-        raise DataError(f"not a complete {kind.name}: {error}", file=path) from None
+        raise DataError(f"not a complete {kind.name}: {error!s:.200}", file=path) from None

@@ -21,6 +21,7 @@ class XzStream(RawIOBase):
         self._packed = packed
         self._decoder: lzma.LZMADecompressor | None = None
         self._rest = b""
+        self._has_stream = False
 
     def readable(self) -> bool:
         return True
@@ -36,8 +37,11 @@ class XzStream(RawIOBase):
                 if not rest.strip(b"\0"):  # streams may be padded with zeros
                     if not rest:
                         return 0
+                    if not self._has_stream:
+                        raise lzma.LZMAError("it begins with zeros, not with a stream")
                     self._decoder = None
                     continue
+                self._has_stream = True
                 self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
                 self._rest = rest.lstrip(b"\0")
             block = self._rest

@@ -100,15 +100,15 @@ WAITS_BESIDES = {
     "skip-gram": OF_WORD_VECTORS,  # which words are neighbours
     "CBOW with noise words": {
         *OF_WORD_VECTORS,
-        "bincount in word_vectors.predict_word",
-        "nonzero in word_vectors.predict_word",
-        "boolean index in word_vectors.WordVectorTask._predicts",  # whether subsampling left two words of a text
-        "item in word_vectors.WordVectorTask._predicts",
+        "bincount in word_vectors.predict_centre",
+        "nonzero in word_vectors.predict_centre",
+        "boolean index in word_vectors.WordVectorTask._has_predictions",  # whether subsampling left two words of a text
+        "item in word_vectors.WordVectorTask._has_predictions",
         "copy to the CPU in word_vectors.WordVectorTask.loss",  # words to leave out are drawn on the CPU
         "copy to the device in word_vectors.WordVectorTask.loss",
         "copy to the CPU in word_vectors.WordVectorTask._predictions.<locals>.keys_of_predictions",
-        "copy to the CPU in word_vector_objectives.noise_words",
-        "copy to the CPU in word_vector_objectives.noise_words.<locals>.<genexpr>",
+        "copy to the CPU in word_vector_objectives.draw_noise_words",
+        "copy to the CPU in word_vector_objectives.draw_noise_words.<locals>.<genexpr>",
         "copy to the device in word_vector_objectives.NegativeSampling._noise_scores",
     },
 }

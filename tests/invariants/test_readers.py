@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 import datasets
 import pyarrow as pa
@@ -187,13 +188,12 @@ def xml_text(element: ElementTree.Element) -> str:
 
 
 def elements(content: bytes, name: str) -> list[ElementTree.Element] | None:
-    """All elements of a name; None if a prefix lacks its declaration, which our readers do not ask for."""
+    """All elements of a name; None of XML that is well formed but for its namespaces, which our readers do not read."""
     try:
         return ElementTree.fromstring(content).findall(f".//{{*}}{name}")
-    except ElementTree.ParseError as error:
-        if "prefix" in str(error):
-            return None
-        raise
+    except ElementTree.ParseError:
+        expat.ParserCreate().Parse(content, True)
+        return None
 
 
 def one_line(text: str) -> str:
@@ -232,6 +232,8 @@ def check_po(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
     text = "\n".join(lines_of(content))
     entries: list[dict[str, str]] = [{}]
     keyword = ""
+    if "\r" in text.replace("\r\n", "\n"):  # Python's literals hold no CR, which files of PO may
+        return
     for flags, said, quoted in re.findall(r'^(#.*)$|^\s*?(msg\w+)?\s*?(".*")\s*?$', text, re.MULTILINE):
         if "msgstr" in entries[-1] and (flags or said in ("msgid", "msgctxt")):
             entries.append({})
