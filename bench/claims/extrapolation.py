@@ -22,7 +22,7 @@ RECIPE = "recipes/claims/extrapolation.toml"
 TEXT_RECIPE = "recipes/claims/longer-text.toml"
 SCHEMES = ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "transformer_xl")
 LENGTHS = (5, 10, 12, 15, 20, 30, 40)
-LONGEST_TRAINED = 10
+MAX_TRAINED_LENGTH = 10
 WINDOWS = (16, 32, 64, 128, 256)
 WINDOW_TRAINED, END, STRIDE = 32, 16, 64
 
@@ -87,7 +87,7 @@ def figures(found: Found) -> dict[str, str]:
         f"{scheme}: exact copies of {length} symbols": f"{share:.0f} %"
         for scheme, exact in found["exact"].items()
         for length, share in zip(lengths, exact, strict=True)
-        if length >= LONGEST_TRAINED
+        if length >= MAX_TRAINED_LENGTH
     }
     return texts | {
         f"{scheme}: perplexity, windows of {window}": f"{perplexity:.1f}"
@@ -106,7 +106,7 @@ def draw(found: Found) -> "Figure":
     for scheme, values in found["exact"].items():
         left.plot(found["lengths"], values, marker=".", label=scheme)
         right.plot(found["windows"], found["perplexities"][scheme], marker=".", label=scheme)
-    left.axvline(LONGEST_TRAINED, color="#999999", linewidth=0.8, linestyle="--")
+    left.axvline(MAX_TRAINED_LENGTH, color="#999999", linewidth=0.8, linestyle="--")
     left.set_xlabel("symbols; the dashed line: the longest of training")
     left.set_title("strings copied exactly, %", loc="left")
     right.axvline(WINDOW_TRAINED, color="#999999", linewidth=0.8, linestyle="--")

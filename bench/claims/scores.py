@@ -87,7 +87,7 @@ def measure_initial(widths: Sequence[int] = WIDTHS, num_keys: int = 64, draws: i
 
 
 def describe_logits(logits: Tensor) -> dict[str, float]:
-    """Of logits (..., n): their variance, the entropy of their softmax as a share of log n, its largest weight."""
+    """The variance of logits (..., n), the entropy of their softmax as a share of log n, and its largest weight."""
     log_weights = logits.double().log_softmax(-1)
     entropy = -(log_weights.exp() * log_weights).sum(-1).mean() / math.log(logits.shape[-1])
     largest = log_weights.exp().amax(-1).mean()

@@ -41,9 +41,9 @@ class XzStream(RawIOBase):
                         raise lzma.LZMAError("it begins with zeros, not with a stream")
                     self._decoder = None
                     continue
-                self._has_stream = True
                 self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
-                self._rest = rest.lstrip(b"\0")
+                self._rest = rest.lstrip(b"\0") if self._has_stream else rest  # only between streams and at the end
+                self._has_stream = True
             block = self._rest
             if not block and self._decoder.needs_input:
                 block = self._packed.read1(READ_BLOCK_BYTES)

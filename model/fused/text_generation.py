@@ -129,13 +129,21 @@ def make_compiled_texts(
         pieces: (N, T), the begin token first.
         room: the most pieces that are read.
         special: padding, begin and end token.
+
+    Raises:
+        IndexError: a piece is none of the vocabulary.
     """
     if type(model) is not DecoderOnly or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
         return None
-    if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
+    if getattr(model.output, "inference_dtype", None) not in (None, torch.float32) or room > model.max_length:
         return None
     weights = cached_weights(_weight_caches, model, lambda model: _Weights(model) if _is_supported(model) else None)
-    return None if weights is None else CompiledTexts(weights, np.asarray(pieces, np.int64), room, special)
+    if weights is None:
+        return None
+    given = np.asarray(pieces, np.int64)
+    if given.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
+        raise IndexError(f"piece {given.max()} of a vocabulary of {len(weights.decoder.table)}")
+    return CompiledTexts(weights, given, room, special)
 
 
 def _load_kernel() -> Any:

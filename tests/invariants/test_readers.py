@@ -232,7 +232,7 @@ def check_po(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
     text = "\n".join(lines_of(content))
     entries: list[dict[str, str]] = [{}]
     keyword = ""
-    if "\r" in text.replace("\r\n", "\n"):  # Python's literals hold no CR, which files of PO may
+    if {"\r", "\0"} & {*text.replace("\r\n", "\n")}:  # Python's literals hold neither, files of PO may
         return
     for flags, said, quoted in re.findall(r'^(#.*)$|^\s*?(msg\w+)?\s*?(".*")\s*?$', text, re.MULTILINE):
         if "msgstr" in entries[-1] and (flags or said in ("msgid", "msgctxt")):
@@ -303,7 +303,7 @@ def from_zstd(content: bytes) -> bytes:
 PACK: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     ".gz": (gzip.compress, gzip.decompress),
     ".bz2": (bz2.compress, bz2.decompress),
-    ".xz": (lzma.compress, lambda content: lzma.decompress(content) if content else b""),
+    ".xz": (lzma.compress, lambda content: lzma.decompress(content.rstrip(b"\0")) if content else b""),
     ".zst": (lambda content: pa.compress(content, codec="zstd", asbytes=True), from_zstd),
     ".zip": (zipped, only_member),
 }

@@ -213,7 +213,7 @@ def test_where_there_are_none_it_is_said(tmp_path: Path) -> None:
 
 
 def test_a_hash_says_which_images_a_test_set_has(tmp_path: Path) -> None:
-    """Of the files that were written, in order, whatever they are called; of training images there is none."""
+    """The hash is of the files that were written, in order, whatever they are called; training images have none."""
 
     def contents(folder: Path, images: Sequence[CaptionedImage], *, drop: bool = False) -> str | None:
         with write_images(folder, SHAPE) as writer:

@@ -11,7 +11,7 @@ from tfm.data.synthetic.code_hash import hash_code
 WORDS = '''
 """Some words."""
 from other import draw
-MOST = 3
+MAX_WORDS = 3
 
 class Word:
     """A word."""
@@ -21,7 +21,7 @@ class Word:
         return f"{self.stem}{end}"
 
 def choose(words, number=1):
-    return [draw(words).plural(end="en") for _ in range(min(number, MOST))]
+    return [draw(words).plural(end="en") for _ in range(min(number, MAX_WORDS))]
 
 def refuse(words):
     return []
@@ -38,7 +38,7 @@ def test_names_docstrings_comments_and_the_order_of_files_do_not_count() -> None
     first = hash_code([WORDS, PHRASES])
     assert first == hash_code([PHRASES, WORDS])
     renamed = [
-        each.replace("choose", "pick").replace("number", "count").replace("MOST", "MAX_WORDS").replace("stem", "root")
+        each.replace("choose", "pick").replace("number", "count").replace("MAX_WORDS", "LIMIT").replace("stem", "root")
         for each in (WORDS, PHRASES)
     ]
     assert first == hash_code(renamed)
@@ -49,14 +49,14 @@ def test_names_docstrings_comments_and_the_order_of_files_do_not_count() -> None
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("MOST = 3", "MOST = 4"),
+        ("MAX_WORDS = 3", "MAX_WORDS = 4"),
         ("min(", "max("),
         ('"en"', '"er"'),
         ("{self.stem}{end}", "{end}{self.stem}"),
         ("words.choose", "words.refuse"),
         ("number=2", "words=2"),
         ('" ".join', '"".join'),
-        ("for _ in range(min(number, MOST))", "for _ in range(number)"),
+        ("for _ in range(min(number, MAX_WORDS))", "for _ in range(number)"),
         ("def refuse(words):\n    return []", "def refuse(words):\n    return [words]"),
     ],
 )

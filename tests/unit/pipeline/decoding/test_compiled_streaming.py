@@ -149,6 +149,16 @@ def test_other_settings_and_models_are_left_to_the_plain_modules(
         assert compiled_stream(make_model(**changes).model, PROMPT, DecodingConfig(**settings), **how) is None
 
 
+def test_nothing_beyond_the_model_s_tables_is_read() -> None:
+    """The loop does not look whether a row is there."""
+    model = make_model().model
+    with torch.no_grad(), dispatch.use_compiled_kernels(True):
+        assert make_compiled_texts(model, [[BOS_ID]], 40, SPECIAL) is not None
+        assert make_compiled_texts(model, [[BOS_ID]], 41, SPECIAL) is None
+        with pytest.raises(IndexError, match="piece 1000 of a vocabulary of"):
+            make_compiled_texts(model, [[BOS_ID, 1000]], 40, SPECIAL)
+
+
 def test_weights_that_are_no_numbers_are_an_error() -> None:
     loaded = make_model()
     with torch.no_grad():

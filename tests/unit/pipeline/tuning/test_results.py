@@ -180,7 +180,7 @@ def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
 
 
 def importances(folder: Path, figure: Callable[[Mapping[str, Any]], float], **settings: Any) -> dict[str, float]:
-    """What each key explains by itself in a search whose trials have these figures."""
+    """The share that each key explains by itself in a search whose trials have these figures."""
     config = SearchConfig.model_validate({"name": "s", "base": "b", **settings})
     trials = open_trials(config, {}, make_parameters(config.space), folder, None)
     while trials.stop_reason() is None:
