@@ -84,6 +84,15 @@ def test_texts_are_those_of_the_plain_modules(settings: dict[str, Any], through_
     assert lengths == {33} if through_ends else len(found) == 1 or len(lengths) > 1
 
 
+@pytest.mark.parametrize("longest", [1, 3])
+def test_texts_end_at_their_limit(longest: int) -> None:
+    model, config = make_model(**MODELS["rotary, GELU"]).model, DecodingConfig(strategy="sample", n_best=6)
+    found = written(model, config, compiled=True, longest=longest)
+    assert_same(found, written(model, config, compiled=False, longest=longest))
+    assert max(map(len, found.values())) == longest + 1
+    assert all(text[-1][0] == EOS_ID for text in found.values())
+
+
 @pytest.mark.parametrize("changes", MODELS.values(), ids=MODELS)
 def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> None:
     pieces = [[BOS_ID, *PROMPT], [BOS_ID, 4, 4, 6, 8], [BOS_ID, 11, 5, 5, 5]]
