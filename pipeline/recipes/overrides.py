@@ -49,6 +49,8 @@ def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
             inside = {}
         node[at] = inside
         node = inside
+        if isinstance(node, list) and len(node) == 1 and isinstance(node[0], dict) and not key[place].isdigit():
+            node = node[0]  # as [data.train] is a list of one, so a list of one is a table
     node[_set_value(node, key, setting)] = setting.value
 
 
