@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ class Column:
     def from_lists(cls, lists: Sequence[Sequence[int]]) -> "Column":
         """A column in memory."""
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-        values = np.fromiter((token for ids in lists for token in ids), np.int32, int(lengths.sum()))
+        values = np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum()))
         return cls.from_flat(values, lengths)
 
     @classmethod
