@@ -122,7 +122,9 @@ def _split_run(run: Run, language: str | None, fits: Callable[[str], bool] | Non
     partners, position, tag = _partners(run.tags), 0, 0
     for number, (start, end, is_cut) in enumerate(spans):
         until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
-        first, last = _tags_inside(run.tags, partners, tag, (start, end, until))
+        gaps = run.text[position:start], run.text[end:until]
+        around = position + len(gaps[0].rstrip()), until - len(gaps[1].lstrip())
+        first, last = _tags_inside(run.tags, partners, tag, (start, end), around)
         yield run.raw(position, start, run.tags[tag:first])
         follows = number > 0 and start == position
         yield _make_sentence(run, (start, end), run.tags[first:last], follows, is_cut)
@@ -131,7 +133,11 @@ def _split_run(run: Run, language: str | None, fits: Callable[[str], bool] | Non
 
 
 def _tags_inside(
-    tags: Sequence[InlineTag], partners: Mapping[int, int], begin: int, places: tuple[int, int, int]
+    tags: Sequence[InlineTag],
+    partners: Mapping[int, int],
+    begin: int,
+    span: tuple[int, int],
+    around: tuple[int, int],
 ) -> tuple[int, int]:
     """The numbers of the first tag of a sentence, and of the one after its last.
 
@@ -139,9 +145,10 @@ def _tags_inside(
         tags: of the run.
         partners: of the tags, by number.
         begin: the first tag that is not of a sentence before.
-        places: where the sentence begins, where it ends, and where the next begins.
+        span: of the sentence.
+        around: its span with the white space around it.
     """
-    start, end, until = places
+    start, end = span
 
     def is_inside(number: int) -> bool:
         tag = tags[number]
@@ -153,12 +160,12 @@ def _tags_inside(
         if partner is None or partner < begin:
             return False
         if tag.kind == "open":
-            return tag.place <= start < tags[partner].place < end
-        return tag.place >= end > tags[partner].place > start
+            return around[0] <= tag.place <= start < tags[partner].place < end
+        return around[1] >= tag.place >= end > tags[partner].place > start
 
     inside = []
     for number in range(begin, len(tags)):
-        if tags[number].place > until:
+        if tags[number].place > around[1]:
             break
         if is_inside(number):
             inside.append(number)

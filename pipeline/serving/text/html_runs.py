@@ -13,8 +13,8 @@ BORDERS = frozenset(
     (
         "address article aside base blockquote body br button caption center col colgroup datalist dd details dialog "
         "dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr "
-        "html legend li link main menu meta nav nobr ol optgroup option p param pre search section select summary table "
-        "tbody td tfoot th thead title tr track ul"
+        "html legend li link main menu meta nav nobr ol optgroup option p param pre search section select summary "
+        "table tbody td tfoot th thead title tr track ul"
     ).split()
 )
 """Elements whose tags end a sentence; all others stand within a line."""
