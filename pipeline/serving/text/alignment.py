@@ -82,21 +82,20 @@ def align_words(source: str, target: str, alignment: Alignment | None) -> Aligne
     if alignment is None or not len(alignment.weights):
         mass = _diagonal(len(spans), source)
     else:
-        mass = _spread_pieces(spans, len(source), alignment)
-    mass[:, [place for place, character in enumerate(source) if character.isspace()]] = 0
+        mass = _spread_pieces(spans, source, alignment)
     _prefer_same_words(mass, source, [target[start:end] for start, end in spans])
     cumulative = np.concatenate([np.zeros((len(spans), 1)), mass.cumsum(1)], axis=1)
     strengths = np.array([0.1 if is_punctuation(target[start:end]) else 1.0 for start, end in spans])
     return AlignedWords(target, tuple(spans), cumulative, strengths)
 
 
-def _spread_pieces(spans: list[Span], num_characters: int, alignment: Alignment) -> Floats:
-    """The weights (W, C) of pieces, spread over the characters of theirs."""
-    mass = np.zeros((len(spans), num_characters))
-    by_character = np.zeros((len(alignment.weights), num_characters))
+def _spread_pieces(spans: list[Span], source: str, alignment: Alignment) -> Floats:
+    """The weights (W, C) of pieces, spread over the characters of theirs; a space has none."""
+    by_character = np.zeros((len(alignment.weights), len(source)))
     for column, (start, end) in enumerate(alignment.source_spans):
-        if end > start:
-            by_character[:, start:end] += alignment.weights[:, column, None] / (end - start)
+        places = [place for place in range(start, end) if not source[place].isspace()]
+        by_character[:, places] += alignment.weights[:, column, None] / max(len(places), 1)
+    mass = np.zeros((len(spans), len(source)))
     for word, (start, end) in enumerate(spans):
         for row, (first, last) in enumerate(alignment.target_spans):
             overlap = min(end, last) - max(start, first)
