@@ -84,7 +84,7 @@ class StandIn:
         keys, queries = (["\u2423" + word for word in body[side].split()] for side in ("text", "translation"))
         rest = 0.5 / len(keys)
         rows = [[0.5 + rest if row == column else rest for column in range(len(keys))] for row in range(len(queries))]
-        head = [[*row, 0.0] for row in [[1 / len(keys)] * len(keys), *rows]]  # a row reads the piece before its own
+        head = [[*row, 0.0] for row in [*rows, [1 / len(keys)] * len(keys)]]  # the last row predicts the end
         tokens = {"cross": {"queries": [*queries, "</s>"], "keys": [*keys, "</s>"]}}
         layers = [{"name": f"cross.{n}", "kind": "cross", "layer": n, "weights": [head, head]} for n in (1, 2)]
         return JSONResponse(

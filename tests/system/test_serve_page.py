@@ -97,7 +97,7 @@ def test_a_newer_text_cancels_the_older(page: Browser, stand: StandIn) -> None:
 def test_a_busy_server_is_asked_again(page: Browser, stand: StandIn) -> None:
     stand.refusals.append((503, "more sentences wait than this server takes: ask again in 1 s"))
     write(page, "A dog.")
-    page.wait_for(f"{STATUS} === 'More sentences wait than this server takes: ask again in 1 s Trying again in 1 s.'")
+    page.wait_for(f"{STATUS} === 'More sentences wait than this server takes: ask again in 1 s. Trying again in 1 s.'")
     wait_for_text(page, "A DOG.")
 
 
@@ -113,7 +113,7 @@ def test_a_lost_connection_is_said_and_when_it_is_back_the_translation_comes(pag
 def test_a_refusal_is_a_sentence_and_can_be_tried_again(page: Browser, stand: StandIn) -> None:
     stand.refusals.append((400, "<img src=x onerror=window.caught=1>: no"))
     write(page, "A dog.")
-    page.wait_for(f"{STATUS} === '<img src=x onerror=window.caught=1>: no'")
+    page.wait_for(f"{STATUS} === '<img src=x onerror=window.caught=1>: no.'")
     page.click("#retry")
     wait_for_text(page, "A DOG.")
     assert page.value("window.caught === undefined")

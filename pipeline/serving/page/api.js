@@ -16,7 +16,8 @@ const LOST = "The server does not answer: it was stopped, or the connection is l
 function sentenceOf(body, status) {
   const error = body?.error;
   const sentence = typeof error === "string" ? error : error?.message;
-  return sentence ? sentence[0].toUpperCase() + sentence.slice(1) : `The server refused this (status ${status}).`;
+  if (!sentence) return `The server refused this (status ${status}).`;
+  return sentence[0].toUpperCase() + sentence.slice(1) + (/[.!?]$/.test(sentence) ? "" : ".");
 }
 
 async function ask(path, options) {

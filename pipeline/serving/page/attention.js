@@ -43,7 +43,7 @@ export function sharesOf(read, start, end, language) {
   const kind = read.tokens.cross ? "cross" : "decoder";
   const layers = read.attentions.filter((each) => each.kind === kind);
   if (!layers.length) return [];
-  const weights = layers[Math.max(layers.length - 2, 0)].weights;
+  const heads = layers.flatMap((layer) => layer.weights);
   const { queries, keys } = read.tokens[kind];
   const isCross = kind === "cross";
   const first = isCross ? 0 : queries.lastIndexOf("<s>") + 1;
@@ -53,8 +53,8 @@ export function sharesOf(read, start, end, language) {
   const rows = placesOf(targets).flatMap(([from, to], row) => (from < end + lead && to > start + lead ? [row] : []));
   const mass = sources.map((_, column) => {
     let sum = 0;
-    // The row that reads a piece: where attention is crossed, the one after the row that predicts it.
-    for (const row of rows) for (const head of weights) sum += head[first + row + (isCross ? 1 : 0)][column];
+    // The row that predicts a piece: a decoder alone does that where it reads the piece before.
+    for (const row of rows) for (const head of heads) sum += head[first + row - (isCross ? 0 : 1)][column];
     return sum;
   });
   const places = placesOf(sources);

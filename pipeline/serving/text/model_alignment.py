@@ -14,8 +14,8 @@ from tfm.pipeline.serving.text.alignment import Alignment, Floats
 def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignment | None:
     """Return how much each piece of a translation attends to each of its source, by teacher forcing.
 
-    The weights are the mean over the heads of one layer, the last but one where there are several, taken where the
-    decoder reads the piece, not where it predicts it (Garg et al. 2019; Chen et al. 2020).
+    The weights are the mean over all heads of all layers, of the row that predicts a piece: on the built-in corpus
+    neither one layer nor the row that reads the piece finds as many of the words' sources.
 
     Args:
         loaded: a model that translates, in eval mode.
@@ -43,12 +43,12 @@ def _weights(read: AttentionTrace, num_sources: int, num_targets: int) -> Floats
     layers = crossing or read.layers("decoder")
     if not layers:
         return None
-    weights = layers[max(len(layers) - 2, 0)].weights.astype(np.float64).mean(0)
+    weights = np.mean([layer.weights.astype(np.float64).mean(0) for layer in layers], axis=0)
     rows, columns = weights.shape
     if crossing:
         first, last = columns - 1 - num_sources, columns - 1
     else:  # one text: source, end, begin, translation
         last = columns - 2 - num_targets
         first = last - num_sources
-    begin = rows - num_targets
-    return weights[begin:, first:last] if first >= 0 and begin >= 0 else None
+    begin = rows - 1 - num_targets
+    return weights[begin:-1, first:last] if first >= 0 and begin >= 0 else None
