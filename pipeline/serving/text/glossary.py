@@ -28,7 +28,7 @@ class Glossary:
     """The terms of a glossary, to be looked for in many sentences.
 
     A term occurs where it stands between borders of words (Unicode's, UAX 29). One that is written without capitals
-    occurs in any case, one with capitals only as it is written. Of terms that overlap the first counts, of those that
+    occurs in any case, one with capitals only as it is written. If terms overlap, the first counts, of those that
     begin together the longest. Any white space may stand between the words of a term.
     """
 
