@@ -30,6 +30,7 @@ from tfm.cli.commands.preprocess import preprocess
 from tfm.cli.commands.recipes.recipe import recipe
 from tfm.cli.commands.recipes.run import run
 from tfm.cli.commands.recipes.search import search
+from tfm.cli.commands.serve import serve
 from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
@@ -147,7 +148,10 @@ app = typer.Typer(
 handle_errors = ErrorHandler()
 
 STAGES = (tokenize, preprocess, train, with_options(translate), with_options(evaluate))
-OTHER_COMMANDS = (run, search, generate, attend, embed, compare, import_model, export, inspect, recipe)
+OTHER_COMMANDS = (
+    *(run, search, generate, with_options(serve), attend, embed),
+    *(compare, import_model, export, inspect, recipe),
+)
 
 for command in (*STAGES, *OTHER_COMMANDS):
     app.command(name=command.__name__.removesuffix("_model"))(handle_errors(command))  # `import` is Python's own word

@@ -67,10 +67,10 @@ class Browser:
         result: dict[str, Any] = answer["result"]
         return result
 
-    def open(self, file: Path) -> None:
-        """Show a file, and wait until it is loaded; earlier events are forgotten."""
+    def open(self, page: Path | str) -> None:
+        """Show a file or an address, and wait until it is loaded; earlier events are forgotten."""
         self.events.clear()
-        self.ask("Page.navigate", url=file.as_uri())
+        self.ask("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 
@@ -114,6 +114,17 @@ class Browser:
         x, y = self.hover(selector, number)
         for event in ("mousePressed", "mouseReleased"):
             self.ask("Input.dispatchMouseEvent", type=event, x=x, y=y, button="left", clickCount=1)
+
+    def type(self, text: str) -> None:
+        """Type, or paste, a text where the cursor is."""
+        self.ask("Input.insertText", text=text)
+
+    def wait_for(self, expression: str) -> None:
+        """Wait until an expression of JavaScript is true."""
+        end = time.monotonic() + PATIENCE
+        while not self.value(expression):
+            assert time.monotonic() < end, f"still not so: {expression}"
+            time.sleep(0.05)
 
     def press(self, key: str, code: int) -> None:
         """Press a key, of this Windows key code."""

@@ -14,6 +14,7 @@ HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "
 COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
     *("compare", "attend", "embed", "export", "import", "inspect", "recipe", "judge"),
+    *("serve",),
 )
 OF_JUDGE = ("make", "score")
 PROGRAM = """

@@ -35,7 +35,7 @@ WORKER_KILLED_MESSAGE = (
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
     """Return the number of processes that are to share so many sentences: none where this one had better do it itself.
 
-    Even one is better than none: a worker may keep its memory as suits a search (`_keep_freed_memory`).
+    Even one is better than none: a worker may keep its memory as suits a search (`keep_freed_memory`).
     """
     if not can_fork() or torch.device(device).type != "cpu":
         return 0
@@ -62,7 +62,7 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
     numbers = iter(range(count))
     with ExitStack() as stack:
         idle = [
-            stack.enter_context(fork_worker(search, at_start=_keep_freed_memory)) for _ in range(min(workers, count))
+            stack.enter_context(fork_worker(search, at_start=keep_freed_memory)) for _ in range(min(workers, count))
         ]
         busy: dict[WorkerConnection, int] = {}
         while True:
@@ -82,7 +82,7 @@ def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[i
                     yield busy.pop(line), answer[0]
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Let glibc, where it is that, keep freed memory: a step's largest tensors are as large as the step before's, and
     pages that come anew from the system are filled with zeros first.
     """

@@ -1,7 +1,7 @@
 """Text from a language model: continuations of a prompt."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -140,14 +140,18 @@ class TextGenerator:
             found.append(GeneratedText(text, each.score, each.log_prob, num_tokens))
         return found
 
-    def stream(self, prompt: str) -> Iterator[str]:
-        """The prompt and one text that follows it, not searched for by a beam, in parts as it is written."""
+    def stream(self, prompt: str, on_piece: Callable[[int], None] = lambda _: None) -> Iterator[str]:
+        """The prompt and one text that follows it, not searched for by a beam, in parts as it is written.
+
+        on_piece: called with each piece, the end token too.
+        """
         ids, length = self._reader.encode_spelled(prompt), 0
         yield self._reader.decode(ids)
         line = split_lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)
         for written in self._sample_texts(ids, 1):
             (piece,) = written.pieces or [EOS_ID]
+            on_piece(piece)
             ends = piece == EOS_ID
             line, length = (line, length) if ends else ([*line, piece], length + 1)
             text = self._reader.tokenizer.decode(line)

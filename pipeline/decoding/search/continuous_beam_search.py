@@ -1,0 +1,235 @@
+"""Beam search that sentences join and leave at any step: the search of a server, whose sentences come one by one.
+
+It is the search of `beam.py`, of which `n_best` is 1, over a batch that never ends. Each sentence is encoded by itself,
+and all that a step computes of a row is computed from that row alone: with a model whose products do the same whatever
+the number of rows (`row_invariance.py`), a hypothesis is the same bit by bit whichever sentences are beside it.
+"""
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tfm.model.layers.log_probs import LogProbFn
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
+from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, max_pieces
+from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, eos_mask, top_unfinished_indices
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.top_k import best_continuations
+from tfm.pipeline.errors import DataError
+from tfm.tokenizer.special import EOS_ID
+
+NO_LIMIT = 1 << 62
+MIN_SLOTS = 2
+"""A state of one sentence cannot be selected twice, so that it could not grow: beside one there is a free slot."""
+IDLE_SOURCE = (EOS_ID,)
+"""The source of a slot that no sentence has yet."""
+Found = tuple[Hashable, Hypothesis | DataError]
+"""A sentence's key, and its best hypothesis; an error where the model gives no finite probabilities."""
+
+
+class ContinuousBeamSearch:
+    """The sentences that are searched for side by side, each in a slot of W rows, and their hypotheses.
+
+    Args:
+        stepper: the model.
+        config: settings of the search: its beam, lengths and length norm. Nothing is forced or forbidden.
+        most: the most sentences at a time.
+    """
+
+    def __init__(self, stepper: Any, config: DecodingConfig, most: int) -> None:
+        self._stepper, self._config, self.most = stepper, config, most
+        lengths = np.arange(stepper.max_length + 2, dtype=np.float64)
+        self._norms = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
+        self._waiting: dict[Hashable, Sequence[int]] = {}
+        self._keys: list[Hashable | None] = []
+        self._found: dict[Hashable, list[Hypothesis]] = {}
+        self._state: Any = None
+        self._beams = self._empty_beams(0)
+        self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        """The number of sentences that wait or are searched for."""
+        return len(self._waiting) + len(self._found)
+
+    def add(self, key: Hashable, source: Sequence[int]) -> None:
+        """Let a sentence join at the next step.
+
+        Args:
+            key: by which it is known.
+            source: its ids, end token included.
+        """
+        self._waiting[key] = source
+
+    def remove(self, key: Hashable) -> None:
+        """Free the slot of a sentence that nobody waits for any more."""
+        self._waiting.pop(key, None)
+        if self._found.pop(key, None) is not None:
+            self._release(np.array([each == key for each in self._keys]))
+
+    @torch.inference_mode()
+    def step(self) -> list[Found]:
+        """Let waiting sentences join, extend every hypothesis by a piece, and return the sentences that are done."""
+        self._shrink()
+        while self._waiting and len(self._found) < self.most:
+            key = next(iter(self._waiting))
+            self._admit(key, self._waiting.pop(key))
+        return self._extend() if self._found else []
+
+    def _admit(self, key: Hashable, source: Sequence[int]) -> None:
+        """Read a source, and give it a free slot, or a new one."""
+        if not self._keys:
+            self._state = self._read([IDLE_SOURCE] * MIN_SLOTS)
+            self._add_slots(MIN_SLOTS)
+        if None not in self._keys:
+            rows = torch.arange(len(self._keys) * self._config.beam)
+            self._state = self._state.select(torch.cat([rows, self._rows(0)]))
+            self._add_slots(1)
+        slot = self._keys.index(None)
+        self._state = self._state.replace(self._rows(slot), self._read([source]))
+        longest = max_pieces(len(source), self._config, self._stepper.max_length)
+        self._keys[slot], self._found[key] = key, []
+        self._num_pieces[slot] = self._num_read[slot] = 0
+        self._longest[slot] = longest
+        self._beams.begin(np.array([slot]), self._norms[[longest + 1]])
+
+    def _read(self, sources: Sequence[Sequence[int]]) -> Any:
+        """The state of sources of which nothing is written, W rows each."""
+        ids = torch.tensor([piece for source in sources for piece in source])
+        layout = self._stepper.source_layout(ids, torch.tensor([len(source) for source in sources]))
+        state = self._stepper.start(ids, layout)
+        return state.select(torch.arange(len(sources)).repeat_interleave(self._config.beam))
+
+    def _rows(self, slot: int) -> Tensor:
+        """The rows of a slot (W,)."""
+        return torch.arange(slot * self._config.beam, (slot + 1) * self._config.beam)
+
+    def _add_slots(self, count: int) -> None:
+        """Make room for more sentences in all that is kept of each beside the state."""
+        new, old = self._empty_beams(count), self._beams
+        missing = old.pieces.shape[2] - new.pieces.shape[2]
+        new.pieces = np.pad(new.pieces, ((0, 0), (0, 0), (0, missing)))
+        both = zip(vars(old).values(), vars(new).values(), strict=True)
+        self._beams = Beams(*map(np.concatenate, both))
+        self._keys += [None] * count
+        self._num_pieces, self._num_read, self._longest = (
+            np.pad(each, (0, count)) for each in (self._num_pieces, self._num_read, self._longest)
+        )
+
+    def _empty_beams(self, count: int) -> Beams:
+        """The beams of so many free slots."""
+        width = self._config.beam
+        return Beams(
+            tokens=np.zeros((count, width), np.int64),
+            pieces=np.zeros((count, width, 0), np.int64),
+            sums=np.full((count, width), NEG_INF),
+            num_finished=np.zeros(count, np.int64),
+            best=np.full((count, 1), NEG_INF),
+            bound=np.ones(count),
+        )
+
+    def _extend(self) -> list[Found]:
+        """A step of `beam_search`, over all slots."""
+        beams, width, num_pieces = self._beams, self._config.beam, self._num_pieces
+        predict, self._state = self._stepper.step(torch.from_numpy(beams.tokens.ravel()), self._state)
+        values, parents, tokens = self._continuations(predict)
+        divisors = self._norms[num_pieces + 1]
+        ends = eos_mask(values, tokens)
+        finished = ends[:, :width]
+        if finished.any():
+            beams.count(finished, values[:, :width] / divisors[:, None])
+            self._collect(finished, values, parents)
+        rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, width)
+        parents = parents[rows, stays]
+        grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], num_pieces)
+        done = grown.done_mask(divisors, width, grown.sums[:, 0])
+        from_rows = (parents + width * rows).ravel()
+        if (from_rows != np.arange(len(from_rows))).any():
+            self._state = self._state.select(torch.from_numpy(from_rows))
+        self._beams = grown
+        self._num_pieces, self._num_read = num_pieces + 1, self._num_read + 1
+        answers = self._finish(done)
+        self._num_pieces[[key is None for key in self._keys]] = 0
+        return answers
+
+    def _continuations(self, predict: LogProbFn) -> tuple[Any, Ids, Ids]:
+        """Values, parents and tokens (B, 2 W) of possible continuations, best first.
+
+        The continuations of a sentence that has reached its limit are computed apart: the way to them is another one,
+        which no neighbour is to take.
+        """
+        sums, num_pieces = torch.from_numpy(self._beams.sums), torch.from_numpy(self._num_pieces)
+        free = self._rules(np.full_like(self._longest, NO_LIMIT))
+        found = best_continuations(predict, free, num_pieces, None, sums, self._config.beam)
+        for slot in np.flatnonzero(self._num_pieces >= self._longest):
+            one, first = slice(slot, slot + 1), int(slot) * self._config.beam
+            own = partial(_shifted, predict, first)
+            limited = best_continuations(
+                own, self._rules(self._longest[one]), num_pieces[one], None, sums[one], self._config.beam
+            )
+            for whole, part in zip(found, limited, strict=True):
+                whole[one] = part
+        values, parents, tokens = (each.numpy() for each in found)
+        return values, parents, tokens
+
+    def _rules(self, longest: Ids) -> LogitsProcessor:
+        """The rules of sentences whose hypotheses have these most pieces (B,), and are free else."""
+        limits, none = torch.from_numpy(longest), torch.zeros(len(longest), 0, dtype=torch.long)
+        return LogitsProcessor(torch.zeros_like(limits), limits, none, torch.from_numpy(self._norms))
+
+    def _collect(self, finished: Flags, values: Any, parents: Ids) -> None:
+        """Keep the hypotheses that end here, finished (B, W)."""
+        for slot, rank in zip(*finished.nonzero(), strict=True):
+            if (key := self._keys[slot]) is not None:
+                length, log_prob = int(self._num_pieces[slot]), float(values[slot, rank])
+                ids = tuple(self._beams.pieces[slot, parents[slot, rank], :length].tolist())
+                self._found[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
+
+    def _finish(self, done: Flags) -> list[Found]:
+        """Free the slots of the sentences that are done (B,), and return these."""
+        answers: list[Found] = []
+        for slot in np.flatnonzero(done):
+            if (key := self._keys[slot]) is not None:
+                try:
+                    answers.append((key, best_first(self._found.pop(key), 1)[0]))
+                except DataError as error:
+                    answers.append((key, error))
+        taken = np.array([key is not None for key in self._keys])
+        self._release(done & taken)
+        return answers
+
+    def _release(self, slots: Flags) -> None:
+        """Free slots, a mask (B,). Their rows are computed on, until others take them or they are removed."""
+        for slot in np.flatnonzero(slots):
+            self._keys[slot] = None
+        self._beams.sums[slots] = NEG_INF
+
+    def _shrink(self) -> None:
+        """Remove free slots that no sentence waits for, if they are many, or have read all that the model reads."""
+        if not self._found:
+            self._state, self._keys, self._beams = None, [], self._empty_beams(0)
+            self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
+            return
+        taken = np.array([key is not None for key in self._keys])
+        spare = int((~taken).sum()) - len(self._waiting)
+        worn = ~taken & (self._num_read >= self._stepper.max_length - 1)
+        if not worn.any() and (4 * spare < len(taken) or len(taken) == MIN_SLOTS):
+            return
+        slots = np.sort(np.argsort(~taken, kind="stable")[: max(MIN_SLOTS, int(taken.sum()))])
+        rows = slots[:, None] * self._config.beam + np.arange(self._config.beam)
+        self._state = self._state.select(torch.from_numpy(rows.ravel()))
+        self._beams, self._keys = self._beams.select(slots), [self._keys[slot] for slot in slots]
+        self._num_pieces, self._num_read = self._num_pieces[slots], self._num_read[slots]
+        self._longest = self._longest[slots]
+        for slot in np.flatnonzero(worn[slots]):
+            self._state = self._state.replace(self._rows(int(slot)), self._read([IDLE_SOURCE]))
+            self._num_read[slot] = 0
+
+
+def _shifted(predict: LogProbFn, first: int, rows: slice) -> Tensor:
+    """The log-probabilities of some rows, counted from the row `first` on."""
+    return predict(slice(first + rows.start, first + rows.stop))

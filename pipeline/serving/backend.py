@@ -1,0 +1,123 @@
+"""The parts that the routes of a server share: its models, its queue, its limits, who may ask, and its log."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfm.pipeline.errors import TfmError
+from tfm.pipeline.serving.access import Access
+from tfm.pipeline.serving.catalog import Catalog, ServedModel, published_fingerprint, read_served_model
+from tfm.pipeline.serving.detection import Detector
+from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
+from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
+from tfm.pipeline.serving.limits import Limits
+from tfm.pipeline.serving.logs import Log
+from tfm.pipeline.serving.metrics import Metrics
+from tfm.pipeline.serving.problems import bad_request
+from tfm.pipeline.serving.translation_service import TranslationService
+
+
+@dataclass
+class Backend:
+    """The parts of a server.
+
+    Args:
+        catalog: the models, as they are published now.
+        dispatcher: the queue and its processes.
+        limits: of requests.
+        access: who may ask.
+        log: where requests are noted.
+        detector: finds the language of a text, where one is installed.
+        beam: the beam of a request that names none.
+    """
+
+    catalog: Catalog
+    dispatcher: Dispatcher
+    limits: Limits
+    access: Access
+    log: Log
+    detector: Detector | None = None
+    beam: int = 5
+    cache: AnswerCache = field(init=False)
+    translation: TranslationService = field(init=False)
+    metrics: Metrics = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cache = AnswerCache(self.limits.cached_answers, self.limits.cached_chars)
+        self.translation = TranslationService(self.dispatcher, self.limits, self.cache)
+        self.metrics = Metrics(
+            {
+                "pending_sentences": ("Sentences that are waited for.", lambda: self.dispatcher.num_pending),
+                "worker_restarts": ("Decoding processes that have died.", lambda: self.dispatcher.num_restarts),
+                "workers": ("Decoding processes that run.", lambda: len(self.dispatcher.processes)),
+                "cached_answers": ("Answers that are kept.", lambda: len(self.cache)),
+                "cache_hits": ("Queries that were answered before.", lambda: self.cache.hits),
+                "cache_misses": ("Queries that were not.", lambda: self.cache.misses),
+            }
+        )
+
+    def open(self) -> None:
+        """Start the processes, and load all models in each."""
+        for model in self.catalog.models.values():
+            self.dispatcher.load(model.version)
+        self.dispatcher.open()
+
+    def model_for(self, name: str | None, can: str, models: Sequence[ServedModel]) -> ServedModel:
+        """The model that a request means.
+
+        Args:
+            name: that it gives; None: the only one that can.
+            can: what the model has to do, in words.
+            models: those that can.
+
+        Raises:
+            Problem: there is none, or several and none is named.
+        """
+        names = [each.name for each in models]
+        if name is None and len(models) == 1:
+            return models[0]
+        if name is None:
+            there = f"say which, model = {' or '.join(names)}" if names else "this server has none"
+            raise bad_request(f"model: the route needs one that {can}: {there}")
+        if name not in names:
+            there = ", ".join(names) or "none"
+            raise bad_request(f"model: {name[:80]!r} is none of this server's that {can}; it has {there}")
+        return models[names.index(name)]
+
+    async def reload(self) -> list[str]:
+        """Take over each model that was published anew since it was read; return their names.
+
+        Requests are answered by the version before until the new one is loaded; a version that cannot be loaded does
+        not take its place.
+        """
+        renewed = []
+        for model in list(self.catalog.models.values()):
+            found = await asyncio.to_thread(published_fingerprint, model)
+            if found in (None, model.version.fingerprint):
+                continue
+            try:
+                new = await asyncio.to_thread(_read_again, model)
+            except (TfmError, OSError) as error:
+                self.log.warn(f"{model.name}: published anew, but not taken over: {error}")
+                continue
+            self.dispatcher.load(new.version)
+            problem = await self.dispatcher.wait_loaded(new.version.key)
+            if problem is not None:
+                self.dispatcher.retire(new.version.key)
+                self.log.warn(f"{model.name}: published anew, but not taken over: {problem}")
+                continue
+            self.catalog = self.catalog.replace(new)
+            self.dispatcher.retire(model.version.key)
+            renewed.append(model.name)
+            self.log.note(f"{model.name}: published anew, and taken over")
+        return renewed
+
+
+def _read_again(model: ServedModel) -> ServedModel:
+    """The version of a model that is published now, under the name and languages that it has."""
+    from dataclasses import replace
+
+    new = read_served_model(Path(model.version.folder))
+    pairs = new.pairs if new.version.has_languages else model.pairs
+    return replace(new, version=replace(new.version, name=model.name), pairs=pairs)

@@ -1,0 +1,222 @@
+"""The models that a server has: by name, and by the languages between which they translate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.image_config import IMAGES_FILE
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.manifest import Manifest, read_artifact, read_manifest
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.serving.dispatch.messages import ModelVersion
+from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
+from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
+from tfm.tokenizer.tokenizer import Tokenizer
+
+UNKNOWN_LANGUAGE = "und"
+"""The code of ISO 639 for a language that is not determined."""
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A version of a model, with what requests are checked against.
+
+    Args:
+        version: of the model.
+        tokenizer: of its sources; of a language model, of its texts.
+        max_length: the most pieces that it reads, end token included.
+        pairs: the languages that it translates between, by its own codes.
+        names_texts: whether it is told the language of the source.
+    """
+
+    version: ModelVersion
+    tokenizer: Tokenizer
+    max_length: int
+    pairs: tuple[tuple[str, str], ...] = ()
+    names_texts: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name by which it is asked for."""
+        return self.version.name
+
+    @property
+    def abilities(self) -> TaskSpec:
+        """The abilities of its task."""
+        return ABILITIES[self.version.task]
+
+    def fits(self, sentence: str) -> bool:
+        """Whether the model reads a sentence whole."""
+        room = self.max_length - 3  # the end token, and those of two languages
+        return len(sentence.encode()) <= room or len(self.tokenizer.encode(sentence)) <= room
+
+
+class Catalog:
+    """The models of a server, each by a name of its own.
+
+    Args:
+        models: the versions that are published now.
+    """
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.models = {each.name: each for each in models}
+
+    def replace(self, model: ServedModel) -> "Catalog":
+        """Return the catalog in which a model has taken the place of the one of its name."""
+        return Catalog([*{**self.models, model.name: model}.values()])
+
+    @cached_property
+    def translators(self) -> list[ServedModel]:
+        """The models that translate texts."""
+        models = self.models.values()
+        return [each for each in models if each.abilities.translates and not each.version.reads_images]
+
+    @cached_property
+    def sources(self) -> dict[str, list[str]]:
+        """The languages that texts may be in, and for each those that it is translated into, by codes of requests."""
+        found: dict[str, dict[str, None]] = {}
+        for model in self.translators:
+            for source, target in model.pairs:
+                found.setdefault(request_code(source), {})[request_code(target)] = None
+        return {source: [*targets] for source, targets in sorted(found.items())}
+
+    def of_pair(self, source: str, target: str) -> tuple[ServedModel, str, str] | None:
+        """The first model that translates between two languages, with its own codes of them; None: there is none."""
+        for model in self.translators:
+            for own_source, own_target in model.pairs:
+                if _means(source, own_source) and _means(target, own_target):
+                    return model, own_source, own_target
+        return None
+
+
+def request_code(own: str) -> str:
+    """The code of a language in requests: that of two letters where there is one, as browsers and clients have it."""
+    if own == UNKNOWN_LANGUAGE:
+        return own
+    longer = to_iso_639_3(own)
+    return next((short for short, long in ISO_639_3.items() if long == longer), own)
+
+
+def _means(asked: str, own: str) -> bool:
+    """Whether a code that was asked for means a model's language: its own code, or one for the same language."""
+    base = asked.replace("_", "-").partition("-")[0].lower()
+    return asked == own or (own != UNKNOWN_LANGUAGE and to_iso_639_3(base) == to_iso_639_3(own) is not None)
+
+
+def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> Catalog:
+    """Read the models in some folders.
+
+    Args:
+        folders: of runs or of models.
+        languages: NAME=SOURCE:TARGET for models whose languages are not known.
+
+    Raises:
+        RecipeError: two models have one name, or a language is given to a model that is not there.
+        DataError: a folder has no model, or one that cannot be served.
+    """
+    named = [_parse_languages(each) for each in languages]
+    models: list[ServedModel] = []
+    for folder in folders:
+        model = read_served_model(folder)
+        if model.name in {each.name for each in models}:
+            raise RecipeError(f"{folder}: another model is called {model.name} too: rename one of the two folders")
+        models.append(model)
+    catalog = Catalog(models)
+    for name, pair in named:
+        if name not in catalog.models:
+            raise RecipeError(
+                f"--languages {name}: there is no model of this name; there is {', '.join(catalog.models)}"
+            )
+        catalog = catalog.replace(replace(catalog.models[name], pairs=(pair,)))
+    return catalog
+
+
+def _parse_languages(text: str) -> tuple[str, tuple[str, str]]:
+    name, _, pair = text.partition("=")
+    source, _, target = pair.partition(":")
+    if not (name and source and target):
+        raise RecipeError(f"--languages {text}: write NAME=SOURCE:TARGET, as in de=en:de")
+    return name, (source, target)
+
+
+def served_name(folder: Path) -> str:
+    """The name of a model: its run's, where it is the model of a run."""
+    path = folder.resolve()
+    return path.parent.name if path.name == "model" else path.name
+
+
+def read_served_model(folder: Path) -> ServedModel:
+    """Read the version of a model that is published now. Raises DataError where it is none that can be served."""
+    place = model_folder(folder)
+
+    def read(manifest: Manifest) -> ServedModel:
+        config = read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
+        task = config.get("task", "translation")
+        problem = _task_problem(task)
+        if problem is not None:
+            raise DataError(problem, file=folder)
+        source, target = load_pair(manifest.folder)
+        reads_target = ABILITIES[task].reads == "target"
+        own = [*source.languages]
+        version = ModelVersion(
+            served_name(folder),
+            place.resolve(),
+            manifest.fingerprint,
+            task,
+            reads_images=(manifest.folder / IMAGES_FILE).is_file(),
+            has_languages=bool(own),
+        )
+        pairs = _language_pairs(own, source.names_texts, place) if ABILITIES[task].translates else ()
+        max_length = config.get("max_length", 256)
+        return ServedModel(version, target if reads_target else source, max_length, pairs, source.names_texts)
+
+    return read_artifact(place, read, "train")
+
+
+def _task_problem(task: object) -> str | None:
+    if not isinstance(task, str) or task not in ABILITIES:
+        return "config.json names no task of a model"
+    abilities = ABILITIES[task]
+    if not (abilities.gives_hypotheses or abilities.generates):
+        return f"was trained for {task}, which no route of the server has: {abilities.instead}"
+    return None
+
+
+def _language_pairs(own: Sequence[str], names_texts: bool, place: Path) -> tuple[tuple[str, str], ...]:
+    """The languages that a model translates between, as far as it or its run tells."""
+    source, target = _run_languages(place)
+    if names_texts:
+        return tuple((one, other) for one in own for other in own if one != other)
+    if own:
+        return tuple((source, each) for each in own)
+    return ((source, target),)
+
+
+def _run_languages(place: Path) -> tuple[str, str]:
+    """The languages of a run's corpus, by what its dataset was made of."""
+    unknown = UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE
+    dataset = place.parent / "dataset"
+    try:
+        about = read_manifest(dataset, dataset).config.get("data")
+    except (DataError, OSError):
+        return unknown
+    if not isinstance(about, dict):
+        return unknown
+    source, target = (about.get(side) for side in ("source", "target"))
+    return tuple(each if _is_code(each) else UNKNOWN_LANGUAGE for each in (source, target))  # type: ignore[return-value]
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and to_iso_639_3(value) is not None
+
+
+def published_fingerprint(model: ServedModel) -> str | None:
+    """The fingerprint of what is published in a model's folder now, unverified; None where it cannot be read."""
+    folder = model.version.folder
+    try:
+        return read_manifest(folder, folder).fingerprint
+    except (DataError, OSError):
+        return None

@@ -1,0 +1,88 @@
+"""A decoding process as the server has it: started, written to, read from, and its end noticed."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+PROGRAM = "from tfm.pipeline.serving.engine.worker import main; main({descriptor}, {numpy})"
+
+
+class Worker(Protocol):
+    """A process, or a stand-in, that answers messages."""
+
+    def send(self, message: Any) -> None:
+        """Send a message. Raises OSError where nothing answers any more."""
+
+    def close(self) -> None:
+        """End the work at once."""
+
+
+StartWorker = Callable[[Callable[[Sequence[Any]], None], Callable[[], None]], Worker]
+"""(on_replies, on_end) -> a new worker: the functions are called in the event loop."""
+
+
+class WorkerProcess:
+    """A process that decodes. It has a start of its own, so that nothing of the server's is in it.
+
+    Args:
+        on_replies: called with replies as they come.
+        on_end: called once, when the process has ended unasked.
+        numpy: whether small models are computed by numpy, without torch.
+    """
+
+    def __init__(
+        self, on_replies: Callable[[Sequence[Any]], None], on_end: Callable[[], None], *, numpy: bool = False
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        program = PROGRAM.format(descriptor=theirs.fileno(), numpy=numpy)
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+            )
+        self._connection: Connection[Any, Any] = Connection(ours.detach())
+        self._on_replies, self._on_end, self._is_open = on_replies, on_end, True
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._connection.fileno(), self._read)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def send(self, message: Any) -> None:
+        """Send a message. Raises OSError where the process has ended."""
+        if not self._is_open:
+            raise BrokenPipeError
+        self._connection.send(message)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_reader(self._connection.fileno())
+            self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        try:
+            replies = self._connection.recv()
+        except (EOFError, OSError):
+            self.close()
+            self._on_end()
+            return
+        self._on_replies(replies)

@@ -1,0 +1,77 @@
+"""Small models in numpy, which a process has loaded before it would have loaded torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.generation.numpy_prompt_encoder import NumpyPromptEncoder, load_small_language_model
+from tfm.pipeline.inference.numpy_labels import NumpyLabeller
+from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_model
+from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+from tfm.pipeline.serving.engine.completions import Completions
+from tfm.pipeline.serving.engine.work import Work, as_records
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+NUMPY_CANNOT_MESSAGE = "the server runs without torch (--numpy), and this needs it: start it without --numpy"
+
+
+@dataclass
+class NumpyNetwork:
+    """A version of a small model in numpy: a text at a time."""
+
+    version: ModelVersion
+    model: NumpyModel | NumpyLabeller
+    stepper: None = None
+
+    def work(self, query: Query) -> Work:
+        """Return the work that a query is. Raises DataError for one that needs torch."""
+        if query.kind == "align":
+            return lambda: None  # tags then stand in the order of the source's words
+        if query.kind not in ("translate", "label") or query.forced:
+            raise DataError(NUMPY_CANNOT_MESSAGE)
+        labels = isinstance(self.model, NumpyLabeller)
+        search: dict[str, Any] = {} if labels else {"beam": query.beam}
+        config = DecodingConfig.model_validate({"n_best": query.n_best, **search})
+        return lambda: as_records(next(iter(self.model.translate([query.text], config, SourceProblems()))))
+
+
+@dataclass
+class NumpyLanguageModel:
+    """A version of a small language model in numpy."""
+
+    version: ModelVersion
+    reader: NumpyPromptEncoder
+    stepper: None = None
+
+    def work(self, query: Query) -> Iterator[Any]:
+        """Return the parts of a completion. Raises DataError for a query that needs torch."""
+        if query.kind != "generate":
+            raise DataError(NUMPY_CANNOT_MESSAGE)
+        return Completions(self.reader).parts(query)
+
+
+def load_light_network(version: ModelVersion, *, numpy: bool) -> NumpyNetwork | NumpyLanguageModel | None:
+    """Load a model in numpy, where it labels, or where all models are to be in numpy that can be.
+
+    Args:
+        version: of the model.
+        numpy: whether a model that writes is to be in numpy too.
+
+    Returns:
+        The model; None where torch is needed for it.
+
+    Raises:
+        DataError: there is no such model.
+    """
+    abilities = ABILITIES[version.task]
+    if version.reads_images or not (numpy or abilities.labels is not None) or version.has_languages:
+        return None
+    if abilities.generates:
+        reader = load_small_language_model(version.folder, None)
+        return None if reader is None else NumpyLanguageModel(version, reader)
+    config = DecodingConfig() if abilities.labels is not None else DecodingConfig(beam=5)
+    small = load_small_model(version.folder, config) if abilities.gives_hypotheses else None
+    return None if small is None else NumpyNetwork(version, small)

@@ -1,0 +1,118 @@
+"""Models in torch, and the work that each query is to them.
+
+Which way a query takes depends on its model and on itself alone, never on how much else there is to do: so its answer
+does not either. A sentence that a beam searches for joins the others, where their rows cannot touch each other's
+(`model/fused/row_invariance.py`); everything else is done by itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from tfm.data.images.decoding import decode_image
+from tfm.data.images.row_images import RowImages
+from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.row_invariance import is_row_invariant
+from tfm.pipeline.attention_page.attended import as_json
+from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
+from tfm.pipeline.inference.translation import translate_images, translate_lines
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+from tfm.pipeline.serving.engine.completions import Completions
+from tfm.pipeline.serving.engine.work import Record, Sentence, Work, as_records
+from tfm.pipeline.serving.text.model_alignment import align_by_attention
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.special import EOS_ID
+
+
+@dataclass
+class TorchNetwork:
+    """A version of a model in torch.
+
+    Args:
+        version: of the model.
+        loaded: the model.
+        stepper: the model's step over rows that do not touch each other's; None: each sentence is searched for by
+            itself.
+    """
+
+    version: ModelVersion
+    loaded: LoadedModel
+    stepper: FusedDecoderStep | None
+    _completions: Completions | None = field(default=None, repr=False)
+
+    @classmethod
+    def load(cls, version: ModelVersion) -> "TorchNetwork":
+        """Load a version of a model. Raises DataError where another is published there now, or none."""
+        loaded = load_model(version.folder, "cpu")
+        if loaded.made is None or loaded.made.fingerprint != version.fingerprint:
+            raise DataError("was published anew while it was loaded", file=version.folder)
+        loaded.model.eval()
+        with torch.inference_mode():
+            stepper = maybe_fuse(loaded.model)
+            joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
+        return cls(version, loaded, stepper if joins else None)
+
+    def work(self, query: Query) -> Work:
+        """Return the work that a query is. Raises TfmError for one that the model cannot do."""
+        if query.kind == "generate":
+            return self._complete(query)
+        if query.kind == "translate" and query.image is None:
+            return self._translate(query)
+        return lambda: self._compute(query)
+
+    def _complete(self, query: Query) -> Iterator[Any]:
+        self._completions = self._completions or Completions(PromptEncoder(self.loaded))
+        return self._completions.parts(query)
+
+    def _translate(self, query: Query) -> Work:
+        loaded = self.loaded.for_languages(query.to, query.source_language)
+        if self.stepper is None or query.beam == 1 or query.n_best > 1 or query.forced:
+            return lambda: as_records(_search(loaded, query))
+        ids = loaded.source_tokenizer.encode_batch([query.text])[0]
+        if not ids:
+            return lambda: as_records([EMPTY_TRANSLATION])
+
+        def answer(found: Hypothesis) -> list[Record]:
+            text = one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
+            return [(text, found.score, found.log_prob, found.num_tokens)]
+
+        return Sentence([*ids[: self.stepper.max_length - 1], EOS_ID], query.beam, answer)
+
+    def _compute(self, query: Query) -> Any:
+        if query.image is not None:
+            return as_records(_describe_image(self.loaded, query))
+        if query.kind == "label":
+            config = DecodingConfig(n_best=query.n_best)
+            return as_records(next(iter(translate_lines(self.loaded, [query.text], config, reporter=NullReporter()))))
+        loaded = self.loaded.for_languages(query.to, query.source_language)
+        if query.kind == "align":
+            return align_by_attention(loaded, query.text, query.target or "")
+        read = attend(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
+        return as_json(read)
+
+
+def _search(loaded: LoadedModel, query: Query) -> list[Translation]:
+    """The translations of a sentence that is searched for by itself."""
+    config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1)
+    forced = ["\t".join(query.forced)] if query.forced else None
+    return next(iter(translate_lines(loaded, [query.text], config, reporter=NullReporter(), forced=forced)))
+
+
+def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:
+    """The captions or labels of an image. Raises DataError where it is none."""
+    preparation, n_best = loaded.preparation(), query.n_best
+    pixels = np.stack([decode_image(query.image or b"", "the image", preparation.shape).pixels])
+    labels = ABILITIES[loaded.config.task].labels is not None
+    search = {} if labels else {"beam": query.beam, "batch_sentences": 1}
+    config = DecodingConfig.model_validate({"n_best": n_best, **search})
+    return next(iter(translate_images(loaded, [RowImages.from_pixels(pixels, preparation)], config)))

@@ -1,0 +1,176 @@
+"""The queries of a decoding process: which of them goes on next, a step at a time.
+
+A step of each search, the next part of each text, one computation by itself: so a long text holds up no short one for
+longer than a step.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, TfmError
+from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, Loaded, Part, Query, Unload
+from tfm.pipeline.serving.engine.work import Network, Sentence
+
+if TYPE_CHECKING:
+    from tfm.pipeline.decoding.search.continuous_beam_search import ContinuousBeamSearch
+
+MAX_SENTENCES = 64
+"""The most sentences that one search has side by side."""
+NOT_LOADED_MESSAGE = "this version of the model is not loaded"
+Message = Load | Unload | Ask | Cancel
+Reply = Loaded | Part | Answer
+
+
+class Scheduler:
+    """All that a process has to do.
+
+    Args:
+        load: loads a version of a model. Raises TfmError for one that cannot be.
+    """
+
+    def __init__(self, load: Callable[[Any], Network]) -> None:
+        self._load = load
+        self._networks: dict[str, Network] = {}
+        self._searches: dict[tuple[str, int], ContinuousBeamSearch] = {}
+        self._sentences: dict[int, tuple[tuple[str, int], Sentence]] = {}
+        self._streams: dict[int, tuple[str, Iterator[Any]]] = {}
+        self._computations: deque[tuple[int, str, Callable[[], Any]]] = deque()
+        self._unwanted: set[str] = set()
+
+    def is_idle(self) -> bool:
+        """Return whether there is nothing to do."""
+        return not (self._sentences or self._streams or self._computations)
+
+    def receive(self, message: Message) -> list[Reply]:
+        """Take a message; return what is to be replied at once."""
+        if isinstance(message, Load):
+            return [self._load_version(message)]
+        if isinstance(message, Unload):
+            self._unwanted.add(message.key)
+            self._forget_unwanted()
+            return []
+        if isinstance(message, Cancel):
+            self._cancel(message.number)
+            return []
+        return [reply for number, query in message.queries for reply in self._begin(number, query)]
+
+    def advance(self) -> list[Reply]:
+        """Let everything go on by a step; return the answers, and parts of answers, that there are then."""
+        replies: list[Reply] = []
+        for group, search in list(self._searches.items()):
+            if len(search):
+                replies += self._step(group, search)
+        for number in list(self._streams):
+            replies += self._next_part(number)
+        if self._computations:
+            number, _, compute = self._computations.popleft()
+            replies.append(_answer(number, compute))
+        if self._unwanted:
+            self._forget_unwanted()
+        return replies
+
+    def _load_version(self, message: Load) -> Loaded:
+        key = message.version.key
+        try:
+            self._networks[key] = self._load(message.version)
+        except (TfmError, OSError, RuntimeError, MemoryError) as error:
+            return Loaded(key, str(error) or type(error).__name__)
+        return Loaded(key)
+
+    def _begin(self, number: int, query: Query) -> list[Reply]:
+        network = self._networks.get(query.model)
+        if network is None:
+            return [Answer(number, problem=NOT_LOADED_MESSAGE, is_fault=True)]
+        try:
+            work = network.work(query)
+        except TfmError as error:
+            return [Answer(number, problem=str(error))]
+        except Exception as error:
+            return [_fault(number, error)]
+        if isinstance(work, Sentence):
+            group = query.model, work.beam
+            self._search_of(group, network).add(number, work.source)
+            self._sentences[number] = group, work
+        elif isinstance(work, Iterator):
+            self._streams[number] = query.model, work
+        else:
+            self._computations.append((number, query.model, work))
+        return []
+
+    def _search_of(self, group: tuple[str, int], network: Network) -> "ContinuousBeamSearch":
+        """The search of a model's sentences with a beam."""
+        if group not in self._searches:
+            from tfm.pipeline.decoding.search.continuous_beam_search import ContinuousBeamSearch  # needs torch
+
+            config = DecodingConfig(beam=group[1])
+            self._searches[group] = ContinuousBeamSearch(network.stepper, config, MAX_SENTENCES)
+        return self._searches[group]
+
+    def _step(self, group: tuple[str, int], search: "ContinuousBeamSearch") -> list[Reply]:
+        """A step of a search. If it fails, all its sentences do."""
+        try:
+            found = search.step()
+        except Exception as error:
+            failed = [number for number, (own, _) in self._sentences.items() if own == group]
+            del self._searches[group]
+            for number in failed:
+                del self._sentences[number]
+            return [_fault(number, error) for number in failed]
+        replies: list[Reply] = []
+        for key, hypothesis in found:
+            assert isinstance(key, int)
+            _, sentence = self._sentences.pop(key)
+            if isinstance(hypothesis, DataError):
+                replies.append(Answer(key, problem=str(hypothesis), is_fault=True))
+            else:
+                replies.append(Answer(key, sentence.answer(hypothesis)))
+        return replies
+
+    def _next_part(self, number: int) -> list[Reply]:
+        """The next part of a text; the last one is the answer."""
+        _, parts = self._streams[number]
+        try:
+            part = next(parts)
+        except TfmError as error:
+            reply: Reply = Answer(number, problem=str(error))
+        except Exception as error:
+            reply = _fault(number, error)
+        else:
+            if isinstance(part, str):
+                return [Part(number, part)]
+            reply = Answer(number, part)
+        del self._streams[number]
+        return [reply]
+
+    def _cancel(self, number: int) -> None:
+        if number in self._sentences:
+            group, _ = self._sentences.pop(number)
+            self._searches[group].remove(number)
+        self._streams.pop(number, None)
+        self._computations = deque(each for each in self._computations if each[0] != number)
+
+    def _forget_unwanted(self) -> None:
+        """Free the memory of versions that nothing is asked of any more."""
+        busy = {group[0] for group, _ in self._sentences.values()} | {key for key, _ in self._streams.values()}
+        busy |= {key for _, key, _ in self._computations}
+        for key in self._unwanted - busy:
+            self._networks.pop(key, None)
+            self._searches = {group: search for group, search in self._searches.items() if group[0] != key}
+        self._unwanted &= busy
+
+
+def _answer(number: int, compute: Callable[[], Any]) -> Answer:
+    """The answer that a computation gives."""
+    try:
+        return Answer(number, compute())
+    except TfmError as error:
+        return Answer(number, problem=str(error))
+    except Exception as error:
+        return _fault(number, error)
+
+
+def _fault(number: int, error: Exception) -> Answer:
+    """The answer where the server itself has failed. The text of an error may hold that of a query: it is left out."""
+    return Answer(number, problem=f"the server failed at this ({type(error).__name__})", is_fault=True)

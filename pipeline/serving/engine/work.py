@@ -1,0 +1,49 @@
+"""The work that a query is to a model."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+
+Record = tuple[str, float, float, int]
+"""A text with its score, its log-probability and its number of tokens."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence that is searched for beside others.
+
+    Args:
+        source: its ids, end token included.
+        beam: of the search.
+        answer: makes the answer of its best hypothesis.
+    """
+
+    source: list[int]
+    beam: int
+    answer: Callable[[Hypothesis], list[Record]]
+
+
+Work = Sentence | Iterator[Any] | Callable[[], Any]
+"""A sentence, a text that comes in parts (the last item is the answer), or a function that computes the answer."""
+
+
+class Network(Protocol):
+    """A version of a model that a process has loaded."""
+
+    version: ModelVersion
+
+    @property
+    def stepper(self) -> Any:
+        """The model's step over rows that do not touch each other's; None where each text is done by itself."""
+
+    def work(self, query: Query) -> Work:
+        """Return the work that a query is. Raises TfmError for one that the model cannot do."""
+
+
+def as_records(found: Sequence[Translation]) -> list[Record]:
+    """Translations or labels as plain values."""
+    return [(each.text, each.score, each.log_prob, each.num_tokens) for each in found]

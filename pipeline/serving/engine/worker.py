@@ -1,0 +1,76 @@
+"""A decoding process of a server: `python -c "...worker.main(DESCRIPTOR, NUMPY)"`, started by `worker_process.py`.
+
+It reads messages from a socket, and ends when that is closed, however the server ended.
+"""
+
+import signal
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tfm.pipeline.serving.dispatch.messages import ModelVersion
+from tfm.pipeline.serving.engine.light_networks import load_light_network
+from tfm.pipeline.serving.engine.scheduler import Scheduler
+from tfm.pipeline.serving.engine.work import Network
+
+
+def main(descriptor: int, numpy: bool) -> None:
+    """Answer queries until the connection is closed.
+
+    Args:
+        descriptor: of the socket.
+        numpy: whether small models are computed by numpy, without torch.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the server decides what follows
+        signal.signal(number, signal.SIG_IGN)
+    connection: Connection[Any, Any] = Connection(descriptor)
+    with ExitStack() as stack:
+        loader = NetworkLoader(numpy, stack)
+        with suppress(EOFError, ConnectionError):
+            answer_messages(connection, Scheduler(loader))
+
+
+class NetworkLoader:
+    """Loads versions of models; torch is made ready before the first that needs it.
+
+    Args:
+        numpy: whether small models are computed by numpy.
+        stack: what holds for as long as the process lives.
+    """
+
+    def __init__(self, numpy: bool, stack: ExitStack) -> None:
+        self._numpy, self._stack, self._is_ready = numpy, stack, False
+
+    def __call__(self, version: ModelVersion) -> Network:
+        """Load a version. Raises DataError for one that cannot be."""
+        light = load_light_network(version, numpy=self._numpy)
+        if light is not None:
+            return light
+        from tfm.pipeline.serving.engine.networks import TorchNetwork
+
+        if not self._is_ready:
+            self._prepare_torch()
+        return TorchNetwork.load(version)
+
+    def _prepare_torch(self) -> None:
+        """One thread, compiled loops, memory that is kept: as a process that decodes has them."""
+        import torch
+
+        from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
+        from tfm.pipeline.decoding.workers import keep_freed_memory
+
+        torch.set_num_threads(1)
+        keep_freed_memory()
+        self._stack.enter_context(use_compiled_kernels(True))
+        self._is_ready = True
+
+
+def answer_messages(connection: "Connection[Any, Any]", scheduler: Scheduler) -> None:
+    """Read messages and do what they ask for. Raises EOFError when the other end is closed."""
+    while True:
+        while scheduler.is_idle() or connection.poll(0):
+            replies = scheduler.receive(connection.recv())
+            if replies:
+                connection.send(replies)
+        if replies := scheduler.advance():
+            connection.send(replies)

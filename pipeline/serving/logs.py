@@ -1,0 +1,71 @@
+"""The log of a server: a line a request on stderr, as text or JSON, without the texts of the request."""
+
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from tfm.pipeline.errors import as_message
+
+MAX_TEXT_CHARS = 2_000
+
+
+@dataclass
+class Log:
+    """The log of a server.
+
+    Args:
+        as_json: whether each line is a JSON object.
+        with_texts: whether the texts of requests are written too.
+        stream: where it is written.
+    """
+
+    as_json: bool = False
+    with_texts: bool = False
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+
+    def note(self, text: str) -> None:
+        """Write something about the server."""
+        self._write({"level": "info", "message": text}, text)
+
+    def warn(self, text: str) -> None:
+        """Write something about the server that its operator should look at."""
+        self._write({"level": "warning", "message": text}, f"warning: {text}")
+
+    def request(
+        self, number: str, method: str, path: str, status: int, seconds: float, caller: str, texts: list[str] | None
+    ) -> None:
+        """Write a line about a request that was answered.
+
+        Args:
+            number: of the request, as its response has it.
+            method: of HTTP.
+            path: without the query.
+            status: of HTTP.
+            seconds: that it took.
+            caller: the label of its key, or its address.
+            texts: that it sent.
+        """
+        fields: dict[str, object] = {
+            "level": "info",
+            "request": number,
+            "method": method,
+            "path": path,
+            "status": status,
+            "seconds": round(seconds, 4),
+            "caller": caller,
+        }
+        line = f"{caller} {method} {path} {status} {seconds:.3f} s {number}"
+        if self.with_texts and texts:
+            cut = [text[:MAX_TEXT_CHARS] for text in texts]
+            fields["texts"], line = cut, f"{line} {json.dumps(cut, ensure_ascii=False)}"
+        self._write(fields, line)
+
+    def _write(self, fields: dict[str, object], line: str) -> None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+        if self.as_json:
+            line = json.dumps({"time": f"{now}Z", **fields})
+        else:
+            line = f"{now}Z {as_message(line)}".replace("\n", " ")
+        print(line, file=self.stream, flush=True)

@@ -1,0 +1,128 @@
+// What a word of a translation attends to, by the weights that the server gives for its sentence.
+
+import { post } from "./api.js";
+import { sentencesOf, wordsOf } from "./chunks.js";
+import { element, find } from "./dom.js";
+
+const MAX_ATTENDED_CHARS = 1000;
+const MAX_WORDS_LISTED = 5;
+
+// The sentence of a translation in which a character stands, with its source.
+export function sentenceAt(source, translation, place, languages) {
+  const line = translation.slice(0, place).split("\n").length - 1;
+  const lines = translation.split("\n");
+  const begin = lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0);
+  const texts = { source: source.split("\n")[line] ?? "", translation: lines[line] };
+  const sources = sentencesOf(texts.source, languages.source);
+  const translations = sentencesOf(texts.translation, languages.target);
+  let start = 0;
+  if (sources.length === translations.length) {
+    for (const [number, sentence] of translations.entries()) {
+      if (begin + start + sentence.length > place) return cut(sources[number], sentence, place - begin - start);
+      start += sentence.length;
+    }
+  }
+  return cut(texts.source, texts.translation, place - begin);
+}
+
+function cut(source, translation, place) {
+  const lead = translation.length - translation.trimStart().length;
+  return { source: source.trim(), translation: translation.trim(), place: place - lead };
+}
+
+const spell = (tokens) => tokens.map((token) => token.replaceAll("\u2423", " "));
+
+// The place of each token in the text that they spell.
+function placesOf(tokens) {
+  let reached = 0;
+  return tokens.map((token) => [reached, (reached += token.length)]);
+}
+
+// How much each word of the source weighs for the characters `start` to `end` of a translation: [{ text, share }].
+export function sharesOf(read, start, end, language) {
+  const kind = read.tokens.cross ? "cross" : "decoder";
+  const layers = read.attentions.filter((each) => each.kind === kind);
+  if (!layers.length) return [];
+  const heads = layers.flatMap((layer) => layer.weights);
+  const { queries, keys } = read.tokens[kind];
+  const isCross = kind === "cross";
+  const first = isCross ? 0 : queries.lastIndexOf("<s>") + 1;
+  const targets = spell(queries.slice(first, isCross ? -1 : undefined));
+  const sources = spell(isCross ? keys.slice(0, -1) : keys.slice(0, first - 2));
+  const lead = targets.join("").length - targets.join("").trimStart().length;
+  const rows = placesOf(targets).flatMap(([from, to], row) => (from < end + lead && to > start + lead ? [row] : []));
+  const mass = sources.map((_, column) => {
+    let sum = 0;
+    // The row that predicts a piece: a decoder alone does that where it reads the piece before.
+    for (const row of rows) for (const head of heads) sum += head[first + row - (isCross ? 0 : 1)][column];
+    return sum;
+  });
+  const places = placesOf(sources);
+  const words = wordsOf(sources.join(""), language).filter((word) => word.text.trim());
+  const found = words.map(({ text, start: from, isWord }) => {
+    const shares = places.map(([begin, until], column) => {
+      const shared = Math.min(until, from + text.length) - Math.max(begin, from);
+      return shared > 0 ? (mass[column] * shared) / sources[column].trim().length : 0;
+    });
+    return { text, from, isWord, share: shares.reduce((sum, each) => sum + each, 0) };
+  });
+  const whole = found.reduce((sum, each) => sum + each.share, 0) || 1;
+  return found.map((each) => ({ ...each, share: each.share / whole }));
+}
+
+let asked = null;
+
+export async function showAttention(word, sentence, request) {
+  asked?.abort();
+  asked = new AbortController();
+  const title = find("attention-title");
+  const list = find("attention-words");
+  const text = find("attention-text");
+  find("attention").hidden = false;
+  title.textContent = `What “${word}” attends to`;
+  list.replaceChildren();
+  text.replaceChildren("…");
+  if (Math.max(sentence.source.length, sentence.translation.length) > MAX_ATTENDED_CHARS) {
+    text.textContent = `The sentence has more than ${MAX_ATTENDED_CHARS} characters, and attention is shown of shorter ones.`;
+    return;
+  }
+  try {
+    const read = await post("v1/attend", { ...request, text: sentence.source, translation: sentence.translation }, asked.signal);
+    const shares = sharesOf(read, sentence.place, sentence.place + word.length, request.source);
+    if (!shares.length) throw new Error("This model has no attention from a translation to its text.");
+    const most = Math.max(...shares.map((each) => each.share));
+    let reached = 0;
+    text.replaceChildren(
+      ...shares.flatMap((each) => {
+        const mark = element("span", {}, each.text);
+        mark.style.setProperty("--share", String(each.share / most));
+        const gap = reached && each.from > reached ? [" "] : [];
+        reached = each.from + each.text.length;
+        return [...gap, mark];
+      }),
+    );
+    const listed = shares.filter((each) => each.isWord).sort((one, other) => other.share - one.share);
+    list.replaceChildren(...listed.slice(0, MAX_WORDS_LISTED).map(listItem));
+    find("said").textContent = `“${word}” attends most to “${listed[0]?.text ?? ""}”.`;
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    text.textContent = error.message;
+  }
+}
+
+export function listItem({ text, share }) {
+  const percent = `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+  return element(
+    "li",
+    {},
+    element("bdi", {}, text),
+    element("meter", { min: 0, max: 1, value: share, "aria-label": `${text}: ${percent}` }),
+    element("span", { class: "number" }, percent),
+  );
+}
+
+export function hideAttention() {
+  asked?.abort();
+  find("attention").hidden = true;
+  for (const word of document.querySelectorAll(".word.shown")) word.classList.remove("shown");
+}

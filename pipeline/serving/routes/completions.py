@@ -1,0 +1,223 @@
+"""The routes of OpenAI's for language models: /v1/completions, /v1/models."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tfm.pipeline.serving.backend import Backend
+from tfm.pipeline.serving.catalog import ServedModel
+from tfm.pipeline.serving.dispatch.messages import Query
+from tfm.pipeline.serving.problems import Problem, bad_request
+from tfm.pipeline.serving.routes.bodies import check_fields, check_text, read_fields
+from tfm.pipeline.serving.routes.endpoint import admit, endpoint, problem_response, while_there
+from tfm.pipeline.serving.routes.stop_sequences import StopSequences
+from tfm.pipeline.serving.translation_service import errors_as_problems
+
+MAX_STOPS = 4
+DEFAULT_TOKENS = 16
+"""As many as OpenAI's API writes where a request names no number."""
+
+
+class CompletionBody(BaseModel):
+    """The fields of POST /v1/completions. A field that would change the text and is not done is refused."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str | None = Field(None, description="name of the model; may be left out where there is one alone")
+    prompt: str | list[str] = Field("", description="the beginning of the text")
+    max_tokens: int | None = Field(None, ge=1, description="the most tokens of the text, 16 where it is left out")
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, gt=0, le=1)
+    seed: int | None = Field(None, ge=0, lt=2**32, description="of every draw; 1 where it is left out")
+    stop: str | list[str] | None = Field(None, description="texts before which the text ends")
+    stream: bool = Field(False, description="whether it comes in parts, as server-sent events")
+    echo: bool = Field(False, description="whether the prompt comes before the text")
+    n: int | None = Field(None, description="1")
+    best_of: int | None = Field(None, description="1")
+    logprobs: int | None = Field(None, description="not given")
+    suffix: str | None = Field(None, description="not done")
+    presence_penalty: float | None = Field(None, description="0")
+    frequency_penalty: float | None = Field(None, description="0")
+    logit_bias: dict[str, float] | None = Field(None, description="not done")
+
+    def unsupported_problem(self) -> str | None:
+        """Return the reason why a request for what this server does not do is refused; None where it does all."""
+        for name, neutral in (("n", 1), ("best_of", 1), ("presence_penalty", 0), ("frequency_penalty", 0)):
+            if getattr(self, name) not in (None, neutral):
+                return f"{name} ({getattr(self, name)}) is {neutral} on this server: remove it"
+        for name in ("logprobs", "suffix", "logit_bias"):
+            if getattr(self, name):
+                return f"{name} is not done by this server: remove it"
+        return None
+
+
+def completion_routes(backend: Backend) -> list[Route]:
+    """The routes of a server with language models; /v1/models lists all models."""
+
+    def writers() -> list[ServedModel]:
+        return [each for each in backend.catalog.models.values() if each.abilities.generates]
+
+    async def complete(request: Request) -> Response:
+        fields = await read_fields(request, backend.limits)
+        admit(backend, request, fields)
+        body = check_fields(CompletionBody, fields)
+        if (problem := body.unsupported_problem()) is not None:
+            raise bad_request(problem)
+        prompt, stops = _prompt(backend, body), _stops(body)
+        request.state.texts = [prompt]
+        model = backend.model_for(body.model, "writes texts", writers())
+        completion = Completion(backend, model, body, prompt, stops, request.state.number)
+        if body.stream:
+            return await _stream(request, completion)
+        return JSONResponse(await while_there(request, completion.whole()))
+
+    async def models(request: Request) -> Response:
+        data = [_model_as_json(each) for each in backend.catalog.models.values()]
+        return JSONResponse({"object": "list", "data": data})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in backend.catalog.models:
+            raise Problem(
+                404, f"model: {name[:80]!r} is none of this server's; it has {', '.join(backend.catalog.models)}"
+            )
+        return JSONResponse(_model_as_json(backend.catalog.models[name]))
+
+    return [
+        Route("/v1/completions", endpoint(backend, "/v1/completions", complete), methods=["POST"]),
+        Route("/v1/models", endpoint(backend, "/v1/models", models)),
+        Route("/v1/models/{name:path}", endpoint(backend, "/v1/models/NAME", model)),
+    ]
+
+
+class Completion:
+    """A text after a prompt.
+
+    Args:
+        backend: of the server.
+        model: that writes it.
+        body: of the request.
+        prompt: the prompt.
+        stops: texts before which it ends.
+        number: of the request.
+    """
+
+    def __init__(
+        self, backend: Backend, model: ServedModel, body: CompletionBody, prompt: str, stops: list[str], number: str
+    ) -> None:
+        self._backend, self._model, self._body, self._prompt, self._stops = backend, model, body, prompt, stops
+        self._number = number
+
+    async def whole(self) -> dict[str, Any]:
+        """The response with all of the text."""
+        texts: list[str] = []
+        end: dict[str, Any] = {}
+        async for part in self.parts():
+            if isinstance(part, str):
+                texts.append(part)
+            else:
+                end = part
+        tokens = {"prompt_tokens": end["prompt_tokens"], "completion_tokens": end["tokens"]}
+        usage = {**tokens, "total_tokens": sum(tokens.values())}
+        return self.as_json("".join(texts), end["finish"]) | {"usage": usage}
+
+    async def parts(self) -> AsyncIterator[Any]:
+        """Yield the parts of the text as they come, then how it ended. Raises Problem where there is none."""
+        backend, stop = self._backend, StopSequences(self._stops)
+        if self._body.echo:
+            yield self._prompt
+        num_parts = 0
+        with errors_as_problems(backend.limits.seconds):
+            async for part in backend.dispatcher.stream(self._query(), backend.limits.seconds):
+                if not isinstance(part, str):
+                    if rest := stop.rest():
+                        yield rest
+                    yield part
+                    return
+                num_parts += 1
+                if shown := stop.add(part):
+                    yield shown
+                if stop.is_reached:
+                    yield {"finish": "stop", "prompt_tokens": self._count(self._prompt), "tokens": num_parts}
+                    return
+
+    def as_json(self, text: str, finish: str | None) -> dict[str, Any]:
+        """A completion, or a part of one, as OpenAI's clients read it."""
+        choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
+        about = {"id": f"cmpl-{self._number}", "object": "text_completion", "created": 0, "model": self._model.name}
+        return {**about, "choices": [choice]}
+
+    def _query(self) -> Query:
+        body, limits = self._body, self._backend.limits
+        tokens = DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens
+        if tokens > limits.tokens:
+            raise bad_request(f"max_tokens ({tokens}) may be {limits.tokens} at most on this server")
+        named = {"temperature": body.temperature, "top_p": body.top_p, "seed": body.seed, "max_length": tokens}
+        sampling = tuple((name, value) for name, value in named.items() if value is not None)
+        return Query(self._model.version.key, "generate", self._prompt, sampling=sampling)
+
+    def _count(self, text: str) -> int:
+        return len(self._model.tokenizer.encode(text))
+
+
+async def _stream(request: Request, completion: Completion) -> Response:
+    """The response as server-sent events. A problem that shows before the first part has its status."""
+    parts = completion.parts()
+    try:
+        first = await while_there(request, anext(parts))
+    except Problem as problem:
+        return problem_response(request, problem)
+
+    async def events() -> AsyncIterator[str]:
+        part = first
+        while True:
+            finish = None if isinstance(part, str) else part["finish"]
+            yield _event(completion.as_json(part if finish is None else "", finish))
+            if finish is not None:
+                break
+            try:
+                part = await anext(parts)
+            except Problem as problem:
+                yield _event({"error": {"message": problem.sentence, "type": "server_error"}})
+                break
+        yield "data: [DONE]\n\n"
+
+    return StreamingResponse(
+        events(), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+def _event(value: dict[str, Any]) -> str:
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+
+
+def _prompt(backend: Backend, body: CompletionBody) -> str:
+    """The prompt, of which there is one. Raises Problem for more, or one that is too long."""
+    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    if len(prompts) != 1:
+        raise bad_request(f"prompt has {len(prompts)} texts and may have 1: send a request for each")
+    if len(prompts[0]) > backend.limits.chars:
+        most = backend.limits.chars
+        raise bad_request(f"prompt has {len(prompts[0]):,} characters and may have {most:,}: shorten it")
+    return check_text(prompts[0], "prompt")
+
+
+def _stops(body: CompletionBody) -> list[str]:
+    """The texts before which a completion ends. Raises Problem where they are too many."""
+    stops = [body.stop] if isinstance(body.stop, str) else [*(body.stop or [])]
+    if len(stops) > MAX_STOPS:
+        raise bad_request(f"stop has {len(stops)} texts and may have {MAX_STOPS}: remove some")
+    return [stop for stop in stops if stop]
+
+
+def _model_as_json(model: ServedModel) -> dict[str, Any]:
+    about = {"id": model.name, "object": "model", "created": 0, "owned_by": "tfm"}
+    pairs = [{"source": source, "target": target} for source, target in model.pairs]
+    version = model.version
+    more = {"task": version.task, "images": version.reads_images, "fingerprint": version.fingerprint, "pairs": pairs}
+    return {**about, **more}

@@ -1,0 +1,127 @@
+"""The frame of all routes: the caller is counted, the client is watched, and problems are said in the route's shape."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tfm.pipeline.serving.backend import Backend
+from tfm.pipeline.serving.problems import ClientGone, Problem
+from tfm.pipeline.serving.routes.bodies import unless_client_leaves
+
+Handler = Callable[[Request], Awaitable[Response]]
+CLIENT_GONE_STATUS = 499
+"""The status that logs have of a request whose client has hung up; it is sent to nobody."""
+OPENAI_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+REQUEST_ID = "X-Request-ID"
+MAX_ID_CHARS = 64
+
+
+def endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
+    """Return a handler that also notes each request down, and turns problems into responses.
+
+    Args:
+        backend: of the server.
+        route: the path of the route, for figures.
+        handle: answers a request.
+    """
+
+    async def respond(request: Request) -> Response:
+        began = time.monotonic()
+        request.state.number, request.state.caller = _request_id(request), address_of(request)
+        request.state.texts = None
+        try:
+            response = await handle(request)
+        except Problem as problem:
+            response = problem_response(request, problem)
+        except ClientGone:
+            response = Response(status_code=CLIENT_GONE_STATUS)
+        except Exception as error:
+            backend.log.warn(f"request {request.state.number}: {_place_of(error)}")
+            response = problem_response(request, Problem(500, "the server failed at this request: it is its fault"))
+        response.headers[REQUEST_ID] = request.state.number
+        seconds = time.monotonic() - began
+        backend.metrics.count(route, response.status_code, seconds)
+        backend.log.request(
+            request.state.number,
+            request.method,
+            route,
+            response.status_code,
+            seconds,
+            request.state.caller,
+            request.state.texts,
+        )
+        return response
+
+    return respond
+
+
+def admit(backend: Backend, request: Request, fields: dict[str, Any] | None = None) -> None:
+    """Count a request of its caller. Raises Problem where it may not ask, or not yet.
+
+    Args:
+        backend: of the server.
+        request: the request.
+        fields: of its body, of which api_key may be one.
+    """
+    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+    key = bearer.strip() if kind.lower() == "bearer" and bearer.strip() else None
+    for place in (fields or {}, request.query_params):
+        given = place.get("api_key")
+        key = key or (given if isinstance(given, str) and given else None)
+    request.state.caller = backend.access.admit(key, address_of(request))
+
+
+async def while_there(request: Request, work: Awaitable[Any]) -> Any:
+    """Await work as long as the client is there. Raises ClientGone when it has hung up; the work is cancelled."""
+    return await unless_client_leaves(request, work)
+
+
+def address_of(request: Request) -> str:
+    """The address of a client."""
+    return request.client.host if request.client is not None else "local"
+
+
+def problem_response(request: Request, problem: Problem) -> Response:
+    """A problem as the clients of a route expect it: those of /v1 as OpenAI's do, the others as LibreTranslate's."""
+    body: dict[str, Any] = {"error": problem.sentence}
+    if request.url.path.startswith("/v1/"):
+        kind = OPENAI_KINDS.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
+        body = {"error": {"message": problem.sentence, "type": kind, "param": None, "code": None}}
+    return JSONResponse(body, problem.status, problem.headers)
+
+
+def http_exception_response(request: Request, error: Exception) -> Response:
+    """The response to a path or a method that the server does not have."""
+    assert isinstance(error, HTTPException)
+    sentences = {
+        404: "there is nothing at this path: /openapi.json lists the routes",
+        405: "this path has another method: /openapi.json lists the routes",
+    }
+    sentence = sentences.get(error.status_code, str(error.detail))
+    return problem_response(request, Problem(error.status_code, sentence, error.headers))
+
+
+def _request_id(request: Request) -> str:
+    """The id that a client or a proxy gave the request, or one of its own."""
+    given = request.headers.get(REQUEST_ID, "")
+    is_plain = given.isascii() and given.replace("-", "").replace("_", "").isalnum()
+    return given if is_plain and len(given) <= MAX_ID_CHARS else secrets.token_hex(8)
+
+
+def _place_of(error: Exception) -> str:
+    """An error with its place, without its text, which may hold one of a request."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"

@@ -1,0 +1,204 @@
+"""Routes of our own: /v1/classify, /v1/tag, /v1/caption, /v1/attend."""
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tfm.pipeline.serving.backend import Backend
+from tfm.pipeline.serving.catalog import ServedModel
+from tfm.pipeline.serving.dispatch.messages import Query
+from tfm.pipeline.serving.problems import bad_request
+from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check_text, check_texts, read_fields
+from tfm.pipeline.serving.routes.endpoint import admit, endpoint, while_there
+from tfm.pipeline.serving.translation_service import Direction, ask_all
+
+MAX_LABELS = 100
+DECIMALS = 4
+MAX_ATTENDED_CHARS = 1_000
+
+
+def _bytes_alone(value: object) -> object:
+    if value is not None and not isinstance(value, bytes):
+        raise ValueError("is a file of a form (multipart/form-data)")
+    return value
+
+
+ImageBytes = Annotated[bytes | None, BeforeValidator(_bytes_alone)]
+
+
+class LabelBody(BaseModel):
+    """The fields of POST /v1/classify and /v1/tag."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    text: str | list[str] | None = Field(None, description="the text, or several")
+    image: ImageBytes = Field(None, description="an image file, in a form (multipart/form-data), for classes of images")
+    model: str | None = Field(None, description="name of the model; may be left out where there is one alone")
+    top: int = Field(5, ge=1, le=MAX_LABELS, description="number of labels of each text")
+    api_key: str | None = None
+
+
+class CaptionBody(BaseModel):
+    """The fields of the form of POST /v1/caption."""
+
+    image: ImageBytes = Field(None, description="an image file")
+    model: str | None = None
+    beam: int | None = Field(None, ge=1)
+    alternatives: int = Field(0, ge=0)
+    api_key: str | None = None
+
+
+class AttendBody(BaseModel):
+    """The fields of POST /v1/attend."""
+
+    text: str = Field(description="the text that is read")
+    translation: str | None = Field(None, description="the text that is written; the model's own where it is left out")
+    source: str | None = Field(None, description="language of the text")
+    target: str | None = Field(None, description="language of the translation")
+    model: str | None = None
+    api_key: str | None = None
+
+
+def label_routes(backend: Backend) -> list[Route]:
+    """The routes of classifiers, taggers and captions, and of attention."""
+
+    def select(kind: str | None, *, images: bool) -> list[ServedModel]:
+        models = backend.catalog.models.values()
+        return [each for each in models if each.abilities.labels == kind and each.version.reads_images == images]
+
+    async def classify(request: Request) -> Response:
+        body = await _read(backend, request, LabelBody)
+        if body.image is not None:
+            model = backend.model_for(body.model, "classifies images", select("label", images=True))
+            query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
+            (found,) = await _ask(backend, request, [query])
+            return JSONResponse({"model": model.name, "results": [{"labels": _labels(found)}]})
+        texts = _texts(backend, request, body)
+        model = backend.model_for(body.model, "classifies texts", select("label", images=False))
+        answers = await _ask(backend, request, [_label_query(model, text, body.top) for text in texts])
+        results = [{"text": text, "labels": _labels(found)} for text, found in zip(texts, answers, strict=True)]
+        return JSONResponse({"model": model.name, "results": results})
+
+    async def tag(request: Request) -> Response:
+        body = await _read(backend, request, LabelBody)
+        texts = _texts(backend, request, body)
+        model = backend.model_for(body.model, "tags words", select("tags", images=False))
+        answers = await _ask(backend, request, [_label_query(model, text, 1) for text in texts])
+        results = [{"text": text, "tags": _tags(text, found)} for text, found in zip(texts, answers, strict=True)]
+        return JSONResponse({"model": model.name, "results": results})
+
+    async def caption(request: Request) -> Response:
+        body = await _read(backend, request, CaptionBody)
+        if body.image is None:
+            raise bad_request("image: send an image file, in a form (multipart/form-data)")
+        check_search(body.alternatives, body.beam, backend.limits)
+        models = [each for each in select(None, images=True) if each.abilities.translates]
+        model = backend.model_for(body.model, "describes images", models)
+        n_best = body.alternatives + 1
+        beam = max(n_best, backend.beam if body.beam is None else body.beam)
+        query = Query(model.version.key, "translate", "", beam=beam, n_best=n_best, image=body.image)
+        (found,) = await _ask(backend, request, [query])
+        captions = [{"text": text, "score": round(score, DECIMALS)} for text, score, _, _ in found]
+        return JSONResponse({"model": model.name, "captions": captions})
+
+    async def attend(request: Request) -> Response:
+        body = await _read(backend, request, AttendBody)
+        if len(body.text) > MAX_ATTENDED_CHARS:
+            most = f"{MAX_ATTENDED_CHARS:,}"
+            raise bad_request(f"text has {len(body.text):,} characters and may have {most}: send one sentence")
+        text = check_text(body.text, "text")
+        target = None if body.translation is None else check_text(body.translation, "translation")
+        request.state.texts = [text]
+        query = _attend_query(backend, body, text, target)
+        (found,) = await _ask(backend, request, [query])
+        return JSONResponse(_rounded(found))
+
+    return [
+        Route(path, endpoint(backend, path, handle), methods=["POST"])
+        for path, handle in {
+            "/v1/classify": classify,
+            "/v1/tag": tag,
+            "/v1/caption": caption,
+            "/v1/attend": attend,
+        }.items()
+    ]
+
+
+async def _read(backend: Backend, request: Request, body: type[Any]) -> Any:
+    """The fields of a request whose caller may ask."""
+    fields = await read_fields(request, backend.limits)
+    admit(backend, request, fields)
+    return check_fields(body, fields)
+
+
+async def _ask(backend: Backend, request: Request, queries: list[Query]) -> list[Any]:
+    return await while_there(request, ask_all(backend.dispatcher, queries, backend.limits.seconds))  # type: ignore[no-any-return]
+
+
+def _texts(backend: Backend, request: Request, body: LabelBody) -> list[str]:
+    if body.text is None:
+        raise bad_request("text: send a text, or a list of texts")
+    texts = check_texts([body.text] if isinstance(body.text, str) else body.text, backend.limits)
+    request.state.texts = texts
+    return texts
+
+
+def _label_query(model: ServedModel, text: str, top: int) -> Query:
+    """The query for the labels of a text, which is one line."""
+    return Query(model.version.key, "label", " ".join(text.splitlines()), n_best=top)
+
+
+def _labels(found: list[tuple[str, float, float, int]]) -> list[dict[str, Any]]:
+    """Labels with their probabilities; a text without pieces has none."""
+    return [
+        {"label": text, "probability": round(math.exp(log_prob), 6)}
+        for text, _, log_prob, num_tokens in found
+        if num_tokens
+    ]
+
+
+def _tags(text: str, found: list[tuple[str, float, float, int]]) -> list[dict[str, str | None]]:
+    """Each word of a text with its tag; null for a word beyond what the model reads."""
+    words, tags = text.split(), found[0][0].split()
+    return [{"word": word, "tag": tag} for word, tag in zip(words, [*tags, *[None] * len(words)], strict=False)]
+
+
+def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | None) -> Query:
+    models = [each for each in backend.catalog.models.values() if not each.version.reads_images]
+    if body.model is None and body.source is not None and body.target is not None:
+        found = backend.catalog.of_pair(body.source, body.target)
+        if found is None:
+            raise bad_request(f"{body.source[:20]} to {body.target[:20]} is not translated here")
+        direction = Direction(*found)
+    else:
+        model = backend.model_for(body.model, "reads texts", models)
+        own = next(iter(type(backend.catalog)([model]).translators), None)
+        pair = None if own is None else _own_pair(own, body)
+        direction = Direction(model, *(pair or ("und", "und")))
+    plain = direction.query(text, backend.beam, 1, ())
+    return Query(
+        plain.model, "attend", text, plain.beam, to=plain.to, source_language=plain.source_language, target=target
+    )
+
+
+def _own_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
+    """The languages of a model that a request names, by the model's codes; its first ones where it names none."""
+    from tfm.pipeline.serving.catalog import Catalog
+
+    if body.source is None or body.target is None:
+        return next(iter(model.pairs), None)
+    found = Catalog([model]).of_pair(body.source, body.target)
+    return None if found is None else found[1:]
+
+
+def _rounded(found: dict[str, Any]) -> dict[str, Any]:
+    """Attention with weights of a few decimals: it is to be looked at."""
+    layers = [
+        {**each, "weights": [[[round(x, DECIMALS) for x in row] for row in head] for head in each["weights"]]}
+        for each in found["attentions"]
+    ]
+    return {**found, "attentions": layers}

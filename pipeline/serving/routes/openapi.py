@@ -1,0 +1,119 @@
+"""The description of the routes in OpenAPI 3.1, made of what checks their fields, and a page of it."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from tfm.pipeline.distribution import version
+from tfm.pipeline.serving.backend import Backend
+from tfm.pipeline.serving.routes.completions import CompletionBody
+from tfm.pipeline.serving.routes.labels import AttendBody, CaptionBody, LabelBody
+from tfm.pipeline.serving.routes.translate import DetectBody, TranslateBody
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+PROBLEMS = {
+    "400": "The request says something wrong; the sentence names it.",
+    "401": "The server needs a key.",
+    "403": "The key is none of the server's.",
+    "408": "The body came too slowly.",
+    "413": "The body is too long.",
+    "429": "Too many requests a minute.",
+    "500": "The server failed.",
+    "501": "The server lacks a library for this.",
+    "503": "Too much is asked for at once, or the models are being loaded.",
+    "504": "The answer took too long.",
+}
+
+
+class Described(NamedTuple):
+    """A route as the description has it: summary, fields of the body, and the types that a body may have."""
+
+    summary: str
+    body: type[BaseModel] | None = None
+    types: tuple[str, ...] = ()
+    answer: str = JSON
+
+
+ROUTES: Mapping[tuple[str, str], Described] = {
+    ("post", "/translate"): Described("Translate a text, or several", TranslateBody, (JSON, FORM)),
+    ("get", "/languages"): Described("Languages, and those that each is translated into"),
+    ("post", "/detect"): Described("The language of a text", DetectBody, (JSON, FORM)),
+    ("get", "/frontend/settings"): Described("Limits and models, as the page needs them"),
+    ("post", "/v1/completions"): Described("Text after a prompt, by a language model", CompletionBody, (JSON,)),
+    ("get", "/v1/models"): Described("All models"),
+    ("post", "/v1/classify"): Described("Labels of a text or an image", LabelBody, (JSON, MULTIPART)),
+    ("post", "/v1/tag"): Described("A tag for each word of a text", LabelBody, (JSON,)),
+    ("post", "/v1/caption"): Described("Captions of an image", CaptionBody, (MULTIPART,)),
+    ("post", "/v1/attend"): Described("The attention of a model that reads a text", AttendBody, (JSON,)),
+    ("get", "/health"): Described("Whether the models are loaded"),
+    ("get", "/metrics"): Described("Figures for Prometheus", answer="text/plain"),
+}
+
+
+def describe_routes(backend: Backend) -> dict[str, Any]:
+    """The description of a server's routes."""
+    schemas: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
+    for (method, path), route in ROUTES.items():
+        paths.setdefault(path, {})[method] = _operation(route, schemas)
+    schemas["Problem"] = {"type": "object", "required": ["error"], "properties": {"error": {}}}
+    security = {"key": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "tfm serve", "version": version() or "0"},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": security},
+        **({"security": [{"key": []}]} if backend.access.needs_key else {}),
+    }
+
+
+def _operation(route: Described, schemas: dict[str, Any]) -> dict[str, Any]:
+    answer = {"description": "the answer", "content": {route.answer: {"schema": {}}}}
+    if route.answer == JSON:
+        answer["content"][JSON]["schema"] = {"type": ["object", "array"]}  # type: ignore[index]
+    problem = {JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    responses: dict[str, Any] = {"200": answer}
+    responses |= {status: {"description": text, "content": problem} for status, text in PROBLEMS.items()}
+    operation: dict[str, Any] = {"summary": route.summary, "responses": responses}
+    if route.body is not None:
+        name = route.body.__name__
+        schema = route.body.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(schema.pop("$defs", {}))
+        schemas[name] = schema
+        content = {each: {"schema": {"$ref": f"#/components/schemas/{name}"}} for each in route.types}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def docs_page(description: dict[str, Any]) -> str:
+    """A page of the routes and their fields, without a script."""
+    parts = []
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            parts.append(f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(operation['summary'])}.</p>")
+            parts.append(_fields_table(description, operation))
+    style = '<link rel="stylesheet" href="/static/docs.css">'
+    title = "<title>tfm serve: routes</title>"
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{title}{style}'
+    intro = '<h1>Routes of this server</h1><p>The same for programs: <a href="/openapi.json">/openapi.json</a>.</p>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{intro}{"".join(parts)}</main></body></html>'
+
+
+def _fields_table(description: dict[str, Any], operation: dict[str, Any]) -> str:
+    body = operation.get("requestBody")
+    if body is None:
+        return ""
+    reference = next(iter(body["content"].values()))["schema"]["$ref"]
+    schema = description["components"]["schemas"][reference.rpartition("/")[2]]
+    required = schema.get("required", ())
+    rows = [
+        f"<tr><td><code>{escape(name)}</code></td><td>{'required' if name in required else ''}</td>"
+        f"<td>{escape(about.get('description', ''))}</td></tr>"
+        for name, about in schema["properties"].items()
+    ]
+    kinds = " or ".join(map(escape, body["content"]))
+    return f"<p>Body: {kinds}</p><table><tr><th>field</th><th></th><th>meaning</th></tr>{''.join(rows)}</table>"

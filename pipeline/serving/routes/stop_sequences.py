@@ -1,0 +1,36 @@
+"""Texts before which a text that comes in parts ends."""
+
+from collections.abc import Sequence
+
+
+class StopSequences:
+    """The part of a text that may be shown: what could be the beginning of a stop sequence waits for what follows.
+
+    Args:
+        stops: the texts; none is empty.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops, self._held, self.is_reached = stops, "", False
+
+    def add(self, part: str) -> str:
+        """Add a part, and return what may be shown now."""
+        text = self._held + part
+        places = [place for place in map(text.find, self._stops) if place >= 0]
+        if places:
+            self.is_reached, self._held = True, ""
+            return text[: min(places)]
+        keep = max((self._overlap(text, stop) for stop in self._stops), default=0)
+        shown, self._held = text[: len(text) - keep], text[len(text) - keep :]
+        return shown
+
+    def rest(self) -> str:
+        """Return what was held back, at the end of the text."""
+        held, self._held = self._held, ""
+        return held
+
+    @staticmethod
+    def _overlap(text: str, stop: str) -> int:
+        """The length of the longest beginning of a stop sequence that the text ends with."""
+        longest = min(len(text), len(stop) - 1)
+        return next((size for size in range(longest, 0, -1) if text.endswith(stop[:size])), 0)

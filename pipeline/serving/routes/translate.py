@@ -1,0 +1,194 @@
+"""The routes of LibreTranslate: /translate, /languages, /detect, /frontend/settings."""
+
+import asyncio
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tfm.pipeline.serving.backend import Backend
+from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE
+from tfm.pipeline.serving.problems import Problem, bad_request
+from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check_text, check_texts, read_fields
+from tfm.pipeline.serving.routes.endpoint import admit, endpoint, while_there
+from tfm.pipeline.serving.routes.language_names import language_name
+from tfm.pipeline.serving.text.glossary import glossary_problem
+from tfm.pipeline.serving.translation_service import Direction, Translated
+
+AUTO = "auto"
+NO_DETECTOR_MESSAGE = "this server has no detector of languages (lingua-language-detector): name the source language"
+
+
+def _from_json_text(value: object) -> object:
+    """A glossary of a form, which is JSON in a text."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value) if value.strip() else {}
+        except (ValueError, RecursionError):
+            raise ValueError("is no JSON object of terms") from None
+    return value
+
+
+class TranslateBody(BaseModel):
+    """The fields of POST /translate; the last three are not LibreTranslate's."""
+
+    q: str | list[str] = Field(description="the text, or several")
+    source: str = Field(description="language of the text, or auto")
+    target: str = Field(description="language of the translation")
+    format: Literal["text", "html"] = Field("text", description="html: tags stay where they are")
+    alternatives: int = Field(0, ge=0, description="number of further translations")
+    api_key: str | None = Field(None, description="where the server needs one")
+    beam: int | None = Field(None, ge=1, description="hypotheses kept at each step; 1 is greedy search")
+    glossary: Annotated[dict[str, str], BeforeValidator(_from_json_text)] = Field(
+        default_factory=dict, description="target terms by source terms, which the translation must contain"
+    )
+    model: str | None = Field(None, description="name of a model, where several translate the pair")
+
+
+class DetectBody(BaseModel):
+    """The fields of POST /detect."""
+
+    q: str = Field(description="the text")
+    api_key: str | None = None
+
+
+def translation_routes(backend: Backend) -> list[Route]:
+    """The routes of a server that translates."""
+
+    async def translate(request: Request) -> Response:
+        fields = await read_fields(request, backend.limits)
+        admit(backend, request, fields)
+        body = check_fields(TranslateBody, fields)
+        texts = check_texts([body.q] if isinstance(body.q, str) else body.q, backend.limits)
+        request.state.texts = texts
+        _check_numbers(backend, body)
+        source, detected = await _source_language(backend, body, texts)
+        direction = _direction(backend, body, source)
+        work = backend.translation.translate(
+            texts,
+            direction,
+            beam=backend.beam if body.beam is None else body.beam,
+            alternatives=body.alternatives,
+            glossary=body.glossary,
+            is_html=body.format == "html",
+        )
+        return JSONResponse(_as_json(body, await while_there(request, work), detected))
+
+    async def languages(request: Request) -> Response:
+        return JSONResponse(list_languages(backend))
+
+    async def detect(request: Request) -> Response:
+        fields = await read_fields(request, backend.limits)
+        admit(backend, request, fields)
+        body = check_fields(DetectBody, fields)
+        if backend.detector is None:
+            raise Problem(501, NO_DETECTOR_MESSAGE)
+        (text,) = check_texts([body.q], backend.limits)
+        found = await asyncio.to_thread(backend.detector, text)
+        return JSONResponse([{"language": code, "confidence": round(100 * share, 1)} for code, share in found[:3]])
+
+    async def settings(request: Request) -> Response:
+        return JSONResponse(_frontend_settings(backend))
+
+    return [
+        Route("/translate", endpoint(backend, "/translate", translate), methods=["POST"]),
+        Route("/languages", endpoint(backend, "/languages", languages)),
+        Route("/detect", endpoint(backend, "/detect", detect), methods=["POST"]),
+        Route("/frontend/settings", endpoint(backend, "/frontend/settings", settings)),
+    ]
+
+
+def list_languages(backend: Backend) -> list[dict[str, Any]]:
+    """The languages that texts may be in, with those that each is translated into."""
+    return [
+        {"code": source, "name": language_name(source), "targets": targets}
+        for source, targets in backend.catalog.sources.items()
+    ]
+
+
+def _check_numbers(backend: Backend, body: TranslateBody) -> None:
+    """Raise Problem for a number beyond its limit, or a glossary that is none."""
+    check_search(body.alternatives, body.beam, backend.limits)
+    for term in (*body.glossary, *body.glossary.values()):
+        check_text(term, "glossary")
+    if (problem := glossary_problem(body.glossary)) is not None:
+        raise bad_request(problem)
+
+
+async def _source_language(
+    backend: Backend, body: TranslateBody, texts: list[str]
+) -> tuple[str, dict[str, Any] | None]:
+    """The language of the texts, and how sure that is where it was not named."""
+    if body.source != AUTO:
+        return body.source, None
+    into = [source for source, targets in backend.catalog.sources.items() if body.target in targets]
+    sources = into or [*backend.catalog.sources]
+    if len(sources) == 1:
+        return sources[0], {"language": sources[0], "confidence": 100.0}
+    if backend.detector is None:
+        raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
+    found = await asyncio.to_thread(backend.detector, "\n".join(texts))
+    if not found:
+        raise bad_request("source: the language of the text is not told by it: name it")
+    code, share = found[0]
+    return code, {"language": code, "confidence": round(100 * share, 1)}
+
+
+def _direction(backend: Backend, body: TranslateBody, source: str) -> Direction:
+    """The model that translates, and its languages. Raises Problem where there is none."""
+    catalog = backend.catalog
+    if body.model is not None:
+        model = backend.model_for(body.model, "translates text", catalog.translators)
+        catalog = type(catalog)([model])
+    found = catalog.of_pair(source, body.target)
+    if found is None and catalog.sources == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
+        found = catalog.of_pair(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
+    if found is None:
+        pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.sources.items()]
+        there = "; ".join(pairs)[:200] or "nothing"
+        raise bad_request(f"{source[:20]} to {body.target[:20]} is not translated here; this server translates {there}")
+    return Direction(*found)
+
+
+def _as_json(body: TranslateBody, found: list[Translated], detected: dict[str, Any] | None) -> dict[str, Any]:
+    """The response to a translation: lists where q is one."""
+    one = isinstance(body.q, str)
+    texts, others = [each.text for each in found], [[*each.alternatives] for each in found]
+    answer: dict[str, Any] = {"translatedText": texts[0] if one else texts}
+    if body.alternatives:
+        answer["alternatives"] = others[0] if one else others
+    if detected is not None:
+        answer["detectedLanguage"] = detected if one else [detected] * len(texts)
+    return answer
+
+
+def _frontend_settings(backend: Backend) -> dict[str, Any]:
+    """The settings that LibreTranslate tells its page, with the limits that ours needs."""
+    limits, sources = backend.limits, backend.catalog.sources
+    source = next(iter(sources), UNKNOWN_LANGUAGE)
+    target = next(iter(sources.get(source, [])), UNKNOWN_LANGUAGE)
+    return {
+        "apiKeys": backend.access.needs_key,
+        "keyRequired": backend.access.needs_key,
+        "charLimit": limits.chars,
+        "bodyLimit": limits.body_bytes,
+        "alternativesLimit": limits.alternatives,
+        "beamLimit": limits.beam,
+        "beam": backend.beam,
+        "frontendTimeout": 500,
+        "filesTranslation": False,
+        "supportedFilesFormat": [],
+        "suggestions": False,
+        "detection": backend.detector is not None,
+        "language": {
+            "source": {"code": source, "name": language_name(source)},
+            "target": {"code": target, "name": language_name(target)},
+        },
+        "models": [
+            {"name": each.name, "task": each.version.task, "images": each.version.reads_images}
+            for each in backend.catalog.models.values()
+        ],
+    }

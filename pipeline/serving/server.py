@@ -1,0 +1,247 @@
+"""A server from its start to its end: it listens, reloads what is published anew, drains, and leaves nothing behind."""
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tfm.pipeline.errors import RecipeError, TfmError
+from tfm.pipeline.serving.access import Access, read_keys
+from tfm.pipeline.serving.app import make_app
+from tfm.pipeline.serving.backend import Backend
+from tfm.pipeline.serving.catalog import read_catalog
+from tfm.pipeline.serving.detection import find_detector
+from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
+from tfm.pipeline.serving.dispatch.worker_process import WorkerProcess
+from tfm.pipeline.serving.limits import Limits
+from tfm.pipeline.serving.logs import Log
+
+SECONDS_BETWEEN_LOOKS = 2.0
+"""How often the folders of the models are looked at."""
+SECONDS_FOR_HEADERS = 10.0
+SECONDS_OF_KEEP_ALIVE = 30
+MAX_HEADER_BYTES = 32 << 10
+MAX_CONNECTIONS = 1_000
+BACKLOG = 512
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """The settings of a server.
+
+    Args:
+        models: folders of runs or models.
+        languages: NAME=SOURCE:TARGET, for models whose languages are not known.
+        host: address to listen at.
+        port: port to listen at; 0: one that is free.
+        workers: number of decoding processes.
+        keys: file of the keys; None: everyone may ask.
+        origins: of other sites whose pages may ask.
+        beam: the beam of a request that names none.
+        numpy: whether small models are computed by numpy, without torch.
+        grace: the most seconds in which requests are finished after SIGTERM.
+        log_json: whether the log has JSON lines.
+        log_texts: whether it has texts.
+        limits: of requests.
+    """
+
+    models: tuple[Path, ...]
+    languages: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    keys: Path | None = None
+    origins: tuple[str, ...] = ()
+    beam: int = 5
+    numpy: bool = False
+    grace: float = 10.0
+    log_json: bool = False
+    log_texts: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+def serve(options: ServerOptions) -> None:
+    """Serve models until SIGTERM or Ctrl-C.
+
+    Raises:
+        TfmError: a model, the keys or the address cannot be used.
+    """
+    catalog = read_catalog(options.models, options.languages)
+    keys = None if options.keys is None else read_keys(options.keys)
+    log = Log(options.log_json, options.log_texts)
+    with listen(options.host, options.port) as listener:
+        asyncio.run(_run(options, partial(_make_backend, options, catalog, keys, log), listener))
+
+
+def _make_backend(options: ServerOptions, catalog: Any, keys: Any, log: Log) -> Backend:
+    limits = options.limits
+    start = partial(WorkerProcess, numpy=options.numpy)
+    dispatcher = Dispatcher(start, options.workers, limits.sentences)
+    detector = find_detector([*catalog.sources])
+    access = Access(keys, limits.requests_per_minute)
+    return Backend(catalog, dispatcher, limits, access, log, detector, options.beam)
+
+
+@contextmanager
+def listen(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen at an address while the body runs. Raises RecipeError where that cannot be."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError, OverflowError) as error:
+        raise RecipeError(f"--host {host}: no such address ({error})") from None
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            reason = f"cannot be listened at ({error.strerror}): name another with --port"
+            raise RecipeError(f"{host} port {port} {reason}") from None
+        yield listener
+
+
+async def _run(options: ServerOptions, make_backend: Callable[[], Backend], listener: socket.socket) -> None:
+    """Serve until a signal ends it."""
+    backend = make_backend()
+    forward_library_logs(backend.log)
+    config = uvicorn.Config(
+        make_app(backend, options.origins),
+        http=PatientProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=SECONDS_OF_KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, round(options.grace)),
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        limit_concurrency=MAX_CONNECTIONS,
+    )
+    server = GracefulServer(config)
+    renewal = Renewal(backend, options)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renewal.request)
+    watcher = asyncio.create_task(renewal.watch())
+    _announce(options, backend, listener)
+    try:
+        await server.serve([listener])
+    finally:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+
+
+def _announce(options: ServerOptions, backend: Backend, listener: socket.socket) -> None:
+    """Say what is served where, and what its operator should know of that."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    for model in backend.catalog.models.values():
+        pairs = [f"{source} to {target}" for source, target in model.pairs][:4]
+        more = f" ({', '.join(pairs)}{', ...' if len(model.pairs) > 4 else ''})" if pairs else ""
+        backend.log.note(f"{model.name}: {model.version.task}{more}")
+    backend.log.note(f"listening at http://{shown}:{port}")
+    if not ipaddress.ip_address(host).is_loopback and not backend.access.needs_key:
+        backend.log.warn("everyone who reaches this address may ask: give --keys FILE, or --host 127.0.0.1")
+
+
+class Renewal:
+    """Takes over what is published anew: at a signal, and every few seconds.
+
+    Args:
+        backend: of the server.
+        options: of the server, by which keys are read again.
+        seconds: between two looks at the folders.
+    """
+
+    def __init__(self, backend: Backend, options: ServerOptions, seconds: float = SECONDS_BETWEEN_LOOKS) -> None:
+        self._backend, self._options, self._seconds = backend, options, seconds
+        self._asked = asyncio.Event()
+
+    def request(self) -> None:
+        """Look now, and read the keys again."""
+        self._asked.set()
+
+    async def watch(self) -> None:
+        """Look again and again."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._asked.wait()
+            if self._asked.is_set():
+                self._asked.clear()
+                self._read_keys()
+            await self._backend.reload()
+
+    def _read_keys(self) -> None:
+        file, backend = self._options.keys, self._backend
+        if file is None:
+            return
+        try:
+            backend.access.replace_keys(read_keys(file))
+        except (TfmError, OSError) as error:
+            backend.log.warn(f"the keys stay as they were: {error}")
+
+
+class GracefulServer(uvicorn.Server):
+    """A server whose end by a signal is no failure: it answers what it has taken, and returns."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let SIGTERM and Ctrl-C end the server while the body runs; a second Ctrl-C ends it at once."""
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP/1.1 with a limit for the time that the head of a first request takes: a slow client has to go."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the head of a request."""
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(SECONDS_FOR_HEADERS, self._close_unasked)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _close_unasked(self) -> None:
+        if self.cycle is None and self.transport is not None:
+            self.transport.close()
+
+
+class _LogHandler(logging.Handler):
+    """Passes on what libraries log, without tracebacks, which may hold texts."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = "" if not record.exc_info or record.exc_info[0] is None else f" ({record.exc_info[0].__name__})"
+        self._log.warn(f"{record.name}: {record.getMessage():.200}{error}")
+
+
+def forward_library_logs(log: Log) -> None:
+    """Let the libraries of the server write into its log."""
+    for name in ("uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [_LogHandler(log)], False

@@ -1,0 +1,217 @@
+"""The sentences of an HTML document, and the document with translations of them in their places."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from tfm.pipeline.serving.text.alignment import Alignment, align_words
+from tfm.pipeline.serving.text.html_runs import UNIT, Run, read_runs
+from tfm.pipeline.serving.text.inline_markup import Inline, InlineTag, build_tree
+from tfm.pipeline.serving.text.markup_placement import MarkupPlacement
+from tfm.pipeline.serving.text.segments import needs_space
+from tfm.pipeline.serving.text.sentences import split_text
+
+
+@dataclass(frozen=True)
+class HtmlSentence:
+    """A sentence with the markup in it.
+
+    source: the text that is translated, on one line. raw: as it stands in the document. markup: at characters of
+    `source`. follows: whether the sentence before ends where this one begins, without a space. is_cut: whether a longer
+    sentence was cut at its end.
+    """
+
+    source: str
+    raw: str
+    markup: tuple[Inline, ...]
+    follows: bool
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class HtmlSegments:
+    """A document as its sentences and all that stands before, between and after them.
+
+    sentences: to be translated. separators: one more than sentences: markup and white space.
+    """
+
+    sentences: tuple[HtmlSentence, ...]
+    separators: tuple[str, ...]
+
+    @property
+    def sources(self) -> list[str]:
+        """The sentences as a model reads them."""
+        return [sentence.source for sentence in self.sentences]
+
+    @property
+    def cuts(self) -> frozenset[int]:
+        """The places of the sentences that end where a longer one was cut, since no model reads it whole."""
+        return frozenset(place for place, sentence in enumerate(self.sentences) if sentence.is_cut)
+
+    @property
+    def with_markup(self) -> list[int]:
+        """The places of the sentences with markup inside, which an alignment helps to place."""
+        return [place for place, sentence in enumerate(self.sentences) if sentence.markup]
+
+    def join(self, translations: Sequence[str], alignments: Mapping[int, Alignment] | None = None) -> str:
+        """Return the document with the translations in place of the sentences, which themselves give it again.
+
+        Args:
+            translations: one of each sentence.
+            alignments: of sentences with markup, by place; without, words are taken to stand in the source's order.
+
+        Raises:
+            ValueError: there are more or fewer translations than sentences.
+        """
+        texts = [self.separators[0]]
+        previous, is_changed = "", False
+        for place, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
+            changes = translation != sentence.source
+            if sentence.follows and (changes or is_changed) and needs_space(previous, translation):
+                texts[-1] = " " + texts[-1]
+            alignment = (alignments or {}).get(place)
+            texts += [_render(sentence, translation, alignment) if changes else sentence.raw]
+            texts.append(self.separators[place + 1])
+            previous, is_changed = translation, changes
+        return "".join(texts)
+
+
+def split_html(html: str, language: str | None, *, fits: Callable[[str], bool] | None = None) -> HtmlSegments:
+    """Split the text of a document or fragment into sentences.
+
+    Tags within a line, such as `<b>`, split no sentence; those of paragraphs, cells, lines and the like do. Scripts,
+    styles, code, comments and elements with `translate="no"` are kept, and so are all attributes.
+
+    Args:
+        html: the document, however broken.
+        language: ISO 639 code of its text; None: not known.
+        fits: whether a model reads a sentence whole.
+    """
+    sentences: list[HtmlSentence] = []
+    separators = [""]
+    for run in read_runs(html):
+        for part in [run] if isinstance(run, str) else _split_run(run, language, fits):
+            if isinstance(part, str):
+                separators[-1] += part
+            else:
+                sentences.append(part)
+                separators.append("")
+    return HtmlSegments(tuple(sentences), tuple(separators))
+
+
+def _render(sentence: HtmlSentence, translation: str, alignment: Alignment | None) -> str:
+    """A translation with the markup of its sentence."""
+    if not sentence.markup:
+        return escape(translation, quote=False)
+    words = align_words(sentence.source, translation, alignment)
+    return MarkupPlacement(sentence.source, words, is_aligned=alignment is not None).render(sentence.markup)
+
+
+def _split_run(run: Run, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
+    """The sentences of a run, and what stands between them."""
+    longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
+    reads = None if fits is None else lambda text: fits(text.replace(UNIT, longest))
+    found = split_text(run.flowing_text, language, fits=reads)
+    spans, reached = [], 0
+    for place, (separator, sentence) in enumerate(zip(found.separators, found.sentences, strict=False)):
+        start = reached + len(separator)
+        reached = start + len(sentence)
+        if any(character.isalnum() for character in sentence):
+            spans.append((start, reached, place in found.cuts))
+    partners, position, tag = _partners(run.tags), 0, 0
+    for number, (start, end, is_cut) in enumerate(spans):
+        until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
+        gaps = run.text[position:start], run.text[end:until]
+        around = position + len(gaps[0].rstrip()), until - len(gaps[1].lstrip())
+        first, last = _tags_inside(run.tags, partners, tag, (start, end), around)
+        yield run.raw(position, start, run.tags[tag:first])
+        follows = number > 0 and start == position
+        yield _make_sentence(run, (start, end), run.tags[first:last], follows, is_cut)
+        position, tag = end, last
+    yield run.raw(position, len(run.text), run.tags[tag:])
+
+
+def _tags_inside(
+    tags: Sequence[InlineTag],
+    partners: Mapping[int, int],
+    begin: int,
+    span: tuple[int, int],
+    around: tuple[int, int],
+) -> tuple[int, int]:
+    """The numbers of the first tag of a sentence, and of the one after its last.
+
+    Args:
+        tags: of the run.
+        partners: of the tags, by number.
+        begin: the first tag that is not of a sentence before.
+        span: of the sentence.
+        around: its span with the white space around it.
+    """
+    start, end = span
+
+    def is_inside(number: int) -> bool:
+        tag = tags[number]
+        if tag.kind == "unit":
+            return start <= tag.place < end
+        if start < tag.place < end:
+            return True
+        partner = partners.get(number)
+        if partner is None or partner < begin:
+            return False
+        if tag.kind == "open":
+            return around[0] <= tag.place <= start < tags[partner].place < end
+        return around[1] >= tag.place >= end > tags[partner].place > start
+
+    inside = []
+    for number in range(begin, len(tags)):
+        if tags[number].place > around[1]:
+            break
+        if is_inside(number):
+            inside.append(number)
+    if inside:
+        return inside[0], inside[-1] + 1
+    following = next((number for number in range(begin, len(tags)) if tags[number].place > start), len(tags))
+    return following, following
+
+
+def _partners(tags: Sequence[InlineTag]) -> dict[int, int]:
+    """The partner of each tag of a run that has one, whatever crosses it."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    names: Counter[str] = Counter()
+    for number, tag in enumerate(tags):
+        if tag.kind == "open":
+            opened.append(number)
+            names[tag.name] += 1
+        elif tag.kind == "close" and names[tag.name]:
+            while tags[first := opened.pop()].name != tag.name:
+                names[tags[first].name] -= 1
+            names[tag.name] -= 1
+            partners[first], partners[number] = number, first
+    return partners
+
+
+def _make_sentence(
+    run: Run, span: tuple[int, int], tags: Sequence[InlineTag], follows: bool, is_cut: bool
+) -> HtmlSentence:
+    """A sentence of a run: white space as one space, units as their text."""
+    start, end = span
+    units = {tag.place: tag.text for tag in tags if tag.kind == "unit" and start <= tag.place < end}
+    places, source = [], ""
+    for place in range(start, end):
+        places.append(len(source))
+        character = units.get(place, run.text[place])
+        if not character.isspace():
+            source += character
+        elif not source.endswith(" "):
+            source += " "
+    places.append(len(source))
+
+    def move(tag: InlineTag) -> InlineTag:
+        """The tag at its place in the source; a unit between sentences is not read."""
+        kind = "point" if tag.kind == "unit" and tag.place not in units else tag.kind
+        return replace(tag, place=places[min(max(tag.place, start), end) - start], kind=kind)
+
+    spans = [(places[place - start], places[place - start + 1]) for place in units]
+    return HtmlSentence(source, run.raw(start, end, tags), build_tree(list(map(move, tags)), spans), follows, is_cut)

@@ -1,0 +1,66 @@
+"""A sentence that is longer than a model reads, cut where it hurts least."""
+
+from collections.abc import Callable
+
+import regex
+
+_GRAPHEME = regex.compile(r"\X")
+_BORDERS = (
+    regex.compile(r"[;:；：؛…—–]+[\p{Pe}\p{Pf}\"']*\s*"),
+    regex.compile(r"(?:[,，、،](?!\d)|\s-(?=\s)|[)\]])+[\p{Pe}\p{Pf}\"']*\s*"),
+    regex.compile(r"\s+"),
+)
+"""Ends of clauses, then of phrases, then of words: a cut is made after one of the first kind that comes late enough."""
+MIN_PART = 0.5
+"""The share of the longest beginning that fits, from which on a better border is preferred."""
+FIRST_TRY_CHARS = 256
+
+
+def cut_sentence(sentence: str, fits: Callable[[str], bool]) -> list[str]:
+    """Cut a sentence into parts that fit, which joined are the sentence; a single character is never cut.
+
+    Args:
+        sentence: any text.
+        fits: whether a model reads a text whole.
+    """
+    parts = []
+    rest = sentence
+    while rest:
+        end = _longest_fit(rest, fits)
+        if end < len(rest):
+            end = _last_border(rest, end, fits)
+        parts.append(rest[:end])
+        rest = rest[end:]
+    return parts
+
+
+def _longest_fit(text: str, fits: Callable[[str], bool]) -> int:
+    """The length of about the longest beginning that fits; at least one."""
+    fitting, failing = 1, len(text) + 1
+    trial = min(FIRST_TRY_CHARS, len(text))
+    while failing - fitting > 1:
+        if fits(text[:trial]):
+            fitting = trial
+        else:
+            failing = trial
+        trial = min(2 * fitting, len(text)) if failing > len(text) else (fitting + failing) // 2
+        if fitting == len(text):
+            break
+    return fitting
+
+
+def _last_border(text: str, end: int, fits: Callable[[str], bool]) -> int:
+    """The best place to cut at or before `end`, where the beginning of the text that fits ends."""
+    head = text[: end + 1]  # a space may follow what fits
+    for border in _BORDERS:
+        places: list[int] = [found.end() for found in border.finditer(head) if found.end() <= end]
+        while places and places[-1] >= MIN_PART * end:
+            if fits(text[: places[-1]]):
+                return places.pop()
+            places.pop()
+    last = 0
+    for found in _GRAPHEME.finditer(text):
+        if found.end() > end:
+            break
+        last = found.end()
+    return last if last and fits(text[:last]) else end

@@ -1,0 +1,208 @@
+"""Markup of a sentence put into its translation: each tag once, nested as it was, between words.
+
+An element takes the stretch of words whose source lies most inside of it: the stretch with the largest sum of
+(share inside - share outside), which no other stretch can better (as Zenkel et al. 2021 project markup).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TypeGuard
+
+import numpy as np
+
+from tfm.pipeline.serving.text.alignment import AlignedWords, Floats, is_punctuation
+from tfm.pipeline.serving.text.inline_markup import Divider, Element, Inline, Unit
+
+Stretch = tuple[int, int]
+"""The first of some neighbouring words, and the one after the last."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Markup at characters `start` to `end` of a translation, in place of what stands there."""
+
+    start: int
+    end: int
+    raw: str
+
+
+@dataclass(frozen=True)
+class _Area:
+    """Words `first` to `last` (exclusive), and characters `start` to `end`, of a translation."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+class MarkupPlacement:
+    """Puts the markup of one sentence into its translation.
+
+    source: the sentence as it was translated. words: of the translation, aligned with it. is_aligned: whether a model
+    aligned them, so that a unit may take the place of words that stand for it.
+    """
+
+    def __init__(self, source: str, words: AlignedWords, *, is_aligned: bool) -> None:
+        self._source, self._words, self._is_aligned = source, words, is_aligned
+
+    def render(self, markup: Sequence[Inline]) -> str:
+        """The translation as HTML, with the markup of the sentence."""
+        area = _Area(0, len(self._words.spans), 0, len(self._words.text))
+        texts = []
+        siblings: list[Inline] = []
+        for each in markup:
+            if not isinstance(each, Divider):
+                siblings.append(each)
+                continue
+            word, character = self._boundary(area, each.place, range(area.first, area.last + 1))
+            texts += [self._render_siblings(siblings, _Area(area.first, word, area.start, character)), each.raw]
+            area = _Area(word, area.last, character, area.end)
+            siblings = []
+        return "".join(texts) + self._render_siblings(siblings, area)
+
+    def _render_siblings(self, siblings: Sequence[Inline], area: _Area) -> str:
+        """The text of an area with markup of one level, in any order."""
+        stretches = self._choose_stretches(siblings, area)
+        inside = {word for first, last in stretches.values() for word in range(first + 1, last)}
+        borders = [word for word in range(area.first, area.last + 1) if word not in inside]
+        placed = []
+        for number, each in enumerate(siblings):
+            if number in stretches:
+                first, last = stretches[number]
+                start, end = self._words.spans[first][0], self._words.spans[last - 1][1]
+            else:
+                first, start = self._boundary(area, first_place(each), borders)
+                last, end = first, start
+            placed.append(_Placed(start, end, self._render_one(each, _Area(first, last, start, end))))
+        texts, reached = [], area.start
+        for mark in sorted(placed, key=lambda mark: (mark.start, mark.end)):
+            texts += [self._escape(reached, mark.start), mark.raw]
+            reached = mark.end
+        return "".join(texts) + self._escape(reached, area.end)
+
+    def _render_one(self, markup: Inline, area: _Area) -> str:
+        """An element around an area, or other markup in its place."""
+        if isinstance(markup, Element):
+            return markup.opening + self._render_siblings(markup.content, area) + markup.closing
+        return markup.raw
+
+    def _choose_stretches(self, siblings: Sequence[Inline], area: _Area) -> dict[int, Stretch]:
+        """The words of each element and unit, by its number; none for one that finds no words left."""
+        scores = {
+            number: (gains := self._gains(each.start, each.end), best_stretch(gains, [(area.first, area.last)])[0])
+            for number, each in enumerate(siblings)
+            if has_text(each)
+        }
+        free: list[Stretch] = [(area.first, area.last)]
+        chosen: dict[int, Stretch] = {}
+        for number in sorted(scores, key=lambda number: -scores[number][1]):
+            each, (gains, _) = siblings[number], scores[number]
+            found = self._stretch(each, gains, free) if has_text(each) else None
+            if found is None:
+                continue
+            chosen[number] = found
+            free = [part for stretch in free for part in _without(stretch, found)]
+        return chosen
+
+    def _stretch(self, markup: Element | Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+        """The words of an element or unit among those that are free."""
+        if isinstance(markup, Unit) and (same := self._same_text(markup, gains, free)) is not None:
+            return same
+        score, found = best_stretch(gains, free)
+        if isinstance(markup, Unit) and not (self._is_aligned and score > 0):
+            return None
+        if score <= 0:
+            words = [word for first, last in free for word in range(first, last)]
+            if not words:
+                return None
+            word = max(words, key=lambda word: gains[word])
+            found = (word, word + 1)
+        return self._with_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
+
+    def _same_text(self, unit: Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+        """The words that spell a unit, if the translation has them."""
+        spelled = self._source[unit.start : unit.end]
+        spans = self._words.spans
+        found = [
+            (first, last)
+            for low, high in free
+            for first in range(low, high)
+            for last in range(first + 1, min(high, first + len(spelled)) + 1)
+            if self._words.text[spans[first][0] : spans[last - 1][1]] == spelled
+        ]
+        return max(found, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
+
+    def _with_punctuation(self, markup: Element | Unit, stretch: Stretch, free: Stretch) -> Stretch:
+        """The stretch, which begins and ends with punctuation only where its source does."""
+        text, is_mark = self._source[markup.start : markup.end].strip(), self._words.is_punctuation
+        first, last = stretch
+        if not text or is_punctuation(text):
+            return stretch
+        if not is_punctuation(text[0]):
+            while first < last - 1 and is_mark(first):
+                first += 1
+        elif first > free[0] and is_mark(first - 1):
+            first -= 1
+        if not is_punctuation(text[-1]):
+            while last - 1 > first and is_mark(last - 1):
+                last -= 1
+        elif last < free[1] and is_mark(last):
+            last += 1
+        return first, last
+
+    def _gains(self, start: int, end: int) -> Floats:
+        """The gain that each word adds to a stretch that stands for these characters of the source."""
+        found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
+        return found
+
+    def _boundary(self, area: _Area, place: int, borders: Sequence[int]) -> tuple[int, int]:
+        """The border between words, and the character, with most of what stands before a place before it."""
+        gains = np.concatenate([[0.0], self._gains(0, place)[area.first : area.last].cumsum()])
+        word = max(borders, key=lambda border: gains[border - area.first])
+        spans = self._words.spans
+        if place == 0 or self._source[place - 1].isspace():
+            return word, spans[word][0] if word < area.last else area.end
+        return word, spans[word - 1][1] if word > area.first else area.start
+
+    def _escape(self, start: int, end: int) -> str:
+        """The text of the translation between two characters, as HTML."""
+        return escape(self._words.text[start:end], quote=False)
+
+
+def has_text(markup: Inline) -> TypeGuard[Element | Unit]:
+    """Whether markup stands for words."""
+    return isinstance(markup, Element | Unit) and markup.end > markup.start
+
+
+def first_place(markup: Inline) -> int:
+    """The character of the source before which markup begins."""
+    return markup.start if isinstance(markup, Element | Unit) else markup.place
+
+
+def best_stretch(gains: Floats, free: Sequence[Stretch]) -> tuple[float, Stretch]:
+    """Return the largest sum of gains of neighbouring words, and these words (Kadane's algorithm).
+
+    Args:
+        gains: (W,).
+        free: the stretches of words that may be taken.
+    """
+    best, found = 0.0, (0, 0)
+    for low, high in free:
+        total, first = 0.0, low
+        for word in range(low, high):
+            if total <= 0:
+                total, first = 0.0, word
+            total += float(gains[word])
+            if total > best:
+                best, found = total, (first, word + 1)
+    return best, found
+
+
+def _without(stretch: Stretch, taken: Stretch) -> list[Stretch]:
+    """The parts that are left of a stretch."""
+    if taken[1] <= stretch[0] or taken[0] >= stretch[1]:
+        return [stretch]
+    parts = [(stretch[0], taken[0]), (taken[1], stretch[1])]
+    return [(first, last) for first, last in parts if first < last]

@@ -1,0 +1,201 @@
+"""Texts of a request to translations: cut into sentences, asked for, and put together again."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ServedModel
+from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
+from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher, QueryProblem, QueueFullError, ServerFault
+from tfm.pipeline.serving.dispatch.messages import Query
+from tfm.pipeline.serving.limits import Limits
+from tfm.pipeline.serving.problems import bad_request, queue_full, server_fault, timed_out
+from tfm.pipeline.serving.text.glossary import Glossary
+from tfm.pipeline.serving.text.html_document import HtmlSegments, split_html
+from tfm.pipeline.serving.text.segments import Segments
+from tfm.pipeline.serving.text.sentences import split_text
+
+MIN_CHARS_FOR_THREAD = 2_000
+"""A text as long as that is cut in a thread: the event loop does not wait for it."""
+MIN_BEAM_OF_GLOSSARY = 2
+"""Terms can only be forced where hypotheses stand beside each other."""
+SECONDS_TO_RETRY = 2
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The translation of a text, and others that are less likely.
+
+    Args:
+        text: the best translation.
+        alternatives: the others, the best first.
+    """
+
+    text: str
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A model and the languages that it is asked for.
+
+    Args:
+        model: the model.
+        source: the language of the texts, by the model's own code.
+        target: that of the translations.
+    """
+
+    model: ServedModel
+    source: str
+    target: str
+
+    def query(self, sentence: str, beam: int, n_best: int, forced: Sequence[str]) -> Query:
+        """The query for a sentence.
+
+        Args:
+            sentence: the sentence.
+            beam: hypotheses kept at each step.
+            n_best: number of translations.
+            forced: terms that these contain.
+        """
+        return Query(
+            self.model.version.key,
+            "translate",
+            sentence,
+            beam=max(beam, n_best, MIN_BEAM_OF_GLOSSARY if forced else 1),
+            n_best=n_best,
+            forced=tuple(forced),
+            **self._languages(),
+        )
+
+    def alignment_query(self, sentence: str, translation: str) -> Query:
+        """The query for the alignment of a sentence and its translation."""
+        return Query(self.model.version.key, "align", sentence, target=translation, **self._languages())
+
+    def _languages(self) -> dict[str, Any]:
+        """The languages that the model is told."""
+        to = self.target if self.model.version.has_languages else None
+        return {"to": to, "source_language": self.source if self.model.names_texts else None}
+
+
+class TranslationService:
+    """The translation of the texts of requests.
+
+    Args:
+        dispatcher: the queue.
+        limits: of the server.
+        cache: the answers that are kept.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, limits: Limits, cache: AnswerCache) -> None:
+        self._dispatcher, self._limits, self._cache = dispatcher, limits, cache
+
+    async def translate(
+        self,
+        texts: Sequence[str],
+        direction: Direction,
+        *,
+        beam: int,
+        alternatives: int,
+        glossary: Mapping[str, str],
+        is_html: bool = False,
+    ) -> list[Translated]:
+        """Translate texts, sentence by sentence; what stands between the sentences stays as it is.
+
+        Args:
+            texts: the texts.
+            direction: the model and the languages.
+            beam: hypotheses kept at each step.
+            alternatives: number of further translations of each text.
+            glossary: target terms by source terms.
+            is_html: whether the texts are HTML, whose tags stay at their words.
+
+        Raises:
+            Problem: the server does not take it, or cannot do it in time.
+        """
+        terms = Glossary(glossary) if glossary else None
+
+        def query(sentence: str) -> Query:
+            forced = terms.target_terms(sentence) if terms is not None else ()
+            return direction.query(sentence, beam, alternatives + 1, forced)
+
+        segments = [await self._split(text, direction, is_html) for text in texts]
+        asked = [[query(sentence) for sentence in each.sources] for each in segments]
+        answers = await self.ask([each for some in asked for each in some])
+        ranked = [_ranked_translations([answers[each] for each in some]) for some in asked]
+        joined = [await self._join(one, some, direction) for one, some in zip(segments, ranked, strict=True)]
+        return [Translated(best, tuple(others)) for best, *others in map(dict.fromkeys, joined)]
+
+    async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
+        """Ask each query once, as far as its answer is not known. Raises Problem where there is no answer."""
+        known = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
+        new = [query for query, answer in known.items() if answer is None]
+        if len(new) > self._limits.sentences:
+            most = self._limits.sentences
+            raise bad_request(f"the texts have {len(new)} sentences and may have {most}: send them in parts")
+        for query, answer in zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True):
+            known[query] = answer
+            self._cache.put(query, answer)
+        return known
+
+    async def _split(self, text: str, direction: Direction, is_html: bool) -> Segments | HtmlSegments:
+        language = None if direction.source == UNKNOWN_LANGUAGE else direction.source
+        split = partial(split_html if is_html else split_text, text, language, fits=direction.model.fits)
+        return split() if len(text) < MIN_CHARS_FOR_THREAD else await asyncio.to_thread(split)
+
+    async def _join(
+        self, segments: Segments | HtmlSegments, ranked: Sequence[Sequence[str]], direction: Direction
+    ) -> list[str]:
+        """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
+        if isinstance(segments, Segments):
+            return [segments.join(translations) for translations in ranked]
+        joined = []
+        for translations in ranked:
+            places = [place for place in segments.with_markup if translations[place]]
+            pairs = [(segments.sources[place], translations[place]) for place in places]
+            queries = [direction.alignment_query(*pair) for pair in pairs]
+            found = await ask_all(self._dispatcher, queries, self._limits.seconds)
+            alignments = {place: each for place, each in zip(places, found, strict=True) if each is not None}
+            joined.append(await asyncio.to_thread(segments.join, translations, alignments))
+        return joined
+
+
+@contextmanager
+def errors_as_problems(seconds: float) -> Iterator[None]:
+    """Turn the errors of the queue into problems of a request while the body runs; seconds: the most that is waited."""
+    try:
+        yield
+    except QueueFullError:
+        raise queue_full(SECONDS_TO_RETRY) from None
+    except QueryProblem as problem:
+        raise bad_request(str(problem)) from None
+    except ServerFault as fault:
+        raise server_fault(str(fault)) from None
+    except TimeoutError:
+        raise timed_out(seconds) from None
+
+
+async def ask_all(dispatcher: Dispatcher, queries: Sequence[Query], seconds: float) -> list[Any]:
+    """Ask queries of one request.
+
+    Args:
+        dispatcher: the queue.
+        queries: the queries.
+        seconds: the most that is waited.
+
+    Raises:
+        Problem: there is no answer.
+    """
+    if not queries:
+        return []
+    with errors_as_problems(seconds):
+        return await dispatcher.ask(queries, seconds)
+
+
+def _ranked_translations(answers: Sequence[Sequence[tuple[str, float, float, int]]]) -> list[list[str]]:
+    """The translations of all sentences by rank; a sentence with fewer alternatives has its last one again."""
+    most = max((len(each) for each in answers), default=1)
+    return [[each[min(rank, len(each) - 1)][0] for each in answers] for rank in range(most)]

@@ -1,0 +1,194 @@
+"""The decoding process without its process: real models, and what a query is to each."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.tiny_model import tiny_model
+from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
+from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.row_invariance import is_row_invariant
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, ModelVersion, Part, Query, Unload
+from tfm.pipeline.serving.engine.networks import TorchNetwork
+from tfm.pipeline.serving.engine.scheduler import Scheduler
+
+WORDS = "a dog runs through the snow two dogs and cat sit by sea asleep is cold".split()
+TRANSLATION = ModelVersion("tiny", Path("nowhere"), "1", "translation")
+
+
+def network(loaded: LoadedModel, version: ModelVersion = TRANSLATION) -> TorchNetwork:
+    with torch.inference_mode(), use_compiled_kernels(True):
+        stepper = maybe_fuse(loaded.model)
+    fused = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
+    return TorchNetwork(version, loaded, stepper if fused else None)
+
+
+def scheduler_of(loaded: LoadedModel) -> Scheduler:
+    scheduler = Scheduler(lambda version: network(loaded, version))
+    assert scheduler.receive(Load(TRANSLATION))[0].problem is None  # type: ignore[union-attr]
+    return scheduler
+
+
+def finish(scheduler: Scheduler, replies: list[Any]) -> dict[int, Any]:
+    """All answers, by number, once nothing is left to do."""
+    answers = {each.number: each for each in replies if isinstance(each, Answer)}
+    with use_compiled_kernels(True):
+        while not scheduler.is_idle():
+            answers |= {each.number: each for each in scheduler.advance() if isinstance(each, Answer)}
+    return answers
+
+
+def random_queries(draw: random.Random, count: int) -> list[Query]:
+    """Queries of all kinds that translate: short and long, wide and narrow, with alternatives and forced words."""
+    queries = []
+    for _ in range(count):
+        text = " ".join(draw.choices(WORDS, k=draw.choice([0, 1, 2, 5, 9, 20, 40])))
+        beam = draw.choice([1, 2, 2, 3, 5, 5, 5])
+        n_best = draw.choice([1, 1, 1, beam])
+        forced = ("snow",) if beam > 1 and draw.random() < 0.1 else ()
+        queries.append(Query(TRANSLATION.key, "translate", text, beam=beam, n_best=n_best, forced=forced))
+    return queries
+
+
+def mixture_answers(loaded: LoadedModel, queries: list[Query], draw: random.Random) -> list[Any]:
+    """The answers to queries that come a few at a time, some of which are cancelled and asked again."""
+    scheduler, answers, waiting = scheduler_of(loaded), dict[int, Any](), list(enumerate(queries))
+    with use_compiled_kernels(True):
+        while waiting or not scheduler.is_idle():
+            some = tuple(waiting.pop() for _ in range(min(len(waiting), draw.choice([0, 0, 0, 1, 2, 7]))))
+            replies = scheduler.receive(Ask(some)) if some else []
+            if some and draw.random() < 0.2:
+                scheduler.receive(Cancel(some[0][0]))
+                if some[0][0] not in {each.number for each in replies if isinstance(each, Answer)}:
+                    waiting.insert(0, some[0])
+            replies += scheduler.advance()
+            answers |= {each.number: each for each in replies if isinstance(each, Answer)}
+    assert all(each.problem is None for each in answers.values())
+    return [answers[number].value for number in range(len(queries))]
+
+
+RECURRENT = {"dim": 16, "layers": 1}
+NETWORKS: dict[str, dict[str, Any]] = {
+    "sinusoids": {},
+    "rotary": {"positions": "rotary"},
+    "recurrent": {"architecture": "recurrent", "encoder": RECURRENT, "decoder": RECURRENT},
+}
+
+
+@pytest.mark.parametrize(
+    ("num_queries", "num_mixtures"),
+    [pytest.param(8, 2, id="16"), pytest.param(25, 40, id="1000", marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("changes", NETWORKS)
+def test_an_answer_depends_on_its_query_alone(changes: str, num_queries: int, num_mixtures: int) -> None:
+    """Bit by bit the same, whoever asks beside, in whichever order, however many: texts, scores, probabilities."""
+    loaded = tiny_model(max_length=24, **NETWORKS[changes])
+    draw = random.Random(1)
+    queries = random_queries(draw, num_queries)
+    alone = []
+    for query in queries:
+        scheduler = scheduler_of(loaded)
+        alone.append(finish(scheduler, scheduler.receive(Ask(((7, query),))))[7].value)
+    for _ in range(num_mixtures):
+        assert mixture_answers(loaded, queries, draw) == alone
+
+
+def test_a_beam_finds_what_tfm_translate_finds() -> None:
+    loaded = tiny_model(max_length=24)
+    texts = [" ".join(random.Random(n).choices(WORDS, k=n)) for n in (1, 2, 5, 9)]
+    queries = [Query(TRANSLATION.key, "translate", text, beam=beam) for text in texts for beam in (1, 3)]
+    scheduler = scheduler_of(loaded)
+    answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
+    for number, query in enumerate(queries):
+        (own,) = translate_lines(loaded, [query.text], DecodingConfig(beam=query.beam), reporter=NullReporter())
+        text, score, log_prob, num_tokens = answers[number].value[0]
+        assert (text, num_tokens) == (own[0].text, own[0].num_tokens)
+        assert score == pytest.approx(own[0].score, abs=1e-4)
+        assert log_prob == pytest.approx(own[0].log_prob, abs=1e-4)
+
+
+def test_common_models_are_searched_side_by_side_where_numba_is() -> None:
+    pytest.importorskip("numba")
+    assert network(tiny_model()).stepper is not None
+
+
+def test_a_query_that_is_cancelled_is_not_answered() -> None:
+    scheduler = scheduler_of(tiny_model())
+    query = Query(TRANSLATION.key, "translate", "a dog runs", beam=3)
+    replies = scheduler.receive(Ask(((1, query), (2, query), (3, Query(TRANSLATION.key, "translate", "a", beam=1)))))
+    for number in (1, 3):
+        scheduler.receive(Cancel(number))
+    assert set(finish(scheduler, replies)) == {2}
+
+
+def test_a_query_that_a_model_cannot_do_says_why() -> None:
+    scheduler = scheduler_of(tiny_model())
+    queries = [
+        Query(TRANSLATION.key, "translate", "a", to="deu"),
+        Query(TRANSLATION.key, "generate", "a"),
+        Query(TRANSLATION.key, "attend", ""),
+        Query("another@1", "translate", "a"),
+    ]
+    answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
+    assert [answers[number].is_fault for number in range(4)] == [False, False, False, True]
+    assert "--to" in answers[0].problem
+    assert "not a language model" in answers[1].problem
+    assert "no pieces" in answers[2].problem
+
+
+def test_a_model_with_broken_weights_fails_at_its_own_queries_alone() -> None:
+    broken, whole = tiny_model(), tiny_model()
+    with torch.no_grad():
+        broken.model.decoder[0].feed_forward.outer.weight.fill_(float("nan"))
+    versions = {name: ModelVersion(name, Path("nowhere"), "1", "translation") for name in ("broken", "whole")}
+    models = {"broken": network(broken, versions["broken"]), "whole": network(whole, versions["whole"])}
+    scheduler = Scheduler(lambda version: models[version.name])
+    for version in versions.values():
+        scheduler.receive(Load(version))
+    asked = tuple((number, Query(f"{name}@1", "translate", "a dog", beam=2)) for number, name in enumerate(versions))
+    answers = finish(scheduler, scheduler.receive(Ask(asked)))
+    assert answers[0].is_fault
+    assert answers[1].problem is None
+
+
+def test_a_version_that_cannot_be_loaded_says_why() -> None:
+    def load(version: ModelVersion) -> TorchNetwork:
+        raise DataError("is gone", file=version.folder)
+
+    (reply,) = Scheduler(load).receive(Load(TRANSLATION))
+    assert reply.problem == "nowhere: is gone"  # type: ignore[union-attr]
+
+
+def test_a_version_goes_when_its_last_query_is_answered() -> None:
+    scheduler = scheduler_of(tiny_model())
+    query = Query(TRANSLATION.key, "translate", "a dog runs", beam=3)
+    replies = scheduler.receive(Ask(((1, query),)))
+    scheduler.receive(Unload(TRANSLATION.key))
+    assert finish(scheduler, replies)[1].problem is None
+    assert finish(scheduler, scheduler.receive(Ask(((2, query),))))[2].is_fault
+
+
+def test_a_completion_comes_in_parts_and_is_counted() -> None:
+    loaded = tiny_model(architecture="decoder_only", task="language_model")
+    version = ModelVersion("tiny", Path("nowhere"), "1", "language_model")
+    scheduler = Scheduler(lambda _: network(loaded, version))
+    scheduler.receive(Load(version))
+    queries = [
+        Query(version.key, "generate", "a dog", sampling=(("max_length", 7), ("seed", seed))) for seed in (1, 1, 2)
+    ]
+    replies = scheduler.receive(Ask(tuple(enumerate(queries))))
+    while not scheduler.is_idle():
+        replies += scheduler.advance()
+    texts = ["".join(each.text for each in replies if isinstance(each, Part) and each.number == n) for n in range(3)]
+    ends = {each.number: each.value for each in replies if isinstance(each, Answer)}
+    assert texts[0] == texts[1]
+    assert all(end["tokens"] <= 7 and end["finish"] in ("stop", "length") for end in ends.values())
+    assert all((end["finish"] == "length") == (end["tokens"] == 7) for end in ends.values())

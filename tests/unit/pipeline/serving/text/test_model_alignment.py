@@ -1,0 +1,47 @@
+"""The alignment of a translation is the attention of the rows that predict its pieces."""
+
+import numpy as np
+import pytest
+from torch import float64
+
+from tests.tiny_model import tiny_model
+from tfm.pipeline.attention_page.reading import trace_attention
+from tfm.pipeline.serving.text.alignment import align_words, find_words
+from tfm.pipeline.serving.text.model_alignment import align_by_attention
+
+SOURCE, TARGET = "a dog sleeps .", "dog a ."
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "decoder_only", "recurrent"])
+def test_a_row_predicts_a_piece_and_a_column_is_of_a_piece_of_the_source(architecture: str) -> None:
+    positions = {"positions": "none", "recurrent": {"attention": "bahdanau"}} if architecture == "recurrent" else {}
+    loaded = tiny_model(architecture=architecture, task="translation", dtype=float64, **positions)
+    found = align_by_attention(loaded, SOURCE, TARGET)
+    assert found is not None
+    assert "".join(SOURCE[start:end].strip() for start, end in found.source_spans) == SOURCE.replace(" ", "")
+    assert "".join(TARGET[start:end].strip() for start, end in found.target_spans) == TARGET.replace(" ", "")
+    sources, targets = loaded.source_tokenizer.encode(SOURCE), loaded.target_tokenizer.encode(TARGET)
+    read = trace_attention(loaded, SOURCE, sources, targets)
+    kind = "decoder" if architecture == "decoder_only" else "cross"
+    weights = np.mean([layer.weights.mean(0) for layer in read.layers(kind)], 0)
+    for row, expected in enumerate(found.weights):
+        place = row if kind == "cross" else len(sources) + 1 + row  # source and its end token, then begin token
+        assert expected == pytest.approx(weights[place, : len(sources)])
+    assert found.weights.shape == (len(targets), len(sources))
+
+
+def test_a_text_without_pieces_or_longer_than_the_model_reads_has_none() -> None:
+    loaded = tiny_model(dtype=float64)
+    assert align_by_attention(loaded, SOURCE, "") is None
+    assert align_by_attention(loaded, "a " * loaded.model.max_length, TARGET) is None
+
+
+def test_words_have_the_weights_of_their_pieces() -> None:
+    loaded = tiny_model(dtype=float64)
+    found = align_by_attention(loaded, SOURCE, "a a")
+    assert found is not None
+    words = align_words(SOURCE, "a a", found)
+    for start, end in find_words(SOURCE):
+        inside = [start < last and first < end for first, last in found.source_spans]
+        expected = found.weights[:, inside].sum(1) / found.weights.sum(1)
+        assert words.shares(start, end) == pytest.approx(expected)
