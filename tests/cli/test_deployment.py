@@ -1,4 +1,4 @@
-"""`tfm serve` as it is deployed: behind nginx with TLS, two servers, one of which is killed; the steps of the container."""
+"""`tfm serve` as it is deployed: behind nginx with TLS, one of two servers killed; the steps of the container."""
 
 import json
 import re
@@ -53,8 +53,7 @@ def written_config(folder: Path, port: int, upstreams: list[int]) -> Path:
         text = text.replace(f"127.0.0.1:{number}", f"127.0.0.1:{upstream}")
     text = text.replace("rate=50r/s", "rate=5000r/s").replace("burst=100", "burst=5000")
     temporary = "".join(
-        f"    {kind}_temp_path {folder}/{kind};\n"
-        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"    {kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     text = text.replace("http {\n", f"http {{\n    access_log off;\n{temporary}", 1)
     file = folder / "nginx.conf"
