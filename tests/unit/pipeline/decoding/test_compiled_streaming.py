@@ -11,7 +11,7 @@ from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.text_generation import Choice, make_compiled_texts
+from tfm.model.fused.text_generation import TokenChoice, make_compiled_texts
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import streaming
 from tfm.pipeline.decoding.compiled_streaming import SPECIAL, compiled_stream
@@ -100,7 +100,7 @@ def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> N
     with dispatch.use_compiled_kernels(True), torch.no_grad():
         texts = make_compiled_texts(single.model, pieces, 20, SPECIAL)
     assert texts is not None
-    new, found = texts.append(np.zeros((3, 4)), Choice(), shortest=9, longest=30)
+    new, found = texts.append(np.zeros((3, 4)), TokenChoice(), shortest=9, longest=30)
 
     @torch.inference_mode()
     def plain(loaded: LoadedModel) -> torch.Tensor:
