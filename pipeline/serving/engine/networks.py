@@ -14,7 +14,7 @@ import torch
 
 from tfm.data.images.decoding import decode_image
 from tfm.data.images.row_images import RowImages
-from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.attention_page.attended import as_json
 from tfm.pipeline.attention_page.reading import attend
@@ -58,7 +58,7 @@ class TorchNetwork:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
         with torch.inference_mode():
-            stepper = maybe_fuse(loaded.model)
+            stepper = fuse_if_supported(loaded.model)
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
         return cls(version, loaded, stepper if joins else None)
 
