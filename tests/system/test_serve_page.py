@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from tests.browser import Browser
-from tests.system.serve_stand_in import OTHERS, TRANSLATOR, StandIn, standing_in
+from tests.system.serve_stand_in import LANGUAGES, OTHERS, TRANSLATOR, StandIn, standing_in
 
 pytestmark = pytest.mark.slow
 DONE = "document.getElementById('translation').ariaBusy === 'false'"
@@ -31,6 +31,7 @@ def server() -> Iterator[StandIn]:
 def stand(server: StandIn) -> StandIn:
     """The server as it is at first."""
     server.models, server.char_limit, server.seconds = [TRANSLATOR], 50_000, 0.0
+    server.languages = LANGUAGES
     server.refusals.clear()
     server.asked.clear()
     return server
@@ -261,6 +262,15 @@ def test_languages_are_chosen_and_swapped(page: Browser, stand: StandIn) -> None
     assert page.value("document.getElementById('source-language').value") == "de"
 
 
+def test_where_no_language_is_known_none_is_chosen(page: Browser, stand: StandIn) -> None:
+    stand.languages = [{"code": "und", "name": "unknown", "targets": ["und"]}]
+    visit(page, stand)
+    write(page, "A dog")
+    wait_for_text(page, "A DOG")
+    assert page.value("document.getElementById('pair').hidden")
+    assert (stand.asked[-1]["source"], stand.asked[-1]["target"]) == ("und", "und")
+
+
 def test_text_from_right_to_left_stands_so(page: Browser, stand: StandIn) -> None:
     write(page, "مرحبا بالعالم")
     wait_for_text(page, "مرحبا بالعالم")
@@ -273,7 +283,7 @@ def test_files_are_opened_and_saved(page: Browser, stand: StandIn, tmp_path: Pat
     document = page.ask("DOM.getDocument")["root"]["nodeId"]
     node = page.ask("DOM.querySelector", nodeId=document, selector="#file")["nodeId"]
     for content, sentence in (
-        (b"caf\xe9", "letter.txt is no text in UTF-8: save it as UTF-8, and open it again."),
+        (bytes([233]), "letter.txt is no text in UTF-8: save it as UTF-8, and open it again."),
         (b"a\0b", "letter.txt is no text: open a .txt file."),
         (b"x" * 200_001, "letter.txt has 200,001 bytes, and this server takes 50,000 characters: split it."),
     ):
