@@ -1,9 +1,10 @@
 """Texts of a request to translations: cut into sentences, asked for, and put together again."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ServedModel
@@ -13,6 +14,7 @@ from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import bad_request, queue_full, server_fault, timed_out
 from tfm.pipeline.serving.text.glossary import Glossary
+from tfm.pipeline.serving.text.html_document import HtmlSegments, split_html
 from tfm.pipeline.serving.text.segments import Segments
 from tfm.pipeline.serving.text.sentences import split_text
 
@@ -59,17 +61,24 @@ class Direction:
             n_best: number of translations.
             forced: terms that these contain.
         """
-        version = self.model.version
         return Query(
-            version.key,
+            self.model.version.key,
             "translate",
             sentence,
             beam=max(beam, n_best, MIN_BEAM_OF_GLOSSARY if forced else 1),
             n_best=n_best,
-            to=self.target if version.has_languages else None,
-            source_language=self.source if self.model.names_texts else None,
             forced=tuple(forced),
+            **self._languages(),
         )
+
+    def alignment_query(self, sentence: str, translation: str) -> Query:
+        """The query for the alignment of a sentence and its translation."""
+        return Query(self.model.version.key, "align", sentence, target=translation, **self._languages())
+
+    def _languages(self) -> dict[str, Any]:
+        """The languages that the model is told."""
+        to = self.target if self.model.version.has_languages else None
+        return {"to": to, "source_language": self.source if self.model.names_texts else None}
 
 
 class TranslationService:
@@ -85,7 +94,14 @@ class TranslationService:
         self._dispatcher, self._limits, self._cache = dispatcher, limits, cache
 
     async def translate(
-        self, texts: Sequence[str], direction: Direction, *, beam: int, alternatives: int, glossary: Mapping[str, str]
+        self,
+        texts: Sequence[str],
+        direction: Direction,
+        *,
+        beam: int,
+        alternatives: int,
+        glossary: Mapping[str, str],
+        is_html: bool = False,
     ) -> list[Translated]:
         """Translate texts, sentence by sentence; what stands between the sentences stays as it is.
 
@@ -95,6 +111,7 @@ class TranslationService:
             beam: hypotheses kept at each step.
             alternatives: number of further translations of each text.
             glossary: target terms by source terms.
+            is_html: whether the texts are HTML, whose tags stay at their words.
 
         Raises:
             Problem: the server does not take it, or cannot do it in time.
@@ -105,10 +122,12 @@ class TranslationService:
             forced = terms.target_terms(sentence) if terms is not None else ()
             return direction.query(sentence, beam, alternatives + 1, forced)
 
-        segments = [await self._split(text, direction) for text in texts]
+        segments = [await self._split(text, direction, is_html) for text in texts]
         asked = [[query(sentence) for sentence in each.sources] for each in segments]
         answers = await self.ask([each for some in asked for each in some])
-        return [_put_together(one, [answers[each] for each in some]) for one, some in zip(segments, asked, strict=True)]
+        ranked = [_ranked_translations([answers[each] for each in some]) for some in asked]
+        joined = [await self._join(one, some, direction) for one, some in zip(segments, ranked, strict=True)]
+        return [Translated(best, tuple(others)) for best, *others in map(dict.fromkeys, joined)]
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
         """Ask each query once, as far as its answer is not known. Raises Problem where there is no answer."""
@@ -122,12 +141,26 @@ class TranslationService:
             self._cache.put(query, answer)
         return known
 
-    async def _split(self, text: str, direction: Direction) -> Segments:
+    async def _split(self, text: str, direction: Direction, is_html: bool) -> Segments | HtmlSegments:
         language = None if direction.source == UNKNOWN_LANGUAGE else direction.source
-        fits: Callable[[str], bool] = direction.model.fits
-        if len(text) < MIN_CHARS_FOR_THREAD:
-            return split_text(text, language, fits=fits)
-        return await asyncio.to_thread(split_text, text, language, fits=fits)
+        split = partial(split_html if is_html else split_text, text, language, fits=direction.model.fits)
+        return split() if len(text) < MIN_CHARS_FOR_THREAD else await asyncio.to_thread(split)
+
+    async def _join(
+        self, segments: Segments | HtmlSegments, ranked: Sequence[Sequence[str]], direction: Direction
+    ) -> list[str]:
+        """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
+        if isinstance(segments, Segments):
+            return [segments.join(translations) for translations in ranked]
+        joined = []
+        for translations in ranked:
+            places = [place for place in segments.with_markup if translations[place]]
+            pairs = [(segments.sources[place], translations[place]) for place in places]
+            queries = [direction.alignment_query(*pair) for pair in pairs]
+            found = await ask_all(self._dispatcher, queries, self._limits.seconds)
+            alignments = {place: each for place, each in zip(places, found, strict=True) if each is not None}
+            joined.append(await asyncio.to_thread(segments.join, translations, alignments))
+        return joined
 
 
 @contextmanager
@@ -162,9 +195,7 @@ async def ask_all(dispatcher: Dispatcher, queries: Sequence[Query], seconds: flo
         return await dispatcher.ask(queries, seconds)
 
 
-def _put_together(segments: Segments, answers: Sequence[Sequence[tuple[str, float, float, int]]]) -> Translated:
-    """The translations of a text, of which alternative n has alternative n of each sentence that has so many."""
+def _ranked_translations(answers: Sequence[Sequence[tuple[str, float, float, int]]]) -> list[list[str]]:
+    """The translations of all sentences by rank; a sentence with fewer alternatives has its last one again."""
     most = max((len(each) for each in answers), default=1)
-    texts = [segments.join([each[min(rank, len(each) - 1)][0] for each in answers]) for rank in range(most)]
-    best, *others = dict.fromkeys(texts)
-    return Translated(best, tuple(others))
+    return [[each[min(rank, len(each) - 1)][0] for each in answers] for rank in range(most)]

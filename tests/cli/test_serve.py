@@ -1,6 +1,7 @@
 """`tfm serve` as a user starts it: a real process, real decoding processes, a tiny model."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -51,6 +52,17 @@ def test_attention_glossary_and_alternatives_are_those_of_the_model(served: Serv
     assert "six" in found["translatedText"].split()
     status, found = served.ask("/translate", {**FIELDS, "q": "eins zwei", "alternatives": 2})
     assert (status, len(found["alternatives"])) == (200, 2)
+
+
+def test_html_is_translated_with_its_tags(served: Server) -> None:
+    html = "<p>eins <b>zwei</b> drei</p><!-- vier -->"
+    status, found = served.ask("/translate", {**FIELDS, "q": html, "format": "html"})
+    text = served.ask("/translate", {**FIELDS, "q": "eins zwei drei"})[1]["translatedText"]
+    assert status == 200
+    assert found["translatedText"].startswith("<p>")
+    assert found["translatedText"].endswith("</p><!-- vier -->")
+    assert found["translatedText"].count("<b>") == found["translatedText"].count("</b>") == 1
+    assert re.sub("<[^>]*>", "", found["translatedText"]).split() == text.split()
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.completions import Completions
 from tfm.pipeline.serving.engine.work import Record, Sentence, Work, as_records
+from tfm.pipeline.serving.text.model_alignment import align_by_attention
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID
 
@@ -94,6 +95,8 @@ class TorchNetwork:
             config = DecodingConfig(n_best=query.n_best)
             return as_records(next(iter(translate_lines(self.loaded, [query.text], config, reporter=NullReporter()))))
         loaded = self.loaded.for_languages(query.to, query.source_language)
+        if query.kind == "align":
+            return align_by_attention(loaded, query.text, query.target or "")
         read = attend(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
         return as_json(read)
 

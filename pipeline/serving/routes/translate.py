@@ -73,6 +73,7 @@ def translation_routes(backend: Backend) -> list[Route]:
             beam=backend.beam if body.beam is None else body.beam,
             alternatives=body.alternatives,
             glossary=body.glossary,
+            is_html=body.format == "html",
         )
         return JSONResponse(_as_json(body, await while_there(request, work), detected))
 

@@ -30,7 +30,7 @@ KEPT = frozenset(
 )
 """Elements that are kept whole: programs, styles, code, pictures."""
 READ = frozenset(("code", "kbd", "samp", "tt", "var"))
-"""Elements that are kept whole and yet are part of a sentence."""
+"""The ones of them that are part of a sentence."""
 MAX_UNIT_CHARS = 60
 """The longest text that is kept and yet read as a part of its sentence."""
 UNIT = "\N{OBJECT REPLACEMENT CHARACTER}"

@@ -153,7 +153,7 @@ class MarkupPlacement:
         return first, last
 
     def _gains(self, start: int, end: int) -> Floats:
-        """The gain of a stretch by each word, where it stands for these characters of the source."""
+        """The gain that each word adds to a stretch that stands for these characters of the source."""
         found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
         return found
 
@@ -201,7 +201,7 @@ def best_stretch(gains: Floats, free: Sequence[Stretch]) -> tuple[float, Stretch
 
 
 def _without(stretch: Stretch, taken: Stretch) -> list[Stretch]:
-    """The rest of a stretch."""
+    """The parts that are left of a stretch."""
     if taken[1] <= stretch[0] or taken[0] >= stretch[1]:
         return [stretch]
     parts = [(stretch[0], taken[0]), (taken[1], stretch[1])]

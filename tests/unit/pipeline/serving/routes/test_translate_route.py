@@ -161,3 +161,16 @@ def test_what_else_is_asked_is_another_answer() -> None:
 
 def test_only_models_that_translate_texts_have_languages() -> None:
     assert make_bench(models=MODELS[2:]).backend.catalog.sources == {}
+
+
+def test_html_keeps_its_tags_and_an_alignment_is_asked_where_there_are_any() -> None:
+    bench = make_bench()
+    html = '<p class="x">A <b>dog</b> runs.</p>\n<script>a < b</script><p>Two &amp; cats!</p>'
+    fields = {"q": html, "source": "en", "target": "de", "format": "html"}
+    status, found = ask(bench, fields)
+    assert status == 200
+    assert (
+        found["translatedText"] == '<p class="x">A <b>DOG</b> RUNS.</p>\n<script>a < b</script><p>TWO &amp; CATS!</p>'
+    )
+    aligned = [(query.text, query.target) for query in bench.asked if query.kind == "align"]
+    assert aligned == [("A dog runs.", "A DOG RUNS.")]
