@@ -42,14 +42,16 @@ LANGUAGES = [
 class StandIn:
     """The state of a server.
 
-    address: of the server. models: that it has. languages: that these translate. char_limit: of a text. seconds: that
-    an answer takes. refusals: answers of the next requests, as status and sentence. asked: the bodies of requests.
+    address: of the server. models: that it has. languages: that these translate. char_limit: of a text. key: that a
+    request needs. seconds: that an answer takes. refusals: answers of the next requests, as status and sentence.
+    asked: the bodies of requests.
     """
 
     address: str = ""
     models: list[dict[str, Any]] = field(default_factory=lambda: [TRANSLATOR])
     languages: list[dict[str, Any]] = field(default_factory=lambda: LANGUAGES)
     char_limit: int = 50_000
+    key: str | None = None
     seconds: float = 0.0
     refusals: list[tuple[int, str]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -57,7 +59,12 @@ class StandIn:
     async def settings(self, request: Request) -> Response:
         """The settings of the page."""
         sides = {"source": {"code": "en", "name": "English"}, "target": {"code": "de", "name": "German"}}
-        known = {"charLimit": self.char_limit, "alternativesLimit": 9, "keyRequired": False, "detection": False}
+        known = {
+            "charLimit": self.char_limit,
+            "alternativesLimit": 9,
+            "keyRequired": self.key is not None,
+            "detection": False,
+        }
         return JSONResponse({**known, "models": self.models, "language": sides})
 
     async def list_languages(self, request: Request) -> Response:
@@ -68,6 +75,8 @@ class StandIn:
         """The text in capitals."""
         body = await request.json()
         self.asked.append(body)
+        if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
+            return JSONResponse({"error": "this server needs a key"}, 401)
         await asyncio.sleep(self.seconds)
         if self.refusals:
             status, sentence = self.refusals.pop(0)
