@@ -127,7 +127,7 @@ def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> N
     with dispatch.use_compiled_kernels(True), torch.no_grad():
         texts = make_compiled_texts(single.model, pieces, 20, SPECIAL)
     assert texts is not None
-    new, found = texts.append(np.zeros((3, 4)), TokenChoice(top_k=1), shortest=9, longest=30)
+    new, found = texts.extend_texts(np.zeros((3, 4)), TokenChoice(top_k=1), shortest=9, longest=30)
 
     @torch.inference_mode()
     def plain(loaded: LoadedModel) -> torch.Tensor:
