@@ -13,7 +13,7 @@ from bench.processes import ProcessFailed, run
 
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
-    *("noise", "learning", "vectors"),
+    *("noise", "learning", "vectors", "serve"),
 )
 ROOT = Path(__file__).parents[3]
 
