@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from tfm.model.attention.kv_cache import LayerKVCache
+from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import (
     EMBEDDING_ELIGIBILITY,
@@ -33,11 +35,14 @@ from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
+from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 GreedySearch = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
+SourceReader = Callable[[Sequence[int]], TransformerState]
+"""Source ids, end token included -> the state before the first step, of one row."""
 MAX_FLOPS_FOR_COMPILED_SEARCH = 50_000_000
 """The number of operations above which torch's kernels are faster, however long it takes to call them: in reading a
 long source.
@@ -55,10 +60,33 @@ def make_greedy_search(model: object, special: tuple[int, int, int]) -> GreedySe
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
-    weights = cached_weights(
-        _weight_caches, model, lambda model: _SearchWeights(model) if _is_supported(model) else None
-    )
+    weights = _weights_of(model)
     return None if weights is None else partial(weights.search, model, special)
+
+
+def make_source_reader(model: object) -> SourceReader | None:
+    """Return the function that reads a source by itself with this model as it is now: the state of `start`, sooner.
+
+    None where the loop does not apply.
+    """
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
+        return None
+    weights = _weights_of(model)
+    return None if weights is None else partial(_read_source, weights, model)
+
+
+def _read_source(weights: "_SearchWeights", model: EncoderDecoder, source: Sequence[int]) -> TransformerState:
+    keys, values = (torch.from_numpy(each) for each in weights.encode(model, source))
+    return TransformerState(
+        caches=tuple(LayerKVCache() for _ in keys),
+        memory=Memory(tuple(zip(keys, values, strict=True))),
+        lengths=torch.zeros(1, dtype=torch.long),
+        positions=torch.zeros(1, 0, dtype=torch.long),
+    )
+
+
+def _weights_of(model: EncoderDecoder) -> "_SearchWeights | None":
+    return cached_weights(_weight_caches, model, lambda model: _SearchWeights(model) if _is_supported(model) else None)
 
 
 _weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_SearchWeights]]" = WeakKeyDictionary()
@@ -86,19 +114,22 @@ class _SearchWeights:
         self, model: EncoderDecoder, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
     ) -> tuple[list[int], float]:
         """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
-        if max(source) >= len(self._encoder.table):
-            raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
-        kernel, found, ids = _load_kernels(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
-        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
-            keys, values = _encode_memory(model, ids)
-        else:
-            keys, values = kernel.encode_source(
-                self._encoder, self._memory_key_value, self._decoder.settings.heads, ids
-            )
-        count, log_prob = kernel.search_greedily(
+        found = np.empty(longest + 1, np.int64)
+        keys, values = self.encode(model, source)
+        count, log_prob = _load_kernels().search_greedily(
             self._decoder, self._cross_attention, self._output, keys, values, special, shortest, longest, found
         )
         return found[:count].tolist(), log_prob
+
+    def encode(self, model: EncoderDecoder, source: Sequence[int]) -> tuple[Any, Any]:
+        """Return the decoder's memory of a source: keys (L, 1, G, S, K) and values (L, 1, G, S, V)."""
+        if max(source) >= len(self._encoder.table):
+            raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
+        ids = np.array(source, np.int64)
+        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
+            return _encode_memory(model, ids)
+        encode = _load_kernels().encode_source
+        return encode(self._encoder, self._memory_key_value, self._decoder.settings.heads, ids)  # type: ignore[no-any-return]
 
 
 def _load_kernels() -> Any:
