@@ -18,7 +18,7 @@ from tfm.pipeline.reports.evaluation_report import render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.breakdown import breakdown_by_length, random_samples, worst_samples
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
@@ -134,11 +134,11 @@ def test_the_table_and_the_page_have_rouge_s_recall() -> None:
     assert [row[0] for row in others] == ["BLEU"]
     page = render_report("test", [found], curves=None, inputs={})
     assert '<td>ROUGE-1 recall</td><td class="number">60.00</td>' in page
-    content = as_json([found])
+    content = evaluations_as_json([found])
     assert content["metrics"]["rouge1"].keys() == {"score", "signature", "recall", "precision"}
-    assert from_json(content) == [found]
+    assert evaluations_from_json(content) == [found]
     del content["metrics"]["rouge1"]["recall"], content["metrics"]["rouge1"]["precision"]  # as of former times
-    (old,) = from_json(content)
+    (old,) = evaluations_from_json(content)
     assert [row[0] for row in score_rows(old)] == ["ROUGE-1", "BLEU"]
 
 

@@ -34,7 +34,7 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def part(dataset: Path, config: Any = None, **evaluation: Any) -> object:
     """The plan's [evaluation]."""
-    todo = train.plan(
+    todo = train.plan_model(
         config or training(), MODEL, DecodingConfig(), dataset, dataset.parent, seed=1,
         evaluation=EvaluationConfig(**evaluation),
     )  # fmt: skip
