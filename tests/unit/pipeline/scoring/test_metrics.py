@@ -189,7 +189,7 @@ def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, wit
 @pytest.mark.promise("text")
 def test_a_validation_target_too_long_for_bleu_is_refused_before_training() -> None:
     split: Any = SimpleNamespace(
-        source=SimpleNamespace(lists=list), images=None, texts=lambda: ([], ["a", "b" * 200_001])
+        source=SimpleNamespace(to_lists=list), images=None, texts=lambda: ([], ["a", "b" * 200_001])
     )
     with pytest.raises(DataError, match=r"line 2 has 200,001 characters.* for BLEU; .*validation\.bleu = false"):
         Translator(split, cast(Any, None), DecodingConfig(), CONFIG)

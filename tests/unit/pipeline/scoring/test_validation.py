@@ -61,7 +61,7 @@ def test_what_validation_does_not_use_is_not_in_the_plan(datasets: dict[str, Pat
 def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package installed meanwhile would make other figures of the same hypotheses, and another model the best."""
     split: Any = SimpleNamespace(
-        source=SimpleNamespace(lists=list), images=None, texts=lambda: ([], ["きょうは雪です"])
+        source=SimpleNamespace(to_lists=list), images=None, texts=lambda: ([], ["きょうは雪です"])
     )
     made: list[Translator] = []
     for is_there, before in ((False, None), (True, "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0")):

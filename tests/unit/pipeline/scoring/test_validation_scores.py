@@ -103,7 +103,7 @@ def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
 
 
 def split_of(targets: list[str]) -> Any:
-    source = SimpleNamespace(lists=list)
+    source = SimpleNamespace(to_lists=list)
     return SimpleNamespace(source=source, images=None, texts=lambda: ([], targets), __len__=lambda: len(targets))
 
 
