@@ -39,9 +39,10 @@ def serve(
 ) -> None:
     """Sentences a second of `tfm serve`, and latency.
 
-    Clients ask a sentence at a time. Each keeps one connection, and asks the next line when it has the answer to the one before. The server keeps
-    no answers. In turn with it `tfm translate` decodes the same lines; its start is not counted. The clients run on the
-    same processors: their CPU time is said, and deducted from the seconds by its share of a processor.
+    Clients ask a sentence at a time. Each keeps one connection, and asks the next line when it has the answer to
+    the one before. The server keeps no answers. In turn with it `tfm translate` decodes the same lines; its start
+    is not counted. The clients run on the same processors: their CPU time is said, and deducted from the seconds by
+    its share of a processor.
     """
     from bench.processes import TFM
     from tfm.data.lines import open_lines
