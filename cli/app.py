@@ -36,7 +36,7 @@ from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR_EXIT_CODE, command_line
 from tfm.cli.streams import TerminalStream, print_data, print_message, redirect_to_devnull
-from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, is_idle_rank, rank_zero_stderr, stderr_of
+from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, choose_error_stream, is_idle_rank, rank_zero_stderr
 from tfm.cli.typed_options import with_options
 from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
@@ -100,7 +100,7 @@ class ErrorHandler:
             if self.debug:
                 print_message(traceback.format_exc().rstrip("\n"))
             if text:
-                print_message(text, stderr_of(error))
+                print_message(text, choose_error_stream(error))
         _flush_stream(sys.stdout)
         _flush_stream(sys.stderr)
         raise typer.Exit(exit_code)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.runtime.progress import Reporter
 
 
-def lines_by_torch(
+def translate_lines_by_torch(
     load: "Callable[[], LoadedModel]",
     config: "DecodingConfig",
     prefixes: Iterable[str] | None,

@@ -51,7 +51,7 @@ def is_idle_rank(command: str) -> bool:
     return size > 1 and rank > 0 and command not in DISTRIBUTED_COMMANDS
 
 
-def stderr_of(error: BaseException) -> TextIO:
+def choose_error_stream(error: BaseException) -> TextIO:
     """The stream for an error's text: an error that only this process has is not buffered."""
     return (
         (sys.__stderr__ or sys.stderr) if isinstance(sys.stderr, io.StringIO) and is_local_error(error) else sys.stderr

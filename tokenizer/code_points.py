@@ -20,7 +20,7 @@ from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import WORD_SPACE, split_words
 from tfm.tokenizer.languages import is_language_list
 from tfm.tokenizer.normalization import replace_surrogates
-from tfm.tokenizer.sampled import Sampler
+from tfm.tokenizer.sampled import SegmentationSampler
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID, language_token
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_original_ids
 from tfm.tokenizer.words import FlatIds, Words, make_continuation_backend
@@ -126,7 +126,9 @@ class CodePoints(Tokenizer):
         """None: its pieces are characters."""
         return None
 
-    def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
+    def sampler(
+        self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None
+    ) -> SegmentationSampler | None:
         """None: a text has no other characters than its own."""
         return None
 

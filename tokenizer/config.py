@@ -24,9 +24,9 @@ LEARNING_KEYS = (
     "sentinels",
 )
 """Keys by which a tokenizer is learned."""
-CONTROL_TOKENS = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
+CONTROL_TOKEN_FIELDS = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 """For each control token, the key that names it in a tokenizer that is taken."""
-FOREIGN_KEYS = (*CONTROL_TOKENS.values(), "codes_vocabulary", "pattern")
+FOREIGN_KEYS = (*CONTROL_TOKEN_FIELDS.values(), "codes_vocabulary", "pattern")
 """Keys by which a tokenizer is taken."""
 GROWTH_KEYS = ("min_frequency",)
 """Keys among them by which a tokenizer is also grown."""

@@ -14,7 +14,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from tfm.tokenizer.sampled import Ints, Keys, Sampler
+from tfm.tokenizer.sampled import Ints, Keys, SegmentationSampler
 from tfm.tokenizer.special import LANGUAGE_CODE, language_token
 from tfm.tokenizer.words import FlatIds
 
@@ -67,7 +67,7 @@ class LanguageTokenNormalizer:
     languages: the ids of all languages.
     """
 
-    def __init__(self, sampler: Sampler, languages: Iterable[int]) -> None:
+    def __init__(self, sampler: SegmentationSampler, languages: Iterable[int]) -> None:
         self._sampler, self._languages = sampler, [*languages]
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:

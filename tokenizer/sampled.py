@@ -30,7 +30,7 @@ _GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x9
 _NO_RANK = np.iinfo(np.int64).max
 
 
-class Sampler(Protocol):
+class SegmentationSampler(Protocol):
     """Draws other ids (N',) and lengths (R,) for ids (N,) and lengths (R,) of rows, each with its key (R,)."""
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds: ...

@@ -8,7 +8,7 @@ import re
 
 import tokenizers
 
-from tfm.tokenizer.special import SENTINEL, sentinel
+from tfm.tokenizer.special import SENTINEL_PATTERN, sentinel
 
 
 def add_sentinels(backend: tokenizers.Tokenizer, count: int) -> None:
@@ -20,7 +20,7 @@ def add_sentinels(backend: tokenizers.Tokenizer, count: int) -> None:
 def sentinel_ids(backend: tokenizers.Tokenizer) -> tuple[int, ...]:
     """The ids of a tokenizer's sentinels, in the order of their numbers, which need not be that of the ids."""
     spelled = (
-        (number, re.fullmatch(SENTINEL, token.content))
+        (number, re.fullmatch(SENTINEL_PATTERN, token.content))
         for number, token in backend.get_added_tokens_decoder().items()
         if token.special
     )

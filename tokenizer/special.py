@@ -11,7 +11,7 @@ CONTINUATION_PREFIX = "##"
 LANGUAGE_CODE = r"[a-z]{3}(?:_[A-Z][a-z]{3})?"  # of ISO 639-3, maybe with a script of ISO 15924: deu, zho_Hans
 
 
-SENTINEL = r"<extra_id_(\d+)>"  # as T5 spells them
+SENTINEL_PATTERN = r"<extra_id_(\d+)>"  # as T5 spells them
 
 
 def sentinel(number: int) -> str:

@@ -12,11 +12,11 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
-from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered_ids
+from tfm.tokenizer.foreign.unnumbered import assign_free_ids, num_ids
 from tfm.tokenizer.labels import find_label_kind
 from tfm.tokenizer.languages import LanguageTokenNormalizer, add_languages, has_source_language, language_ids
 from tfm.tokenizer.normalization import replace_surrogates
-from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
+from tfm.tokenizer.sampled import BpeDropout, SegmentationSampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinel_ids
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.words import (
@@ -108,13 +108,13 @@ class Tokenizer:
         """The ids of many texts, in parallel."""
         found = encode_batch_ids(self._whole, texts)
         if not self._all_numbered:
-            found = [replace_unnumbered_ids(ids, self.vocab_size) for ids in found]
+            found = [assign_free_ids(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the first character that it stands for and the one after the last."""
         found = self._whole.encode(text, add_special_tokens=False)
-        ids = found.ids if self._all_numbered else replace_unnumbered_ids(found.ids, self.vocab_size)
+        ids = found.ids if self._all_numbered else assign_free_ids(found.ids, self.vocab_size)
         return [(number, *span) for number, span in zip(ids, found.offsets, strict=True)]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
@@ -127,9 +127,7 @@ class Tokenizer:
         """Encode each word of many texts; the text decides what a word is, not the tokenizer. Every word has an id."""
         found = self._word_segmentations.encode(texts)
         return (
-            found
-            if self._all_numbered
-            else [[replace_unnumbered_ids(ids, self.vocab_size) for ids in text] for text in found]
+            found if self._all_numbered else [[assign_free_ids(ids, self.vocab_size) for ids in text] for text in found]
         )
 
     @cached_property
@@ -147,7 +145,7 @@ class Tokenizer:
         """The ids of the tokens that stand for hidden spans, the first for the first of a text; may be empty."""
         return sentinel_ids(self._whole)
 
-    def for_target_language(self, language: str, source: str = "") -> "Tokenizer":
+    def select_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
         source: their own language, where it `has_source_language`. Raises KeyError where it does not have a language.
@@ -192,12 +190,14 @@ class Tokenizer:
         """The kind of names that the pieces are (`tokenizer.labels`), labels of texts or tags of words, or None."""
         return find_label_kind(self._whole)
 
-    def sampler(self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None) -> Sampler | None:
+    def sampler(
+        self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None
+    ) -> SegmentationSampler | None:
         """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
         model = make_word_model(self._whole)
         control = {*self.languages.values(), *self.sentinels}  # which no text spells
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
-        found: Sampler | None = None
+        found: SegmentationSampler | None = None
         if bpe_dropout is not None and model is not None and model["type"] == "BPE":
             found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":

@@ -118,7 +118,9 @@ def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> It
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
         made_by = each["lineage"].get("stage")
-        what = f"{made_by} {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}" if made_by else _describe_source(fingerprint)
+        what = (
+            f"{made_by} {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}" if made_by else _describe_code_version(fingerprint)
+        )
         again = bool(below) and fingerprint in shown
         end = "  (as above)" if again else ""
         yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
@@ -127,7 +129,7 @@ def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> It
             yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown)
 
 
-def _describe_source(fingerprint: str) -> str:
+def _describe_code_version(fingerprint: str) -> str:
     """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
         return f"sha256 {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}"

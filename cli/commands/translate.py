@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tfm.cli.captions import caption_images_to_folder, image_arguments, print_captions, reads_images
-from tfm.cli.line_translation import few_lines_by_numpy, lines_by_torch, translate_to_stdout
+from tfm.cli.line_translation import few_lines_by_numpy, translate_lines_by_torch, translate_to_stdout
 from tfm.cli.masks import NUM_CANDIDATES, print_candidates
 from tfm.cli.options import (
     Device,
@@ -195,7 +195,7 @@ def translate(options: TranslateOptions) -> None:
             _translate_into_folder(options, text, decoding, options.out)
             return
         constraints = _constraint_texts(options)
-        translated = partial(lines_by_torch, load, decoding, *constraints)
+        translated = partial(translate_lines_by_torch, load, decoding, *constraints)
         is_basic_search = options.step is None and not options.ensemble and constraints == (None, None)
         if is_basic_search and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language

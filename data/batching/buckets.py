@@ -46,7 +46,7 @@ def make_batches(
     )
     if not len(rows):
         return []
-    first, flip = epoch_jitter(seed, epoch)
+    first, flip = draw_bucket_jitter(seed, epoch)
     rng = np.random.default_rng([seed, epoch, _ORDER_STREAM])
     rows = rng.permutation(rows)
     max_lengths = np.maximum(source_lengths, target_lengths)[rows]
@@ -127,7 +127,7 @@ def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> 
     return int((begin + 1) * share) - int(begin * share)
 
 
-def epoch_jitter(seed: int, epoch: int) -> tuple[float, bool]:
+def draw_bucket_jitter(seed: int, epoch: int) -> tuple[float, bool]:
     """Draw an epoch's share of the budget that the first batch gets, and the direction in which lengths turn."""
     rng = np.random.default_rng([seed, epoch, _JITTER_STREAM])
     return rng.random(), bool(rng.integers(2))

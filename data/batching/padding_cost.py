@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.buckets import (
-    epoch_jitter,
+    draw_bucket_jitter,
     length_sort_keys,
     num_extra_copies,
     repeat_rows_by_weight,
@@ -67,7 +67,7 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
     """
     if not lengths.counts:
         return BatchingCost(0, 0, 0.0)
-    first, flip = epoch_jitter(seed, epoch)
+    first, flip = draw_bucket_jitter(seed, epoch)
     source, target, times = _draw_row_counts(lengths, seed, epoch)
     larger = np.maximum(source, target)
     order = np.argsort(length_sort_keys(larger, source - target, flip=flip), kind="stable")
@@ -108,7 +108,7 @@ def make_batch_counter(
         return _num_batches_of_histogram(*once, budget, first)
 
     def num_batches_in_epoch(epoch: int) -> int:
-        weights, share = weights_of(epoch), epoch_jitter(seed, epoch)[0]
+        weights, share = weights_of(epoch), draw_bucket_jitter(seed, epoch)[0]
         first = max(int(share * budget), 1)
         if weights is None:
             return num_unweighted_batches(first)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Column, Split
-from tfm.tokenizer.sampled import Sampler, hash_numbers
+from tfm.tokenizer.sampled import SegmentationSampler, hash_numbers
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Resegmentation:
         budget: the most rows times longest text of a part of a batch.
     """
 
-    source: Sampler | None
-    target: Sampler | None
+    source: SegmentationSampler | None
+    target: SegmentationSampler | None
     seed: int
     max_tokens: int
     budget: int
@@ -62,7 +62,7 @@ class Resegmentation:
             images = None if split.images is None else split.images.select(rows[part])
             yield Split(of_source, of_target, np.ones(len(part)), images=images), part
 
-    def _resegment(self, column: Column, rows: Ints, sampler: Sampler, number: tuple[int, int]) -> Column:
+    def _resegment(self, column: Column, rows: Ints, sampler: SegmentationSampler, number: tuple[int, int]) -> Column:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""
         ids, lengths = column.take(rows)
         key = np.array([self.seed], np.uint64)

@@ -12,7 +12,7 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource, find_source
 from tfm.tokenizer import code_points
-from tfm.tokenizer.config import CONTROL_TOKENS, FOREIGN_KEYS, TokenizerConfig
+from tfm.tokenizer.config import CONTROL_TOKEN_FIELDS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_roles
@@ -55,7 +55,7 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
     document, unnumbered = form.read(source, config)
     document = add_model_type(document)
-    given = {role: token for role, key in CONTROL_TOKENS.items() if (token := getattr(config, key)) is not None}
+    given = {role: token for role, key in CONTROL_TOKEN_FIELDS.items() if (token := getattr(config, key)) is not None}
     pieces = document_pieces(document)
     is_ours = [pieces.get(number) for number in range(len(SPECIAL_TOKENS))] == [*SPECIAL_TOKENS]
     if is_ours and not given:

@@ -19,7 +19,7 @@ VOICED_CONSONANTS = {"p": "b", "ç": "c", "t": "d", "k": "ğ"}
 HIGH_VOWELS = {"a": "ı", "ı": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
 """The high vowel that follows a vowel."""
 NUMBERS = {"SG": "", "PL": "lAr"}
-POSSESSORS = {"": "", "PSS1S": "(I)m", "PSS2S": "(I)n", "PSS3S": "(s)I", "PSS1P": "(I)mIz"}
+POSSESSIVE_SUFFIXES = {"": "", "PSS1S": "(I)m", "PSS2S": "(I)n", "PSS3S": "(s)I", "PSS1P": "(I)mIz"}
 CASES = {"NOM": "", "ACC": "(y)I", "DAT": "(y)A", "LOC": "DA", "ABL": "DAn", "GEN": "(n)In"}
 """Suffixes: A is a or e, I a high vowel, D is d or t; letters in brackets keep vowels or consonants apart."""
 HELD_OUT = frozenset({("PL", "PSS1S", "ABL"), ("PL", "PSS2S", "DAT"), ("SG", "PSS1P", "LOC"), ("SG", "PSS2S", "GEN")})
@@ -32,7 +32,7 @@ def inflect(stem: str, features: Features) -> str:
     """The form of a stem with a number, a possessor ("" for none) and a case."""
     number, possessor, case = features
     form, several = stem, sum(letter in VOWELS for letter in stem) > 1
-    for suffix in (NUMBERS[number], POSSESSORS[possessor]):
+    for suffix in (NUMBERS[number], POSSESSIVE_SUFFIXES[possessor]):
         form = _joined(form, suffix, voices=several and form == stem)
     suffix = CASES[case]
     if possessor == "PSS3S" and suffix:  # n stands between it and a case
@@ -59,7 +59,7 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
     bundles = [
         (number, possessor, case)
         for number in NUMBERS
-        for possessor in POSSESSORS
+        for possessor in POSSESSIVE_SUFFIXES
         for case in CASES
         if ((number, possessor, case) in HELD_OUT) == (split == "combinations")
     ]

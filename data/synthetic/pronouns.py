@@ -19,7 +19,7 @@ from tfm.data.synthetic.language.german import (
     ACCUSATIVE,
     DEFINITE,
     NOMINATIVE,
-    Table,
+    DeclensionTable,
     decline_like_dieser,
     decline_like_ein,
 )
@@ -206,7 +206,7 @@ SCENES = (
         "slow | langsam; broken | kaputt; damaged | beschädigt; rusty | rostig; weak | schwach",
     ),
 )
-DETERMINERS: tuple[tuple[str, Table], ...] = (
+DETERMINERS: tuple[tuple[str, DeclensionTable], ...] = (
     *(("the", DEFINITE),) * 3,
     ("a", decline_like_ein("ein")),
     ("this", decline_like_dieser("dies")),

@@ -40,7 +40,7 @@ class AttentionFunction(Protocol):
     ) -> Tensor: ...
 
 
-def softmax_lookup(logits: Tensor) -> Tensor:
+def softmax_weights(logits: Tensor) -> Tensor:
     """Return exp(x) / sum of exp(x), over the last dimension.
 
     On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
@@ -61,13 +61,13 @@ def hard_lookup(logits: Tensor) -> Tensor:
     As that has no gradient, it takes the softmax's: onehot(argmax x) + p - sg(p), p = softmax(x), where sg(p) is p
     without a gradient (the straight-through estimator of Bengio et al. 2013).
     """
-    soft = softmax_lookup(logits)
+    soft = softmax_weights(logits)
     hard = torch.zeros_like(soft).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
     return hard + (soft - soft.detach()) if soft.requires_grad else hard
 
 
 LookupFunction = Callable[[Tensor], Tensor]
-LOOKUPS: dict[str, LookupFunction] = {"soft": softmax_lookup, "hard": hard_lookup}
+LOOKUPS: dict[str, LookupFunction] = {"soft": softmax_weights, "hard": hard_lookup}
 """By name: logits (.., S) -> attention weights (.., S)."""
 
 
@@ -82,7 +82,11 @@ class ExplicitAttention(nn.Module):
     """
 
     def __init__(
-        self, score: nn.Module, positions: AttentionPositions, dropout: Dropout, lookup: LookupFunction = softmax_lookup
+        self,
+        score: nn.Module,
+        positions: AttentionPositions,
+        dropout: Dropout,
+        lookup: LookupFunction = softmax_weights,
     ) -> None:
         super().__init__()
         self.score, self.positions, self.dropout = score, positions, dropout
@@ -148,7 +152,7 @@ class ShortAttention(torch.autograd.Function):
         logits = query.new_empty(batch, heads, num_queries, key.shape[1])
         logits.copy_(logits.new_zeros(()) if bias is None else bias)
         logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
-        weights = softmax_lookup(logits)
+        weights = softmax_weights(logits)
         ctx.save_for_backward(query, key, value, weights)
         return (weights @ value).view(batch, heads, num_queries, -1)
 

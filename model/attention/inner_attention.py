@@ -18,7 +18,7 @@ from tfm.model.attention.explicit_attention import (
     ShortAttention,
     add_optional_biases,
     repeat_kv,
-    softmax_lookup,
+    softmax_weights,
 )
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
@@ -219,7 +219,7 @@ def choose_inner_attention(
     dropout: float,
     dropout_rng: DropoutRng,
     dtype: torch.dtype = torch.float32,
-    lookup: LookupFunction = softmax_lookup,
+    lookup: LookupFunction = softmax_weights,
 ) -> InnerAttention:
     """Return torch's kernels where they compute the same, else the explicit equation.
 
@@ -232,7 +232,9 @@ def choose_inner_attention(
         lookup: logits -> attention weights.
     """
     equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng), lookup)
-    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0 and lookup is softmax_lookup
+    fusible = (
+        isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0 and lookup is softmax_weights
+    )
     if not fusible:
         return equation
     return (

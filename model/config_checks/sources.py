@@ -31,7 +31,7 @@ def vision_vectors_problem(config: ModelFields) -> str | None:
 
 def image_reversal_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
-    return None if config.vision is None else _order_problem(config, why)
+    return None if config.vision is None else _word_order_problem(config, why)
 
 
 def vision_pooling_problem(config: ModelFields) -> str | None:
@@ -83,7 +83,7 @@ def canine_hashes_problem(config: ModelFields) -> str | None:
 
 def canine_order_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads step by step; that of model.canine attends"
-    return None if config.canine is None else _order_problem(config, why)
+    return None if config.canine is None else _word_order_problem(config, why)
 
 
 def canine_mixing_problem(config: ModelFields) -> str | None:
@@ -99,7 +99,7 @@ def _task_problem(config: ModelFields, readers: Mapping[Architecture, tuple[Task
     return f'architecture = "{config.architecture}" with task = "{config.task}" does not read {what}; these do: {able}'
 
 
-def _order_problem(config: ModelFields, why: str) -> str | None:
+def _word_order_problem(config: ModelFields, why: str) -> str | None:
     for name in ("bidirectional", "reverse_source"):
         if getattr(config.recurrent, name):
             return f"recurrent.{name} {why}"

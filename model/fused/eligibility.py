@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention, softmax_lookup
+from tfm.model.attention.explicit_attention import ExplicitAttention, softmax_weights
 from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
@@ -56,7 +56,7 @@ LAYER_ELIGIBILITY: EligibilityChecks = {
     DecoderLayer: _has_feed_forward,
     SelfAttention: lambda attention: attention.window is None and _is_plain_attention(attention),
     CrossAttention: _is_plain_attention,
-    ExplicitAttention: lambda equation: equation.lookup is softmax_lookup,
+    ExplicitAttention: lambda equation: equation.lookup is softmax_weights,
     FusedAttention: _is_always_eligible,
     VarlenAttention: _is_always_eligible,
     ScaledDot: _is_always_eligible,

@@ -8,7 +8,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answers import Answer, missing_items, parse_answer, quote_value, tie_answers
-from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_num_values
+from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_json_value_count
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import read_table
 
@@ -44,7 +44,7 @@ def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
         raise DataError("no such file", file=file)
     try:
         data = read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True)
-        check_num_values(data)
+        check_json_value_count(data)
         text = data.decode("utf-8")
         yield from _choose_reader(text)(campaign, text)
     except UnicodeDecodeError:

@@ -208,7 +208,7 @@ def read_campaign(file: Path) -> Campaign:
         raise DataError(str(error), file=file) from None
 
 
-def check_num_values(data: bytes) -> None:
+def check_json_value_count(data: bytes) -> None:
     """Raise ValueError if a file has more values than fit in memory: in JSON two bytes can cost a hundred."""
     if sum(map(data.count, (b",", b";", b"\t", b"\n", b"[", b"{"))) > MAX_VALUES:
         raise ValueError(f"has more than {MAX_VALUES:,} values, which tfm does not read here")
@@ -216,7 +216,7 @@ def check_num_values(data: bytes) -> None:
 
 def _check_size(data: bytes) -> None:
     """Raise ValueError if a campaign has more values or objects than are read."""
-    check_num_values(data)
+    check_json_value_count(data)
     if data.count(b"{") > MAX_OBJECTS and JSON_STRING.sub(b"", data).count(b"{") > MAX_OBJECTS:  # texts may have braces
         raise ValueError(f"has more than {MAX_OBJECTS:,} objects, which tfm does not read here")
 

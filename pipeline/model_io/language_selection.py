@@ -42,8 +42,8 @@ def tokenizer_for_languages(
         raise DataError(f"{several}: say which, {lacks} {format_codes(known, ' or ')}", file=folder)
     target = check_language(to, known, "into", folder)
     if source_language is None:
-        return tokenizer.for_target_language(target)
-    return tokenizer.for_target_language(target, check_language(source_language, known, "from", folder))
+        return tokenizer.select_target_language(target)
+    return tokenizer.select_target_language(target, check_language(source_language, known, "from", folder))
 
 
 def check_language(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:

@@ -117,7 +117,7 @@ def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> Cata
         RecipeError: two models have one name, or a language is given to a model that is not there.
         DataError: a folder has no model, or one that cannot be served.
     """
-    named = [_parse_languages(each) for each in languages]
+    named = [_parse_direction_entry(each) for each in languages]
     models: list[ServedModel] = []
     for folder in folders:
         model = read_served_model(folder)
@@ -134,7 +134,7 @@ def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> Cata
     return catalog
 
 
-def _parse_languages(text: str) -> tuple[str, tuple[str, str]]:
+def _parse_direction_entry(text: str) -> tuple[str, tuple[str, str]]:
     name, _, pair = text.partition("=")
     source, _, target = pair.partition(":")
     if not (name and source and target):

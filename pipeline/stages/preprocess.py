@@ -258,7 +258,7 @@ def _source_tokenizer(corpus: Corpus, source: Tokenizer) -> Tokenizer:
                 f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
             )
             raise DataError(problem, file=describe_corpus(corpus))
-    return source.for_target_language(*(code for (code,) in codes))
+    return source.select_target_language(*(code for (code,) in codes))
 
 
 def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:

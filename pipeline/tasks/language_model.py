@@ -19,7 +19,7 @@ from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import Counts, Epochs, Loss, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import count_correct_tokens, flat_rows, real_row_mask
 
-_WINDOW_STREAM = 3
+_WINDOW_RNG_STREAM = 3
 
 
 class LanguageModel(PairTask):
@@ -91,7 +91,7 @@ class RunningText(LanguageModel):
         length = len(self._token_stream(split))
 
         def begin(number: int) -> tuple[np.random.Generator, int]:
-            rng = np.random.default_rng([seed, number, _WINDOW_STREAM])
+            rng = np.random.default_rng([seed, number, _WINDOW_RNG_STREAM])
             return rng, int(rng.integers(min(self.block, length - self.block + 1)))
 
         def epoch(number: int) -> Sequence[Rows]:

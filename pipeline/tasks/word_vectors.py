@@ -29,7 +29,7 @@ from tfm.tokenizer.special import SPECIAL_TOKENS
 
 ROWS_PER_CHUNK = 1 << 15
 
-_SUBSAMPLING_STREAM, _WINDOW_STREAM, _NOISE_STREAM = 0, 1, 2
+_SUBSAMPLING_STREAM, _WINDOW_RNG_STREAM, _NOISE_STREAM = 0, 1, 2
 
 
 class WordVectorTask(PairTask):
@@ -73,9 +73,9 @@ class WordVectorTask(PairTask):
             kept = drawn if self._has_predictions(batch, drawn) else kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
-            drawn_reach = 1 + (token_rng_keys(keys, lengths, _WINDOW_STREAM) % np.uint64(self.config.window)).astype(
-                np.int64
-            )
+            drawn_reach = 1 + (
+                token_rng_keys(keys, lengths, _WINDOW_RNG_STREAM) % np.uint64(self.config.window)
+            ).astype(np.int64)
             reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
         return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 

@@ -21,7 +21,7 @@ MAX_EXPANSION_BY_STEP = {
     "BertNormalizer": 4,
     "ByteLevel": 4,
 }
-MAX_COUNTED_REPEATS = 16
+MAX_REGEX_REPEAT_COUNT = 16
 """A part of a pattern that may be repeated more often counts as one without a bound."""
 _PATTERN_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
 
@@ -107,7 +107,7 @@ def has_nested_quantifier(pattern: str) -> bool:
 
 def _is_unbounded(repetition: re.Match[str]) -> bool:
     low, comma, high = repetition.groups()
-    return int(high or (0 if comma else low) or 0) > MAX_COUNTED_REPEATS or bool(comma and not high)
+    return int(high or (0 if comma else low) or 0) > MAX_REGEX_REPEAT_COUNT or bool(comma and not high)
 
 
 def _character_class_end(pattern: str, place: int) -> int:

@@ -18,7 +18,7 @@ MAX_BYTES, MAX_MERGES = 8 * 2**20, 1_000_000
 o200k_base, the largest that is published."""
 MAX_PIECE_BYTES = 500
 """Bytes; published pieces have up to 128."""
-_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -28,9 +28,9 @@ _O200K = (
 )
 _LLAMA3 = rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|{_WORDS}|\s*[\r\n]+|\s+(?!\S)|\s+"
 PATTERNS: Mapping[str, str] = {
-    "gpt2": _GPT2,
-    "r50k_base": _GPT2,
-    "p50k_base": _GPT2,
+    "gpt2": _GPT2_SPLIT_PATTERN,
+    "r50k_base": _GPT2_SPLIT_PATTERN,
+    "p50k_base": _GPT2_SPLIT_PATTERN,
     "cl100k_base": rf"'(?i:[sdmt]|ll|ve|re)|{_WORDS}|\s+\z|\s*[\r\n]|\s+(?!\S)|\s",
     "o200k_base": _O200K,
     "llama3": _LLAMA3,

@@ -54,6 +54,6 @@ def has_unnumbered_pieces(document: Mapping[str, Any]) -> bool:
     return any(each["content"] == UNNUMBERED_PREFIX and each["special"] for each in document["added_tokens"])
 
 
-def replace_unnumbered_ids(ids: Collection[int], size: int) -> list[int]:
+def assign_free_ids(ids: Collection[int], size: int) -> list[int]:
     """The ids with <unk> in place of each that is no id of a model with `size` pieces."""
     return [number if number < size else UNK_ID for number in ids]

@@ -18,7 +18,7 @@ from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges, me
 MIN_GAIN = 5e-324  # nats; the least number above 0: a join that gains nothing is none
 
 
-def ratio(counts: PieceCounts, pair: Pair) -> float:
+def count_ratio(counts: PieceCounts, pair: Pair) -> float:
     """c(ab) / (c(a) c(b))."""
     left, right = pair
     return counts.pairs[pair] / (counts.pieces[left] * counts.pieces[right])
@@ -51,7 +51,7 @@ def best_merges_by_ratio(counts: PieceCounts, min_frequency: int, min_score: flo
         min_frequency: the least number of occurrences of a pair.
         min_score: the least ratio of a pair.
     """
-    return _best_merges(counts, ratio, min_frequency, min_score)
+    return _best_merges(counts, count_ratio, min_frequency, min_score)
 
 
 def best_merges_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: float) -> Iterator[str]:

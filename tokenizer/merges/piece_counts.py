@@ -61,7 +61,7 @@ class PieceCounts:
             while left in word[place:-1]:
                 place = word.index(left, place)
                 if word[place + 1] == right:
-                    self._merge_pair_at(place, new, number)
+                    self._merge_pair(place, new, number)
                     self.pieces[left] -= times
                     self.pieces[right] -= times
                     self.pieces[new] += times
@@ -69,7 +69,7 @@ class PieceCounts:
                 place += 1
         return self._with[left] | self._with[right] | self._with[new] | self._makers[new]
 
-    def _merge_pair_at(self, place: int, new: str, number: int) -> None:
+    def _merge_pair(self, place: int, new: str, number: int) -> None:
         word = self._words[number]
         left, right = word[place : place + 2]
         self._remove(left, right, number)

@@ -102,7 +102,7 @@ def _cross_validate(
                     f"{each.name}: validation of {folds} folds", *folds_table(each)
                 )
         for each in found:
-            _print_definitions(each)
+            _print_metric_definitions(each)
     _raise_failures(failed, len(every))
 
 
@@ -124,7 +124,7 @@ def folds_table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
     return ["fold", "examples", "updates", *found.figures], [*rows, ["mean", "", "", *means]]
 
 
-def _print_definitions(found: "CrossValidation") -> None:
+def _print_metric_definitions(found: "CrossValidation") -> None:
     """The signatures of the means; and which figure has none, as its folds do not compare."""
     from tfm.cli.console import make_reporter
 

@@ -10,7 +10,7 @@ VALID_NAMES = ("valid", "validation", "val", "dev")
 # Within a name, as in test2016, newstest2014, flickr2018.test, test_2016_flickr, tst2013, validation_matched.
 _TEST_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
 _VALID_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
-_OTHER_SPLIT_PATTERN = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
+_SPLIT_WORD_PATTERN = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ def is_family_member(name: str, family: str) -> bool:
 
 def is_split_name(name: str) -> bool:
     """Whether a name sounds like one of a split."""
-    return any(pattern.search(name) for pattern in (_TEST_NAME_PATTERN, _VALID_NAME_PATTERN, _OTHER_SPLIT_PATTERN))
+    return any(pattern.search(name) for pattern in (_TEST_NAME_PATTERN, _VALID_NAME_PATTERN, _SPLIT_WORD_PATTERN))
 
 
-def requires_both_sides(name: str) -> bool:
+def is_parallel_split_name(name: str) -> bool:
     """Whether it is an error that one side of such files is missing; other names may be those of other languages."""
     return name in (TRAIN_NAME, "test", *VALID_NAMES)

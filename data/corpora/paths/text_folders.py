@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.paths.split_names import TRAIN_NAME, is_split_name, requires_both_sides
+from tfm.data.corpora.paths.split_names import TRAIN_NAME, is_parallel_split_name, is_split_name
 from tfm.data.errors import DataError, format_names
 
 SIDE_EXTENSION_PATTERN = re.compile(
@@ -40,7 +40,7 @@ def find_text_files(
             pairs[name] = (source_path, other)
             continue
         present, missing = (source_path or other), (target if other is None else source)
-        if requires_both_sides(name):
+        if is_parallel_split_name(name):
             raise DataError(
                 f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
             )

@@ -85,7 +85,7 @@ _BUILDINGS = lexicon.tagged("building")
 _ROOMS = lexicon.tagged("inside")
 
 
-def _place_complement(draw: Draw, thing: Noun | None, case: int) -> Complement:
+def _draw_locative_complement(draw: Draw, thing: Noun | None, case: int) -> Complement:
     """Draw a place in which a thing stands or lies (dative), or on which it is put (accusative)."""
     if thing is not None and "vehicle" in thing.tags:
         noun, (english, german) = draw.one(_BUILDINGS), draw.one((_BEHIND, _BEFORE, _BESIDE))
@@ -98,12 +98,12 @@ def _place_complement(draw: Draw, thing: Noun | None, case: int) -> Complement:
 
 
 def _stand(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    return _place_complement(draw, subject.noun, DATIVE)
+    return _draw_locative_complement(draw, subject.noun, DATIVE)
 
 
 def _put(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     thing = _object(draw, verb, subject, negated)
-    spot = _place_complement(draw, None, ACCUSATIVE)
+    spot = _draw_locative_complement(draw, None, ACCUSATIVE)
     return Complement(
         f"{thing.english} {spot.english}",
         thing.early,

@@ -10,10 +10,10 @@ MASCULINE, FEMININE, NEUTER, PLURAL = range(4)
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 FIRST, THIRD, MANY = range(3)
 
-Table = tuple[tuple[str, str, str, str], ...]  # [gender][case]
+DeclensionTable = tuple[tuple[str, str, str, str], ...]  # [gender][case]
 
 
-def _table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = "") -> Table:
+def _table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = "") -> DeclensionTable:
     """Four rows of four endings; "-" is the empty ending."""
     rows = []
     for row in (masculine, feminine, neuter, plural):
@@ -32,27 +32,27 @@ MIXED_ENDINGS = _table("er en en en", "e e en en", "es es en en", "en en en en")
 STRONG_ENDINGS = _table("er en em en", "e e er er", "es es em en", "e e en er")  # after a number, viele, nothing
 
 
-def decline_like_dieser(stem: str) -> Table:
+def decline_like_dieser(stem: str) -> DeclensionTable:
     """dieser, diese, dieses ... from "dies"; so also jeder, welcher, alle, viele."""
     return _table("er en em es", "e e er er", "es es em es", "e e en er", stem)
 
 
-def decline_like_ein(stem: str) -> Table:
+def decline_like_ein(stem: str) -> DeclensionTable:
     """ein, eine, ein ... from "ein"; so also kein, mein, unser, Ihr."""
     return _table("- en em es", "e e er er", "- - em es", "e e en er", stem)
 
 
-def make_indeclinable_table(word: str) -> Table:
+def make_indeclinable_table(word: str) -> DeclensionTable:
     """A determiner that is the same in every gender and case: drei, dessen, Annas."""
     return ((word,) * 4,) * 4
 
 
-def make_indeclinable_table_after(table: Table, word: str) -> Table:
+def make_indeclinable_table_after(table: DeclensionTable, word: str) -> DeclensionTable:
     """`table` with `word` behind each of its forms: die drei, den drei."""
     return tuple((f"{a} {word}", f"{b} {word}", f"{c} {word}", f"{d} {word}") for a, b, c, d in table)
 
 
-def noun_forms(singular: str, plural: str, gender: int, weak: bool) -> Table:
+def noun_forms(singular: str, plural: str, gender: int, weak: bool) -> DeclensionTable:
     """Return (singular row, plural row) of a German noun, each by case.
 
     Weak nouns take their plural form outside the nominative. The genitive is right for people, the only possessors

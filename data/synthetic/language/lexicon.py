@@ -12,7 +12,7 @@ class Noun:
     lexeme: str
     english_plural: str
     gender: int
-    german: german.Table  # singular row and plural row, each by case
+    german: german.DeclensionTable  # singular row and plural row, each by case
     tags: frozenset[str]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from tfm.data.synthetic.language import english, expressions, german, lexicon
-from tfm.data.synthetic.language.german import ACCUSATIVE, FIRST, GENITIVE, MANY, NOMINATIVE, THIRD, Table
+from tfm.data.synthetic.language.german import ACCUSATIVE, FIRST, GENITIVE, MANY, NOMINATIVE, THIRD, DeclensionTable
 from tfm.data.synthetic.language.lexicon import Adjective, Noun
 
 T = TypeVar("T")
@@ -49,8 +49,8 @@ class Phrase(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Determiner:
     english: tuple[str, str]  # singular, plural
-    german: Table
-    endings: Table  # of an adjective behind it
+    german: DeclensionTable
+    endings: DeclensionTable  # of an adjective behind it
     definite: bool = True
     negative: bool = False
     quantified: bool = False

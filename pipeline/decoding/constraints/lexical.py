@@ -66,7 +66,7 @@ class BannedPieces:
         rows = [[*[WILDCARD] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
         first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (before, after_words, alike))
-        return cls(ngram, first, _merge_equal_texts(table[:, :-1], same), table[:, -1], marks, same)
+        return cls(ngram, first, _canonicalize_pieces(table[:, :-1], same), table[:, -1], marks, same)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """Give -inf, in place, to every piece that would complete a ban.
@@ -105,7 +105,7 @@ class BannedPieces:
         if not (contexts == UNK_ID).any() and not (ends == UNK_ID).any():
             shown &= begun != UNK_ID  # which is in no text
         order = shown.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else begun[..., :0]
-        last = _merge_equal_texts(
+        last = _canonicalize_pieces(
             begun.where(shown, NO_MATCH).gather(2, order), self.alike.to(history.device)
         ).unsqueeze(2)
         fits = (contexts == last) | (contexts == WILDCARD)
@@ -114,7 +114,7 @@ class BannedPieces:
         return ends.expand(*history.shape[:2], -1), fits.all(-1)
 
 
-def _merge_equal_texts(pieces: Tensor, alike: Tensor) -> Tensor:
+def _canonicalize_pieces(pieces: Tensor, alike: Tensor) -> Tensor:
     """The pieces, each by the first that stands for the same text; numbers that are no piece stay as they are."""
     return torch.where(pieces >= 0, alike[pieces.clamp(min=0)], pieces) if len(alike) else pieces
 

@@ -14,7 +14,7 @@ from tfm.pipeline.serving.catalog import ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import Problem, bad_request
 from tfm.pipeline.serving.routes.bodies import check_fields, check_text, read_fields
-from tfm.pipeline.serving.routes.endpoint import admit, endpoint, problem_response, while_there
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, problem_response, while_there
 from tfm.pipeline.serving.routes.stop_sequences import StopSequences
 from tfm.pipeline.serving.translation_service import errors_as_problems
 
@@ -89,9 +89,9 @@ def completion_routes(backend: Backend) -> list[Route]:
         return JSONResponse(_model_as_json(backend.catalog.models[name]))
 
     return [
-        Route("/v1/completions", endpoint(backend, "/v1/completions", complete), methods=["POST"]),
-        Route("/v1/models", endpoint(backend, "/v1/models", models)),
-        Route("/v1/models/{name:path}", endpoint(backend, "/v1/models/NAME", model)),
+        Route("/v1/completions", make_endpoint(backend, "/v1/completions", complete), methods=["POST"]),
+        Route("/v1/models", make_endpoint(backend, "/v1/models", models)),
+        Route("/v1/models/{name:path}", make_endpoint(backend, "/v1/models/NAME", model)),
     ]
 
 

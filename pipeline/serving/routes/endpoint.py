@@ -26,7 +26,7 @@ REQUEST_ID = "X-Request-ID"
 MAX_ID_CHARS = 64
 
 
-def endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
+def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
     """Return a handler that also notes each request down, and turns problems into responses.
 
     Args:

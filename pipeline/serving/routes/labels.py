@@ -13,7 +13,7 @@ from tfm.pipeline.serving.catalog import ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import bad_request
 from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check_text, check_texts, read_fields
-from tfm.pipeline.serving.routes.endpoint import admit, endpoint, while_there
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, while_there
 from tfm.pipeline.serving.translation_service import Direction, ask_all
 
 MAX_LABELS = 100
@@ -118,7 +118,7 @@ def label_routes(backend: Backend) -> list[Route]:
         return JSONResponse(_rounded(found))
 
     return [
-        Route(path, endpoint(backend, path, handle), methods=["POST"])
+        Route(path, make_endpoint(backend, path, handle), methods=["POST"])
         for path, handle in {
             "/v1/classify": classify,
             "/v1/tag": tag,

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.problems import Problem
-from tfm.pipeline.serving.routes.endpoint import admit, endpoint
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
 from tfm.pipeline.serving.routes.openapi import describe_routes, docs_page
 
 PAGE_FOLDER = Path(__file__).parent.parent / "page"
@@ -55,7 +55,7 @@ def operation_routes(backend: Backend) -> list[Route]:
         "/": page,
         "/static/{name}": static,
     }
-    return [Route(path, endpoint(backend, path, handle)) for path, handle in handlers.items()]
+    return [Route(path, make_endpoint(backend, path, handle)) for path, handle in handlers.items()]
 
 
 def _is_ready(backend: Backend, name: str) -> bool:

@@ -13,7 +13,7 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE
 from tfm.pipeline.serving.problems import Problem, bad_request
 from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check_text, check_texts, read_fields
-from tfm.pipeline.serving.routes.endpoint import admit, endpoint, while_there
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, while_there
 from tfm.pipeline.serving.routes.language_names import language_name
 from tfm.pipeline.serving.text.glossary import glossary_problem
 from tfm.pipeline.serving.translation_service import Direction, Translated
@@ -94,10 +94,10 @@ def translation_routes(backend: Backend) -> list[Route]:
         return JSONResponse(_frontend_settings(backend))
 
     return [
-        Route("/translate", endpoint(backend, "/translate", translate), methods=["POST"]),
-        Route("/languages", endpoint(backend, "/languages", languages)),
-        Route("/detect", endpoint(backend, "/detect", detect), methods=["POST"]),
-        Route("/frontend/settings", endpoint(backend, "/frontend/settings", settings)),
+        Route("/translate", make_endpoint(backend, "/translate", translate), methods=["POST"]),
+        Route("/languages", make_endpoint(backend, "/languages", languages)),
+        Route("/detect", make_endpoint(backend, "/detect", detect), methods=["POST"]),
+        Route("/frontend/settings", make_endpoint(backend, "/frontend/settings", settings)),
     ]
 
 

@@ -144,7 +144,7 @@ def read_runs(html: str) -> Iterator[Run | str]:
 def _end_of_kept(tokens: Sequence[HtmlToken], place: int) -> int:
     """The number of the token after an element that is kept whole; after the token, of any other."""
     token = tokens[place]
-    if token.kind != "start" or token.name in VOID or not is_kept(token):
+    if token.kind != "start" or token.name in VOID or not is_verbatim(token):
         return place + 1
     if token.raw.endswith("/>") and token.name in ("svg", "math"):
         return place + 1
@@ -158,7 +158,7 @@ def _end_of_kept(tokens: Sequence[HtmlToken], place: int) -> int:
     return len(tokens)
 
 
-def is_kept(token: HtmlToken) -> bool:
+def is_verbatim(token: HtmlToken) -> bool:
     """Whether the element of a start tag is not to be translated."""
     attributes = dict(token.attributes)
     classes = (attributes.get("class") or "").split()

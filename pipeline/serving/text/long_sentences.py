@@ -13,7 +13,7 @@ _BORDERS = (
 """Ends of clauses, then of phrases, then of words: a cut is made after one of the first kind that comes late enough."""
 MIN_PART = 0.5
 """The share of the longest beginning that fits, from which on a better border is preferred."""
-FIRST_TRY_CHARS = 256
+INITIAL_CHUNK_CHARS = 256
 
 
 def cut_sentence(sentence: str, fits: Callable[[str], bool]) -> list[str]:
@@ -37,7 +37,7 @@ def cut_sentence(sentence: str, fits: Callable[[str], bool]) -> list[str]:
 def _longest_fit(text: str, fits: Callable[[str], bool]) -> int:
     """The length of about the longest beginning that fits; at least one."""
     fitting, failing = 1, len(text) + 1
-    trial = min(FIRST_TRY_CHARS, len(text))
+    trial = min(INITIAL_CHUNK_CHARS, len(text))
     while failing - fitting > 1:
         if fits(text[:trial]):
             fitting = trial

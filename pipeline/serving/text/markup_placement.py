@@ -91,7 +91,10 @@ class MarkupPlacement:
     def _choose_stretches(self, siblings: Sequence[Inline], area: _Area) -> dict[int, Stretch]:
         """The words of each element and unit, by its number; none for one that finds no words left."""
         scores = {
-            number: (gains := self._gains(each.start, each.end), best_stretch(gains, [(area.first, area.last)])[0])
+            number: (
+                gains := self._alignment_gains(each.start, each.end),
+                best_stretch(gains, [(area.first, area.last)])[0],
+            )
             for number, each in enumerate(siblings)
             if has_text(each)
         }
@@ -155,14 +158,14 @@ class MarkupPlacement:
             last += 1
         return first, last
 
-    def _gains(self, start: int, end: int) -> Floats:
+    def _alignment_gains(self, start: int, end: int) -> Floats:
         """The gain that each word adds to a stretch that stands for these characters of the source."""
         found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
         return found
 
     def _boundary(self, area: _Area, place: int, borders: Sequence[int]) -> tuple[int, int]:
         """The border between words, and the character, with most of what stands before a place before it."""
-        gains = np.concatenate([[0.0], self._gains(0, place)[area.first : area.last].cumsum()])
+        gains = np.concatenate([[0.0], self._alignment_gains(0, place)[area.first : area.last].cumsum()])
         word = max(borders, key=lambda border: gains[border - area.first])
         spans = self._words.spans
         if place == 0 or self._source[place - 1].isspace():

@@ -93,7 +93,7 @@ def test_a_file_is_small_and_gives_the_same(made: CodePoints, tmp_path: Path) ->
     assert (tmp_path / "source.json").stat().st_size < 3000
     again = load_tokenizer(tmp_path / "source.json")
     assert again.languages == lowered.languages == {"deu": 1114116, "hin": 1114117}
-    assert again.for_target_language("hin").encode("Ab") == [1114117, 4 + ord("a"), 4 + ord("b")]
+    assert again.select_target_language("hin").encode("Ab") == [1114117, 4 + ord("a"), 4 + ord("b")]
     assert again.piece(1114117) == ">>hin<<"
     assert again.decode([1114117, 4 + ord("a")]) == "a"
     assert [*again.with_languages("ces", "deu").languages] == ["deu", "hin", "ces"], "none gets another number"

@@ -43,7 +43,7 @@ def test_no_text_spells_a_language(plain: Tokenizer) -> None:
 
 def test_the_token_is_before_each_text_with_pieces_however_it_is_encoded(plain: Tokenizer) -> None:
     made = plain.with_languages("deu", "hin")
-    to_hindi = made.for_target_language("hin")
+    to_hindi = made.select_target_language("hin")
     expected = [[made.languages["hin"], *ids] if ids else [] for ids in plain.encode_batch(TEXTS)]
     assert [] in expected
     assert to_hindi.encode_batch(TEXTS) == expected
@@ -61,12 +61,14 @@ def test_a_file_keeps_the_languages(plain: Tokenizer, tmp_path: Path) -> None:
     made.save(tmp_path / "tokenizer.json")
     again = load_tokenizer(tmp_path / "tokenizer.json")
     assert again.languages == made.languages
-    assert again.for_target_language("deu").encode_batch(TEXTS) == made.for_target_language("deu").encode_batch(TEXTS)
+    assert again.select_target_language("deu").encode_batch(TEXTS) == made.select_target_language("deu").encode_batch(
+        TEXTS
+    )
 
 
 def test_a_language_that_it_does_not_have(plain: Tokenizer) -> None:
     with pytest.raises(KeyError):
-        plain.with_languages("deu").for_target_language("fra")
+        plain.with_languages("deu").select_target_language("fra")
 
 
 @pytest.mark.parametrize("draw", [{"bpe_dropout": 0.5}, {"unigram_alpha": 0.2}])
@@ -79,7 +81,7 @@ def test_other_pieces_are_drawn_after_the_language_as_without_it(plain: Tokenize
         return
     as_ever = without(*plain.encode_flat(TEXTS), keys)
     for language, token in made.languages.items():
-        led = sampler(*made.for_target_language(language).encode_flat(TEXTS), keys)
+        led = sampler(*made.select_target_language(language).encode_flat(TEXTS), keys)
         rows, expected = (np.split(ids, np.cumsum(lengths)[:-1]) for ids, lengths in (led, as_ever))
         for row, pieces in zip(rows, expected, strict=True):
             assert row.tolist() == ([token, *pieces.tolist()] if len(pieces) else [])

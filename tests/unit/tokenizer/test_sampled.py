@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.sampled import BpeDropout, Sampler, UnigramSampling
+from tfm.tokenizer.sampled import BpeDropout, SegmentationSampler, UnigramSampling
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -29,7 +29,7 @@ def learned(kind: Kind, texts: list[str] = TEXTS, **more: Any) -> Tokenizer:
     return train(texts, TokenizerConfig.model_validate({"kind": kind, "vocab_size": 150, **more}))
 
 
-def drawn(sampler: Sampler, made: Tokenizer, texts: list[str], key: int = 0) -> list[list[int]]:
+def drawn(sampler: SegmentationSampler, made: Tokenizer, texts: list[str], key: int = 0) -> list[list[int]]:
     """The pieces of texts whose rows have the numbers from `key` on."""
     ids, lengths = made.encode_flat(texts)
     new, new_lengths = sampler(ids, lengths, np.arange(key, key + len(texts)).astype(np.uint64))
@@ -38,7 +38,7 @@ def drawn(sampler: Sampler, made: Tokenizer, texts: list[str], key: int = 0) -> 
     return [part.tolist() for part in np.split(new, np.cumsum(new_lengths)[:-1])]
 
 
-def frequencies(sampler: Sampler, made: Tokenizer, text: str) -> dict[tuple[str, ...], float]:
+def frequencies(sampler: SegmentationSampler, made: Tokenizer, text: str) -> dict[tuple[str, ...], float]:
     found = Counter(tuple(map(made.piece, ids)) for ids in drawn(sampler, made, [text] * DRAWS))
     return {pieces: count / DRAWS for pieces, count in found.items()}
 
@@ -136,7 +136,7 @@ def test_a_word_that_a_row_has_again_is_drawn_again(made: Tokenizer) -> None:
 
 @pytest.mark.parametrize("made", [BPE, UNIGRAM], ids=["bpe", "unigram"])
 def test_what_a_row_becomes_is_its_key_alone(made: Tokenizer) -> None:
-    def sampler() -> Sampler:
+    def sampler() -> SegmentationSampler:
         found = made.sampler(bpe_dropout=0.3, unigram_alpha=0.1)
         assert found is not None
         return found

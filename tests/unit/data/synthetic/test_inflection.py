@@ -6,7 +6,16 @@ import pytest
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.synthetic.inflection import CASES, HELD_OUT, NUMBERS, POSSESSORS, SPLITS, VOWELS, generate, inflect
+from tfm.data.synthetic.inflection import (
+    CASES,
+    HELD_OUT,
+    NUMBERS,
+    POSSESSIVE_SUFFIXES,
+    SPLITS,
+    VOWELS,
+    generate,
+    inflect,
+)
 from tfm.data.synthetic.registry import generate as built_in
 
 # Forms as grammars of Turkish have them (Göksel and Kerslake 2005; Lewis 2000).
@@ -51,7 +60,7 @@ def test_pairs_are_different_the_same_each_time_and_of_the_bundles_of_their_spli
         possessor = known[1] if len(known) == 3 else ""
         assert number in NUMBERS
         assert case in CASES
-        assert possessor in POSSESSORS
+        assert possessor in POSSESSIVE_SUFFIXES
         assert ((number, possessor, case) in HELD_OUT) == (split == "combinations")
         assert form == inflect(stem, (number, possessor, case))
         assert form[: len(stem) - 1] == stem[:-1], "only the last letter of a stem changes"

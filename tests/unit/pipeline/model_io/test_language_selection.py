@@ -46,7 +46,7 @@ def test_its_own_codes_and_those_of_iso(tokens: tuple[str, ...], to: str, source
     plain = tokenizer.pieces(TEXT)
     assert plain[0] not in tokens
     assert asked(tokenizer, to, source) == [*before, *plain]
-    assert tokenizer.for_target_language(*(each.strip("_") for each in before)).encode("") == []
+    assert tokenizer.select_target_language(*(each.strip("_") for each in before)).encode("") == []
 
 
 def test_opus_tokens_ask_for_the_target_alone() -> None:

@@ -59,7 +59,7 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
     assert [each.pair for each in data.directions["train"]] == [("eng", "deu"), ("eng", "hin"), ("deu", "eng")]
     assert target_languages(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
-    assert data.tests["deu-hin"].source.to_lists() == source.for_target_language("hin").encode_batch(texts)
+    assert data.tests["deu-hin"].source.to_lists() == source.select_target_language("hin").encode_batch(texts)
 
 
 def test_a_tokenizer_that_names_languages_stays_as_it_is(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def test_other_pieces_of_a_text_are_drawn_behind_control_tokens_too(given: dict[
     assert sampler is not None
     seen = set()
     for language, line in (("deu", NEW[0]), ("fra", NEW[2])):
-        ids = np.array(new.for_target_language(language).encode(line), np.int32)
+        ids = np.array(new.select_target_language(language).encode(line), np.int32)
         for key in range(40):
             found, lengths = sampler(ids, np.array([len(ids)]), np.array([key], np.uint64))
             assert found[0] == new.languages[language]
