@@ -143,7 +143,7 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     ids = torch.tensor(list(chain(*shown)), device=device)
     layout = Layout.from_lengths(lengths, device)
     kept.clear()
-    (model.read if causal else model.encode)(ids, layout)
+    (model.hidden_states if causal else model.encode)(ids, layout)
     lead = int(begins or loaded.config.begin_token)
     ends = (lengths + (lead and not begins)).tolist()
     return [rows[lead : lead + len(each)] for rows, each in zip(torch.split(kept[-1], ends), texts, strict=True)]

@@ -16,6 +16,7 @@ from tfm.model.numpy_inference.weights import (
     build_encoder_only_network,
     build_network,
     is_label_model,
+    is_supported,
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
@@ -110,14 +111,14 @@ def load_small_model(
     if not is_small_model(folder):
         return None
 
-    def is_supported(known: ModelConfig) -> bool:
+    def is_eligible(known: ModelConfig) -> bool:
         if is_label_model(known):
             return supports_decoding(config, tags=has_tags(known.task))
         return is_supported(known) and is_basic_search(config)
 
     def read_model(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
-            parts = read_model_parts(manifest, is_supported)
+            parts = read_model_parts(manifest, is_eligible)
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
             if is_label_model(known):

@@ -8,6 +8,7 @@ from pathlib import Path
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
+from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact, read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.model_folder import model_folder
@@ -154,7 +155,7 @@ def read_served_model(folder: Path) -> ServedModel:
 
     def read(manifest: Manifest) -> ServedModel:
         config = read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
-        task = config.get("task", "translation")
+        task = config.get("task", ModelConfig.model_fields["task"].default)
         problem = _task_problem(task)
         if problem is not None:
             raise DataError(problem, file=folder)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.user import ROOT, tfm
 from tfm.data.synthetic.language import lexicon
-from tfm.data.synthetic.language.german import MIXED, STRONG_ENDINGS, WEAK_ENDINGS
+from tfm.data.synthetic.language.german import MIXED_ENDINGS, STRONG_ENDINGS, WEAK_ENDINGS
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +17,7 @@ VERBS = (*lexicon.VERBS, *lexicon.TELLING, *lexicon.TO_INFINITIVE_VERBS)
 
 def classes() -> dict[str, set[str]]:
     """The German word forms of each class, without those of two classes."""
-    endings = {ending for table in (WEAK_ENDINGS, MIXED, STRONG_ENDINGS) for row in table for ending in row}
+    endings = {ending for table in (WEAK_ENDINGS, MIXED_ENDINGS, STRONG_ENDINGS) for row in table for ending in row}
     found = {
         "noun": {form for noun in lexicon.NOUNS for row in noun.german for form in row},
         "verb": {form for verb in VERBS for form in (*verb.present, *verb.past, verb.participle, verb.infinitive)},

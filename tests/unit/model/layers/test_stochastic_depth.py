@@ -118,11 +118,11 @@ def test_other_draws_are_as_ever_without_it() -> None:
     config = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0.2, embedding=0.1)})
     model = build(config, source_vocab=20, target_vocab=20, seed=1).train()
     drawn = []
-    for kind in ("draw", "should_drop_layer"):
+    for kind in ("mask", "should_drop_layer"):
         real = getattr(model.dropout_rng, kind)
         setattr(model.dropout_rng, kind, lambda *given, real=real, kind=kind: drawn.append(kind) or real(*given))
     passes(model)
-    assert set(drawn) == {"draw"}
+    assert set(drawn) == {"mask"}
 
 
 @pytest.fixture(scope="module")

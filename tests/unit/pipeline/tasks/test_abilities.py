@@ -26,6 +26,7 @@ MAY_NAME_TASKS = {
     "pipeline/model_io/huggingface/encoder_decoders.py": "translation, the Hub's name of a task",
     "pipeline/training/init_from.py": "word_vectors and span_corruption, keys of [model]",
     "pipeline/stages/train.py": "span_corruption, a key of [model]",
+    "pipeline/serving/routes/labels.py": "translation, a field of a request",
     "pipeline/reports/model_figures.py": "word_vectors, a key of [model]",
 }
 
